@@ -1,0 +1,4 @@
+//! The `everflow` program.
+#![forbid(unsafe_code)]
+
+fn main() {}
