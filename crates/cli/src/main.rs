@@ -1,4 +1,29 @@
-//! The `everflow` program.
+//! The `everflow` program: one binary, one module per group of verbs.
+//!
+//! Everything that touches the terminal, the environment or the exit code lives in this crate; the
+//! crates below it take data and return data.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod exit;
+mod output;
+mod version;
+
+use clap::Parser;
+
+use crate::args::{Cli, Verb};
+use crate::exit::Failure;
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    match run(cli.verb) {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(failure) => exit::report(&failure),
+    }
+}
+
+fn run(verb: Verb) -> Result<(), Failure> {
+    match verb {
+        Verb::Version(args) => version::run(&args),
+    }
+}

@@ -1,0 +1,29 @@
+//! The command line as clap sees it.
+
+use clap::{Parser, Subcommand};
+
+use crate::version;
+
+/// The GitOps engine that does not get stuck.
+///
+/// Everflow does the work of Flux's controllers with the same Kubernetes APIs, and runs a whole
+/// GitOps repository on a laptop or in CI with no cluster.
+#[derive(Parser, Debug)]
+#[command(
+    name = "everflow",
+    version,
+    propagate_version = false,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs, one module each.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Print the version of this program
+    Version(version::Args),
+}

@@ -1,0 +1,32 @@
+//! How a run ends: 0 done, 1 the work failed, 2 wrong usage.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Why a verb did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The work was understood and could not be done.
+    #[error("{0}")]
+    Work(String),
+    /// The command line or an option's value makes no sense.
+    #[allow(dead_code)]
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Work(error.to_string())
+    }
+}
+
+/// Prints the failure to standard error and gives the exit code that belongs to it.
+pub fn report(failure: &Failure) -> ExitCode {
+    // A closed standard error leaves nobody to tell; the exit code still says it.
+    let _ = writeln!(std::io::stderr(), "✗ {failure}");
+    match failure {
+        Failure::Work(_) => ExitCode::from(1),
+        Failure::Usage(_) => ExitCode::from(2),
+    }
+}

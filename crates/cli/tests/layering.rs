@@ -1,0 +1,106 @@
+//! The crates form layers; an arrow that points up fails here.
+//!
+//! The order is the order of our own crates under `[workspace.dependencies]` in the root
+//! `Cargo.toml`: a crate may use only crates that stand before it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+fn workspace_root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+fn layer_order() -> Vec<String> {
+    let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).unwrap();
+    manifest
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .filter(|(name, rest)| name.starts_with("everflow-") && rest.contains("path = "))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+fn workspace_packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
+        .current_dir(workspace_root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+#[test]
+fn dependencies_point_down_only() {
+    let ranks: BTreeMap<String, usize> = layer_order()
+        .into_iter()
+        .enumerate()
+        .map(|(rank, name)| (name, rank))
+        .collect();
+    let mut wrong = Vec::new();
+    for package in workspace_packages() {
+        let name = package["name"].as_str().unwrap();
+        // The program stands above all.
+        let rank = match name {
+            "everflow" => usize::MAX,
+            _ => match ranks.get(name) {
+                Some(rank) => *rank,
+                None => {
+                    wrong.push(format!("{name} has no place in the layer order"));
+                    continue;
+                }
+            },
+        };
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let used = dependency["name"].as_str().unwrap();
+            // Tests may look up: a test of `merge` may drive `cluster`.
+            if dependency["kind"] == "dev" || !used.starts_with("everflow") {
+                continue;
+            }
+            if ranks.get(used).is_none_or(|lower| *lower >= rank) {
+                wrong.push(format!("{name} must not use {used}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_crate_forbids_unsafe_code_and_takes_the_workspace_lints() {
+    for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap() {
+        let directory = entry.unwrap().path();
+        let manifest = std::fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains("[lints]\nworkspace = true"),
+            "{} does not take the workspace lints",
+            directory.display()
+        );
+        let root = ["src/lib.rs", "src/main.rs"]
+            .iter()
+            .map(|file| directory.join(file))
+            .find(|file| file.exists())
+            .unwrap();
+        let text = std::fs::read_to_string(&root).unwrap();
+        assert!(
+            text.contains("#![forbid(unsafe_code)]"),
+            "{} does not forbid unsafe code",
+            root.display()
+        );
+    }
+}

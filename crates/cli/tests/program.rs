@@ -1,0 +1,42 @@
+//! The program as a user runs it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Command, Output};
+
+fn everflow(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_everflow"))
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+#[test]
+fn help_names_the_verbs_and_ends_with_0() {
+    let output = everflow(&["--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).contains("version"), "{}", stdout(&output));
+}
+
+#[test]
+fn version_prints_text_and_json() {
+    let version = env!("CARGO_PKG_VERSION");
+    let text = everflow(&["version"]);
+    assert_eq!(text.status.code(), Some(0));
+    assert!(stdout(&text).starts_with(&format!("everflow v{version}")));
+
+    let json: serde_json::Value =
+        serde_json::from_slice(&everflow(&["version", "-o", "json"]).stdout).unwrap();
+    assert_eq!(json["everflow"], format!("v{version}"));
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    assert_eq!(everflow(&["no-such-verb"]).status.code(), Some(2));
+    assert_eq!(everflow(&["version", "-o", "xml"]).status.code(), Some(2));
+    assert_eq!(everflow(&[]).status.code(), Some(2));
+}
