@@ -1,0 +1,5 @@
+//! Structural schemas of custom resources.
+
+mod parse;
+
+pub(crate) use parse::parse;
