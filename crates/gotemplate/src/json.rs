@@ -1,0 +1,90 @@
+//! To and from plain JSON trees.
+
+use serde_json::{Map as JsonMap, Number, Value as Json};
+
+use crate::error::FuncError;
+use crate::list::List;
+use crate::map::Map;
+use crate::value::{MAX_NESTING, Value};
+
+/// Which Go type whole numbers of a JSON tree become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// `float64`, as everything read from a values file or by `fromJson`.
+    Float64,
+    /// `int64` for whole numbers, as `--set` makes them.
+    Int64,
+}
+
+impl Value {
+    /// A value from a JSON tree.
+    pub fn from_json(json: &Json, numbers: Numbers) -> Value {
+        match json {
+            Json::Null => Value::Nil,
+            Json::Bool(value) => Value::Bool(*value),
+            Json::Number(number) => match (numbers, number.as_i64()) {
+                (Numbers::Int64, Some(n)) => Value::Int64(n),
+                _ => Value::Float64(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(text) => Value::string(text),
+            Json::Array(items) => items
+                .iter()
+                .map(|item| Value::from_json(item, numbers))
+                .collect::<List>()
+                .into(),
+            Json::Object(entries) => entries
+                .iter()
+                .map(|(key, value)| (key, Value::from_json(value, numbers)))
+                .collect::<Map>()
+                .into(),
+        }
+    }
+
+    /// The JSON tree of a value made of nil, booleans, numbers, strings, slices and maps.
+    ///
+    /// Bytes that are not UTF-8 become U+FFFD, nil slices and maps become null. Fails for
+    /// infinities, functions, objects and structures that contain themselves.
+    pub fn to_json(&self) -> Result<Json, FuncError> {
+        to_json(self, 0)
+    }
+}
+
+fn to_json(value: &Value, depth: usize) -> Result<Json, FuncError> {
+    if depth > MAX_NESTING {
+        return Err(FuncError::new(
+            "the value contains itself or nests too deep",
+        ));
+    }
+    if value.is_nil() {
+        return Ok(Json::Null);
+    }
+    match value {
+        Value::Bool(value) => Ok(Json::Bool(*value)),
+        Value::String(text) => Ok(Json::String(text.to_str_lossy().into_owned())),
+        Value::List(list) => {
+            let items = list.items().iter().map(|item| to_json(item, depth + 1));
+            Ok(Json::Array(items.collect::<Result<_, _>>()?))
+        }
+        Value::Map(map) => {
+            let mut entries = JsonMap::new();
+            for (key, value) in map.read().iter() {
+                entries.insert(key.to_str_lossy().into_owned(), to_json(value, depth + 1)?);
+            }
+            Ok(Json::Object(entries))
+        }
+        other => number_to_json(other),
+    }
+}
+
+fn number_to_json(value: &Value) -> Result<Json, FuncError> {
+    if let Some(n) = value.as_int() {
+        return Ok(Json::Number(n.into()));
+    }
+    if let Some(n) = value.as_uint() {
+        return Ok(Json::Number(n.into()));
+    }
+    let number = value.as_float().and_then(Number::from_f64);
+    number
+        .map(Json::Number)
+        .ok_or_else(|| FuncError::new(format!("json: unsupported type: {}", value.type_name())))
+}
