@@ -5,6 +5,8 @@
 //! kustomize reads with kyaml).
 #![forbid(unsafe_code)]
 
+pub mod emit;
+pub mod gojson;
 mod node;
 
 pub use node::{

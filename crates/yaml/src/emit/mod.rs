@@ -1,0 +1,116 @@
+//! YAML text as the Go tools print it.
+//!
+//! | who prints | function |
+//! |---|---|
+//! | kubectl, Flux, `kustomize build` (`sigs.k8s.io/yaml`) | [`sigs`], [`sigs_checked`] |
+//! | helm templates | [`to_yaml`], [`to_yaml_pretty`] |
+//! | kyaml, from a plain value (go-yaml v3 `Marshal`) | [`yaml3`] |
+
+mod analysis;
+mod emitter;
+mod implicit;
+mod key_order;
+mod output;
+mod scalars;
+mod tag;
+mod value;
+
+use crate::Dialect;
+use emitter::Profile;
+use serde_json::Value;
+use value::{Source, dump};
+
+/// Where the `- ` of a list under a key stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Indent {
+    /// In the key's own column.
+    #[default]
+    Compact,
+    /// Two columns further in.
+    Wide,
+}
+
+/// What Go refused to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DumpError {
+    /// A string holds a character that YAML text cannot carry.
+    #[error("yaml: control characters are not allowed")]
+    ControlCharacter,
+    /// A key is longer than the 1024 bytes the YAML reader takes.
+    #[error("yaml: did not find expected ',' or '}}'")]
+    LongKey,
+}
+
+/// What `sigs.k8s.io/yaml`'s `Marshal` prints.
+///
+/// Scalars fold at the first space past column 80 and keys are in go-yaml v2's natural order.
+/// Where Go would fail (see [`sigs_checked`]) this prints the text with escapes, which reads back
+/// as the same value.
+pub fn sigs(value: &Value) -> String {
+    dump(value, Dialect::Sigs, Source::JsonText, Profile::V2)
+}
+
+/// [`sigs`] with Go's failures: the value goes through a YAML reader there, which refuses control
+/// characters such as DEL and keys of more than 1024 bytes.
+pub fn sigs_checked(value: &Value) -> Result<String, DumpError> {
+    check_readable(value)?;
+    Ok(sigs(value))
+}
+
+/// Helm's `toYaml`: [`sigs`] less its last newline.
+pub fn to_yaml(value: &Value) -> String {
+    without_last_newline(sigs(value))
+}
+
+/// Helm's `toYamlPretty`: go-yaml v3 with wide lists and without folding, less its last newline.
+///
+/// Floats print in shortest form (`1e+06`); helm holds every number of its values as a float, see
+/// [`numbers_as_f64`](crate::gojson::numbers_as_f64).
+pub fn to_yaml_pretty(value: &Value) -> String {
+    without_last_newline(yaml3(value, Indent::Wide))
+}
+
+/// What go-yaml v3 prints for a Go value, set up as kyaml does.
+pub fn yaml3(value: &Value, indent: Indent) -> String {
+    let profile = Profile::v3(indent == Indent::Compact);
+    dump(value, Dialect::Kyaml, Source::GoValue, profile)
+}
+
+fn without_last_newline(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    text
+}
+
+fn check_readable(value: &Value) -> Result<(), DumpError> {
+    const LONGEST_KEY: usize = 1024;
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::String(text) => check_characters(text)?,
+            Value::Array(items) => pending.extend(items),
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    check_characters(key)?;
+                    if key.chars().count() > LONGEST_KEY {
+                        return Err(DumpError::LongKey);
+                    }
+                    pending.push(field);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Go's JSON escapes what is below a space and leaves these to the YAML reader.
+fn check_characters(text: &str) -> Result<(), DumpError> {
+    let refused =
+        |char| matches!(char, '\u{7F}'..='\u{84}' | '\u{86}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}');
+    if !text.is_ascii() && text.contains(refused) || text.as_bytes().contains(&0x7F) {
+        return Err(DumpError::ControlCharacter);
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! What the conformance tests of the writers share: the corpus and the tally of a run.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The cases of one corpus file, or `None` with a line saying so when it is not on this machine.
+pub fn cases(file: &str) -> Option<Vec<Value>> {
+    let text = corpus_file(file).and_then(|path| std::fs::read_to_string(path).ok());
+    let Some(text) = text else {
+        println!("skipped: the corpus file yaml/{file} is not here (set EVERFLOW_CORPUS)");
+        return None;
+    };
+    let cases = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a case is one JSON object"))
+        .collect();
+    Some(cases)
+}
+
+fn corpus_file(file: &str) -> Option<PathBuf> {
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = crate_root.join("tests/corpus").join(file);
+    let from_env = std::env::var_os("EVERFLOW_CORPUS").map(|root| PathBuf::from(root).join("yaml"));
+    let shared = crate_root
+        .ancestors()
+        .map(|parent| parent.join("shared/corpus/yaml"));
+    std::iter::once(own)
+        .chain(from_env.map(|root| root.join(file)))
+        .chain(shared.map(|root| root.join(file)))
+        .find(|path| path.is_file())
+}
+
+/// Whether an answer is (one of) the recorded one(s).
+pub fn agrees(recorded: &Value, answer: &Result<String, String>) -> bool {
+    if let Some(choices) = recorded.get("one_of").and_then(Value::as_array) {
+        return choices.iter().any(|choice| agrees(choice, answer));
+    }
+    let text = |field: &str| recorded.get(field).and_then(Value::as_str);
+    match answer {
+        Ok(answer) => text("text").or(text("json")) == Some(answer),
+        Err(error) => text("error") == Some(error),
+    }
+}
+
+/// The outcome of a run over a corpus file.
+#[derive(Default)]
+pub struct Tally {
+    checked: usize,
+    failures: BTreeMap<String, String>,
+}
+
+impl Tally {
+    /// Compares one answer; `name` is the case's id with the field's name.
+    pub fn check(&mut self, name: String, recorded: &Value, answer: &Result<String, String>) {
+        self.checked += 1;
+        if !agrees(recorded, answer) {
+            let failure = format!("want {recorded}\n     got {answer:?}");
+            self.failures.insert(name, failure);
+        }
+    }
+
+    /// Fails if an unlisted case failed or a listed one passed. `known` holds lines of
+    /// `name: reason`.
+    pub fn finish(self, file: &str, known: &str) {
+        let known: BTreeMap<&str, &str> = known
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .filter_map(|line| line.split_once(": "))
+            .collect();
+        println!(
+            "{file}: {} answers, {} mismatches, {} known",
+            self.checked,
+            self.failures.len(),
+            known.len()
+        );
+        let unexpected: Vec<_> = self
+            .failures
+            .iter()
+            .filter(|(name, _)| !known.contains_key(name.as_str()))
+            .collect();
+        for (name, failure) in unexpected.iter().take(40) {
+            println!("{name}: {failure}");
+        }
+        let repaired: Vec<_> = known
+            .keys()
+            .filter(|name| !self.failures.contains_key(**name))
+            .collect();
+        assert!(unexpected.is_empty(), "{} new mismatches", unexpected.len());
+        assert!(repaired.is_empty(), "listed but passing: {repaired:?}");
+    }
+}
