@@ -12,6 +12,8 @@ use crate::exit::Failure;
 pub enum DataFormat {
     /// Indented JSON.
     Json,
+    /// YAML.
+    Yaml,
 }
 
 /// Prints a value as data.
@@ -22,6 +24,7 @@ pub fn print_data(value: &Value, format: DataFormat) -> Result<(), Failure> {
                 .map_err(|error| Failure::Work(error.to_string()))?;
             print_text(&format!("{text}\n"))
         }
+        DataFormat::Yaml => print_text(&everflow_yaml::emit::sigs(value)),
     }
 }
 

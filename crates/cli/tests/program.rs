@@ -23,7 +23,7 @@ fn help_names_the_verbs_and_ends_with_0() {
 }
 
 #[test]
-fn version_prints_text_and_json() {
+fn version_prints_text_json_and_yaml() {
     let version = env!("CARGO_PKG_VERSION");
     let text = everflow(&["version"]);
     assert_eq!(text.status.code(), Some(0));
@@ -32,6 +32,9 @@ fn version_prints_text_and_json() {
     let json: serde_json::Value =
         serde_json::from_slice(&everflow(&["version", "-o", "json"]).stdout).unwrap();
     assert_eq!(json["everflow"], format!("v{version}"));
+
+    let yaml = everflow(&["version", "-o", "yaml"]);
+    assert!(stdout(&yaml).starts_with(&format!("everflow: v{version}\n")));
 }
 
 #[test]
