@@ -5,7 +5,7 @@ use serde_json::{Map as JsonMap, Number, Value as Json};
 use crate::error::FuncError;
 use crate::list::List;
 use crate::map::Map;
-use crate::value::{MAX_NESTING, Value};
+use crate::value::{MAX_COPIED, MAX_NESTING, Value, spend};
 
 /// Which Go type whole numbers of a JSON tree become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,13 @@ impl Value {
     /// Bytes that are not UTF-8 become U+FFFD, nil slices and maps become null. Fails for
     /// infinities, functions, objects and structures that contain themselves.
     pub fn to_json(&self) -> Result<Json, FuncError> {
-        to_json(self, 0)
+        let mut budget = MAX_COPIED;
+        to_json(self, 0, &mut budget)
     }
 }
 
-fn to_json(value: &Value, depth: usize) -> Result<Json, FuncError> {
+fn to_json(value: &Value, depth: usize, budget: &mut usize) -> Result<Json, FuncError> {
+    spend(budget, 1)?;
     if depth > MAX_NESTING {
         return Err(FuncError::new(
             "the value contains itself or nests too deep",
@@ -62,13 +64,19 @@ fn to_json(value: &Value, depth: usize) -> Result<Json, FuncError> {
         Value::Bool(value) => Ok(Json::Bool(*value)),
         Value::String(text) => Ok(Json::String(text.to_str_lossy().into_owned())),
         Value::List(list) => {
-            let items = list.items().iter().map(|item| to_json(item, depth + 1));
+            let items = list
+                .items()
+                .iter()
+                .map(|item| to_json(item, depth + 1, budget));
             Ok(Json::Array(items.collect::<Result<_, _>>()?))
         }
         Value::Map(map) => {
             let mut entries = JsonMap::new();
             for (key, value) in map.read().iter() {
-                entries.insert(key.to_str_lossy().into_owned(), to_json(value, depth + 1)?);
+                entries.insert(
+                    key.to_str_lossy().into_owned(),
+                    to_json(value, depth + 1, budget)?,
+                );
             }
             Ok(Json::Object(entries))
         }

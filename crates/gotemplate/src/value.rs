@@ -1,8 +1,10 @@
 //! Go values as templates handle them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
+use crate::error::FuncError;
 use crate::function::Function;
 use crate::list::List;
 use crate::map::Map;
@@ -301,38 +303,55 @@ impl Value {
     }
 
     /// A copy that shares no map with the original: maps and the lists that hold them are copied,
-    /// objects stay shared. Nesting deeper than 500 (a map inside itself) is cut off as nil.
-    pub fn deep_copy(&self) -> Value {
-        deep_copy(self, 0)
+    /// objects stay shared. Fails for values that contain themselves, nest too deep or are too
+    /// large.
+    pub fn deep_copy(&self) -> Result<Value, FuncError> {
+        let mut budget = MAX_COPIED;
+        deep_copy(self, 0, &mut budget)
     }
 }
+
+/// How many values one copy may hold: parts can be shared, so that a small structure unfolds into
+/// an endless one.
+pub(crate) const MAX_COPIED: usize = 10_000_000;
 
 /// How deep a structure may nest before walks over it stop.
 pub(crate) const MAX_NESTING: usize = 500;
 
-fn deep_copy(value: &Value, depth: usize) -> Value {
+fn deep_copy(value: &Value, depth: usize, budget: &mut usize) -> Result<Value, FuncError> {
     if depth > MAX_NESTING {
-        return Value::Nil;
+        return Err(FuncError::new("cannot copy a value that contains itself"));
     }
     match value {
-        Value::Map(map) if map.is_nil() => value.clone(),
+        Value::Map(map) if map.is_nil() => Ok(value.clone()),
         Value::Map(map) => {
-            let entries = map
-                .snapshot()
-                .into_iter()
-                .map(|(key, value)| (key, deep_copy(&value, depth + 1)))
-                .collect();
-            Value::Map(Map::typed(map.go_type(), entries))
+            spend(budget, map.len())?;
+            let mut entries = BTreeMap::new();
+            for (key, value) in map.read().iter() {
+                entries.insert(key.clone(), deep_copy(value, depth + 1, budget)?);
+            }
+            Ok(Value::Map(Map::typed(map.go_type(), entries)))
         }
         Value::List(list) if list.items().iter().any(Value::is_container) => {
-            let items = list
-                .items()
-                .iter()
-                .map(|item| deep_copy(item, depth + 1))
-                .collect();
-            Value::List(List::typed(list.go_type(), items))
+            spend(budget, list.len())?;
+            let mut items = Vec::with_capacity(list.len());
+            for item in list.items() {
+                items.push(deep_copy(item, depth + 1, budget)?);
+            }
+            Ok(Value::List(List::typed(list.go_type(), items)))
         }
-        other => other.clone(),
+        other => Ok(other.clone()),
+    }
+}
+
+/// Takes from a budget of values to visit.
+pub(crate) fn spend(budget: &mut usize, amount: usize) -> Result<(), FuncError> {
+    match budget.checked_sub(amount.max(1)) {
+        Some(rest) => {
+            *budget = rest;
+            Ok(())
+        }
+        None => Err(FuncError::new("the value is too large")),
     }
 }
 
