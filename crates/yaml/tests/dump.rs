@@ -1,4 +1,5 @@
 //! Every printer against the recorded answers of the Go libraries.
+#![allow(clippy::expect_used, clippy::print_stdout)]
 
 mod writing;
 

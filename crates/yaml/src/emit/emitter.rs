@@ -399,10 +399,8 @@ impl<'a> Emitter<'a> {
     /// block follows.
     fn place_key_line_comment(&mut self, event: &Event<'_>) {
         match event {
-            Event::Scalar { .. } => {
-                if self.comments.line.is_empty() {
-                    self.comments.line = std::mem::take(&mut self.key_line_comment);
-                }
+            Event::Scalar { .. } if self.comments.line.is_empty() => {
+                self.comments.line = std::mem::take(&mut self.key_line_comment);
             }
             Event::MappingStart { flow: false, .. } | Event::SequenceStart { flow: false, .. } => {
                 std::mem::swap(&mut self.comments.line, &mut self.key_line_comment);

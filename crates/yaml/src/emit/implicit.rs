@@ -1,25 +1,40 @@
-//! Whether a text, written plain, would be read back as something other than a string.
+//! What a text, written plain, would be read back as.
 
 use crate::Dialect;
 
-/// True if the dialect reads the plain text as a string.
-pub(super) fn reads_as_string(text: &str, dialect: Dialect) -> bool {
+/// What a reader takes an untagged plain text for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Implicit {
+    Null,
+    Bool,
+    Int,
+    Float,
+    Timestamp,
+    String,
+}
+
+/// What the dialect reads the plain text as.
+pub(super) fn implicit(text: &str, dialect: Dialect) -> Implicit {
     let Some(&first) = text.as_bytes().first() else {
-        return false;
+        return Implicit::Null;
     };
     match first {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => {
-            !(is_null_or_bool(text) || dialect == Dialect::Sigs && is_old_bool(text))
+            word(text, dialect)
         }
-        b'.' => !(is_special_float(text) || is_finite_float(text)),
-        b'0'..=b'9' | b'+' | b'-' => {
-            !(is_special_float(&text[1..])
-                && !first.is_ascii_digit()
-                && !text[1..].eq_ignore_ascii_case(".nan")
-                || is_timestamp(text)
-                || is_number(text, dialect))
-        }
-        _ => true,
+        b'.' if is_nan(text) || is_infinity(text) || is_finite_float(text) => Implicit::Float,
+        b'+' | b'-' if is_infinity(&text[1..]) => Implicit::Float,
+        b'0'..=b'9' | b'+' | b'-' => number_or_date(text, dialect),
+        _ => Implicit::String,
+    }
+}
+
+fn word(text: &str, dialect: Dialect) -> Implicit {
+    match text {
+        "~" | "null" | "Null" | "NULL" => Implicit::Null,
+        "true" | "True" | "TRUE" | "false" | "False" | "FALSE" => Implicit::Bool,
+        _ if dialect == Dialect::Sigs && is_old_bool(text) => Implicit::Bool,
+        _ => Implicit::String,
     }
 }
 
@@ -45,15 +60,12 @@ pub(super) fn is_old_bool(text: &str) -> bool {
     )
 }
 
-fn is_null_or_bool(text: &str) -> bool {
-    matches!(
-        text,
-        "~" | "null" | "Null" | "NULL" | "true" | "True" | "TRUE" | "false" | "False" | "FALSE"
-    )
+fn is_nan(text: &str) -> bool {
+    matches!(text, ".nan" | ".NaN" | ".NAN")
 }
 
-fn is_special_float(text: &str) -> bool {
-    matches!(text, ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF")
+fn is_infinity(text: &str) -> bool {
+    matches!(text, ".inf" | ".Inf" | ".INF")
 }
 
 /// Sexagesimal numbers such as `1:30`: nobody reads them any more, yet both libraries quote them.
@@ -78,7 +90,10 @@ pub(super) fn is_sexagesimal(text: &str) -> bool {
         })
 }
 
-fn is_number(text: &str, dialect: Dialect) -> bool {
+fn number_or_date(text: &str, dialect: Dialect) -> Implicit {
+    if is_timestamp(text) {
+        return Implicit::Timestamp;
+    }
     let without;
     let plain = if text.contains('_') {
         without = text.replace('_', "");
@@ -86,7 +101,15 @@ fn is_number(text: &str, dialect: Dialect) -> bool {
     } else {
         text
     };
-    is_integer(plain) || is_finite_float(plain) || is_oddly_signed(plain, dialect)
+    if is_integer(plain) {
+        Implicit::Int
+    } else if is_finite_float(plain) {
+        Implicit::Float
+    } else if is_oddly_signed(plain, dialect) {
+        Implicit::Int
+    } else {
+        Implicit::String
+    }
 }
 
 /// An integer as Go's `ParseInt` and `ParseUint` take it with base 0.
@@ -286,8 +309,8 @@ mod tests {
             "18446744073709551615",
             "99999999999999999999",
         ] {
-            assert!(!reads_as_string(text, Dialect::Sigs), "{text}");
-            assert!(!reads_as_string(text, Dialect::Kyaml), "{text}");
+            assert_ne!(implicit(text, Dialect::Sigs), Implicit::String, "{text}");
+            assert_ne!(implicit(text, Dialect::Kyaml), Implicit::String, "{text}");
         }
         for text in [
             "a",
@@ -307,15 +330,15 @@ mod tests {
             "0xFFFFFFFFFFFFFFFFF",
             "<<",
         ] {
-            assert!(reads_as_string(text, Dialect::Sigs), "{text}");
-            assert!(reads_as_string(text, Dialect::Kyaml), "{text}");
+            assert_eq!(implicit(text, Dialect::Sigs), Implicit::String, "{text}");
+            assert_eq!(implicit(text, Dialect::Kyaml), Implicit::String, "{text}");
         }
     }
 
     #[test]
     fn short_booleans_are_v2_only() {
-        assert!(!reads_as_string("yes", Dialect::Sigs));
-        assert!(reads_as_string("yes", Dialect::Kyaml));
+        assert_ne!(implicit("yes", Dialect::Sigs), Implicit::String);
+        assert_eq!(implicit("yes", Dialect::Kyaml), Implicit::String);
     }
 
     #[test]

@@ -11,7 +11,11 @@ const INSERTION_LIMIT: usize = 12;
 /// random order; starting from the byte order makes the answer one of Go's and always the same.
 /// The standard library's sort may panic on such an order, so this is our own.
 pub(super) fn sort_by_key<T>(entries: &mut Vec<T>, dialect: Dialect, key: impl Fn(&T) -> &str) {
-    let less = |a: &T, b: &T| key_less(key(a), key(b), dialect);
+    sort(entries, |a, b| key_less(key(a), key(b), dialect));
+}
+
+/// [`sort_by_key`] with an order of the caller's.
+pub(super) fn sort<T>(entries: &mut Vec<T>, less: impl Fn(&T, &T) -> bool) {
     if entries.len() <= INSERTION_LIMIT {
         insertion_sort(entries, less);
     } else if entries.windows(2).any(|pair| less(&pair[1], &pair[0])) {

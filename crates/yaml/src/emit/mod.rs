@@ -5,18 +5,22 @@
 //! | kubectl, Flux, `kustomize build` (`sigs.k8s.io/yaml`) | [`sigs`], [`sigs_checked`] |
 //! | helm templates | [`to_yaml`], [`to_yaml_pretty`] |
 //! | kyaml, from a plain value (go-yaml v3 `Marshal`) | [`yaml3`] |
+//! | kyaml, keeping styles, tags, anchors and comments | [`kyaml`], [`kyaml_documents`] |
 
 mod analysis;
 mod emitter;
+mod go_value;
 mod implicit;
 mod key_order;
+mod node;
 mod output;
 mod scalars;
 mod tag;
 mod value;
 
-use crate::Dialect;
+use crate::{Dialect, Node};
 use emitter::Profile;
+pub use node::Document;
 use serde_json::Value;
 use value::{Source, dump};
 
@@ -74,6 +78,25 @@ pub fn to_yaml_pretty(value: &Value) -> String {
 pub fn yaml3(value: &Value, indent: Indent) -> String {
     let profile = Profile::v3(indent == Indent::Compact);
     dump(value, Dialect::Kyaml, Source::GoValue, profile)
+}
+
+/// What go-yaml v2 prints for a tree that was loaded under the `Sigs` dialect, with aliases and
+/// merges resolved: keys in natural order, styles and comments gone, the last of equal keys kept.
+///
+/// This is the second half of `sigs.k8s.io/yaml`'s `JSONToYAML`, so floats print in shortest form:
+/// `1e6` becomes `1e+06`, where [`sigs`] says `1000000`.
+pub fn sigs_node(node: &Node) -> String {
+    go_value::dump(node)
+}
+
+/// What kyaml's `RNode.String` prints for a node that is no document.
+pub fn kyaml(node: &Node, indent: Indent) -> String {
+    kyaml_documents(std::iter::once((Document::bare(node), indent)))
+}
+
+/// What kyaml's `ByteWriter` prints for a stream of documents, each with its own list style.
+pub fn kyaml_documents<'a>(documents: impl IntoIterator<Item = (Document<'a>, Indent)>) -> String {
+    node::dump(documents)
 }
 
 fn without_last_newline(mut text: String) -> String {

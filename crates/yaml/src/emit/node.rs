@@ -1,0 +1,333 @@
+//! Trees with their styles, tags, anchors and comments, as go-yaml v3 prints its nodes.
+
+use super::Indent;
+use super::emitter::{Emitter, Event, EventComments, Profile, Properties};
+use super::implicit::{Implicit, implicit};
+use super::tag::Tag;
+use crate::{Comments, Dialect, Entry, Node, Scalar, ScalarKind, Style, Value};
+
+/// A root node with the comments that belong to the document and not to any node.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    /// Comments before the document, set off by an empty line.
+    pub head: &'a str,
+    /// The root.
+    pub root: &'a Node,
+    /// Comments after the document, set off by an empty line.
+    pub foot: &'a str,
+}
+
+impl<'a> Document<'a> {
+    /// A document without comments of its own.
+    pub fn bare(root: &'a Node) -> Self {
+        Document {
+            head: "",
+            root,
+            foot: "",
+        }
+    }
+}
+
+static NO_COMMENTS: Comments = Comments {
+    head: smol_str::SmolStr::new_static(""),
+    line: smol_str::SmolStr::new_static(""),
+    foot: smol_str::SmolStr::new_static(""),
+};
+
+/// Prints documents one after the other, with `---` between them.
+pub(super) fn dump<'a>(documents: impl IntoIterator<Item = (Document<'a>, Indent)>) -> String {
+    let mut walker = Walker {
+        emitter: Emitter::new(Profile::v3(true)),
+        open: Vec::new(),
+    };
+    for (document, indent) in documents {
+        walker.emitter.profile = Profile::v3(indent == Indent::Compact);
+        walker.emitter.start_document(document.head);
+        walker.node(document.root, "");
+        walker.finish_open();
+        walker.emitter.end_document(document.foot);
+    }
+    walker.emitter.out
+}
+
+/// A collection that is being printed. An own stack keeps deep trees off the call stack.
+enum Open<'a> {
+    Sequence {
+        items: std::slice::Iter<'a, Node>,
+        node: &'a Node,
+    },
+    Mapping {
+        entries: std::slice::Iter<'a, Entry>,
+        /// The value of the key that was printed last.
+        value: Option<&'a Node>,
+        /// That key's foot comment: it comes before the next key, after the whole value.
+        tail: &'a str,
+        node: &'a Node,
+    },
+}
+
+struct Walker<'a> {
+    emitter: Emitter<'a>,
+    open: Vec<Open<'a>>,
+}
+
+impl<'a> Walker<'a> {
+    fn finish_open(&mut self) {
+        while let Some(innermost) = self.open.last_mut() {
+            match innermost {
+                Open::Sequence { items, node } => match items.next() {
+                    Some(item) => self.node(item, ""),
+                    None => {
+                        let comments = end_comments(node, "");
+                        self.close(Event::SequenceEnd, comments);
+                    }
+                },
+                Open::Mapping {
+                    entries,
+                    value,
+                    tail,
+                    node,
+                } => {
+                    if let Some(value) = value.take() {
+                        self.node(value, "");
+                    } else if let Some(entry) = entries.next() {
+                        *value = Some(&entry.value);
+                        let foot = comments_of(&entry.key).foot.as_str();
+                        let before = std::mem::replace(tail, foot);
+                        self.key(&entry.key, before);
+                    } else {
+                        let comments = end_comments(node, tail);
+                        self.close(Event::MappingEnd, comments);
+                    }
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, end: Event<'_>, comments: EventComments<'a>) {
+        self.open.pop();
+        self.emitter.emit(end, comments);
+    }
+
+    /// A key's foot comment is printed later, as the tail of the next event.
+    fn key(&mut self, key: &'a Node, tail: &'a str) {
+        let comments = EventComments {
+            foot: "",
+            ..own_comments(key, tail)
+        };
+        self.node_with(key, comments, tail);
+    }
+
+    fn node(&mut self, node: &'a Node, tail: &'a str) {
+        self.node_with(node, own_comments(node, tail), tail);
+    }
+
+    fn node_with(&mut self, node: &'a Node, comments: EventComments<'a>, tail: &'a str) {
+        let start_comments = EventComments {
+            head: comments.head,
+            ..EventComments::default()
+        };
+        match &node.value {
+            Value::Scalar(scalar) => self.scalar(node, scalar, comments),
+            Value::Alias(name) => {
+                let comments = EventComments {
+                    tail: "",
+                    ..comments
+                };
+                self.emitter.emit(Event::Alias(name), comments);
+            }
+            Value::Sequence(items) => {
+                let event = Event::SequenceStart {
+                    flow: node.style == Style::Flow,
+                    empty: items.is_empty(),
+                    properties: properties(node),
+                };
+                self.emitter.emit(event, start_comments);
+                self.open.push(Open::Sequence {
+                    items: items.iter(),
+                    node,
+                });
+            }
+            Value::Mapping(mapping) => {
+                let event = Event::MappingStart {
+                    flow: node.style == Style::Flow,
+                    empty: mapping.entries.is_empty(),
+                    properties: properties(node),
+                };
+                let start_comments = EventComments {
+                    tail,
+                    ..start_comments
+                };
+                self.emitter.emit(event, start_comments);
+                self.open.push(Open::Mapping {
+                    entries: mapping.entries.iter(),
+                    value: None,
+                    tail: "",
+                    node,
+                });
+            }
+        }
+    }
+
+    fn scalar(&mut self, node: &Node, scalar: &Scalar, comments: EventComments<'a>) {
+        let mut properties = properties(node);
+        let quoted = !matches!(node.style, Style::Plain | Style::Flow);
+        let mut force_quotes = false;
+        if properties.tag.is_none() && !(scalar.kind == ScalarKind::String && quoted) {
+            let meant = tag_of(scalar.kind);
+            if meant != tag_of_implicit(implicit(&scalar.text, Dialect::Kyaml)) {
+                if scalar.kind == ScalarKind::String {
+                    force_quotes = true;
+                } else {
+                    properties.tag = Some(Tag::new(meant));
+                }
+            }
+        }
+        let style = if quoted {
+            node.style
+        } else if scalar.text.contains('\n') {
+            Style::Literal
+        } else if force_quotes {
+            Style::DoubleQuoted
+        } else {
+            Style::Plain
+        };
+        let event = Event::Scalar {
+            text: &scalar.text,
+            style,
+            properties,
+        };
+        self.emitter.emit(event, comments);
+    }
+}
+
+fn comments_of(node: &Node) -> &Comments {
+    node.extras
+        .as_ref()
+        .map_or(&NO_COMMENTS, |extras| &extras.comments)
+}
+
+fn own_comments<'a>(node: &'a Node, tail: &'a str) -> EventComments<'a> {
+    let comments = comments_of(node);
+    EventComments {
+        head: &comments.head,
+        line: &comments.line,
+        foot: &comments.foot,
+        tail,
+    }
+}
+
+/// The comments of a collection that are printed at its end.
+fn end_comments<'a>(node: &'a Node, tail: &'a str) -> EventComments<'a> {
+    EventComments {
+        head: "",
+        ..own_comments(node, tail)
+    }
+}
+
+fn properties(node: &Node) -> Properties<'_> {
+    let Some(extras) = &node.extras else {
+        return Properties::default();
+    };
+    Properties {
+        anchor: extras.anchor.as_deref(),
+        tag: extras.tag.as_deref().map(Tag::new),
+    }
+}
+
+fn tag_of(kind: ScalarKind) -> &'static str {
+    match kind {
+        ScalarKind::Null => "!!null",
+        ScalarKind::Bool(_) => "!!bool",
+        ScalarKind::Int(_) | ScalarKind::Uint(_) => "!!int",
+        ScalarKind::Float(_) => "!!float",
+        ScalarKind::String => "!!str",
+        ScalarKind::Timestamp => "!!timestamp",
+        ScalarKind::Binary => "!!binary",
+        ScalarKind::Merge => "!!merge",
+    }
+}
+
+fn tag_of_implicit(kind: Implicit) -> &'static str {
+    match kind {
+        Implicit::Null => "!!null",
+        Implicit::Bool => "!!bool",
+        Implicit::Int => "!!int",
+        Implicit::Float => "!!float",
+        Implicit::String => "!!str",
+        Implicit::Timestamp => "!!timestamp",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Indent, kyaml};
+    use super::*;
+
+    fn text(node: &Node) -> String {
+        kyaml(node, Indent::Compact)
+    }
+
+    fn mapping(entries: Vec<(&str, Node)>) -> Node {
+        let mut node = Node::mapping();
+        let map = node.as_mapping_mut().expect("a mapping");
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+        node
+    }
+
+    #[test]
+    fn strings_that_look_like_something_else_are_quoted() {
+        let node = mapping(vec![
+            ("a", Node::string("1")),
+            ("b", Node::string("yes")),
+            ("c", Node::string("")),
+            ("d", Node::string("x\ny")),
+        ]);
+        assert_eq!(text(&node), "a: \"1\"\nb: yes\nc: \"\"\nd: |-\n  x\n  y\n");
+    }
+
+    #[test]
+    fn lists_follow_the_asked_indent() {
+        let node = mapping(vec![("a", Node::sequence(vec![Node::string("b")]))]);
+        assert_eq!(text(&node), "a:\n- b\n");
+        assert_eq!(kyaml(&node, Indent::Wide), "a:\n  - b\n");
+    }
+
+    #[test]
+    fn foot_comments_come_after_the_whole_value() {
+        let mut node = mapping(vec![
+            ("a", mapping(vec![("b", Node::string("c"))])),
+            ("d", Node::string("e")),
+        ]);
+        let entries = &mut node.as_mapping_mut().expect("a mapping").entries;
+        entries[0].key.extras.get_or_insert_default().comments.foot = "# foot".into();
+        entries[1].key.extras.get_or_insert_default().comments.head = "# head".into();
+        assert_eq!(text(&node), "a:\n  b: c\n# foot\n\n# head\nd: e\n");
+    }
+
+    #[test]
+    fn documents_are_separated() {
+        let node = Node::string("a");
+        let document = Document {
+            head: "# h",
+            root: &node,
+            foot: "# f",
+        };
+        let stream = [(document, Indent::Compact), (document, Indent::Compact)];
+        assert_eq!(
+            super::super::kyaml_documents(stream),
+            "# h\n\na\n\n# f\n---\n# h\n\na\n\n# f\n"
+        );
+    }
+
+    #[test]
+    fn deep_trees_do_not_overflow() {
+        let mut node = Node::string("x");
+        for _ in 0..2000 {
+            node = Node::sequence(vec![node]);
+        }
+        assert!(text(&node).starts_with("- - - "));
+    }
+}
