@@ -113,10 +113,13 @@ fn scan(text: &str, seen: &mut Seen) {
     while at < bytes.len() {
         let byte = bytes[at];
         if ORDINARY[usize::from(byte)] {
+            at += 1;
+            while at < bytes.len() && ORDINARY[usize::from(bytes[at])] {
+                at += 1;
+            }
             previous_space = false;
             previous_break = false;
             after_blank = false;
-            at += 1;
             continue;
         }
         let width = char_width(byte);

@@ -70,6 +70,9 @@ fn is_infinity(text: &str) -> bool {
 
 /// Sexagesimal numbers such as `1:30`: nobody reads them any more, yet both libraries quote them.
 pub(super) fn is_sexagesimal(text: &str) -> bool {
+    if !matches!(text.as_bytes().first(), Some(b'+' | b'-' | b'0'..=b'9')) {
+        return false;
+    }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !unsigned.starts_with(|first: char| first.is_ascii_digit()) || !unsigned.contains(':') {
         return false;

@@ -76,6 +76,9 @@ pub(super) fn key_less(a: &str, b: &str, dialect: Dialect) -> bool {
     let (Some(a_char), Some(b_char)) = (a_rest.chars().next(), b_rest.chars().next()) else {
         return a_rest.len() < b_rest.len();
     };
+    if a_char.is_ascii_lowercase() && b_char.is_ascii_lowercase() {
+        return a_char < b_char;
+    }
     match (a_char.is_alphabetic(), b_char.is_alphabetic()) {
         (true, true) => a_char < b_char,
         (false, false) => digits_less(&a[..common], a_rest, b_rest),

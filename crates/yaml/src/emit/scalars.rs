@@ -63,32 +63,36 @@ impl Emitter<'_> {
         self.column.saturating_add(text.len()) > self.profile.width
     }
 
+    /// Writes text word by word, so that it can fold at spaces.
     fn write_foldable(&mut self, text: &str, quote: Quote) {
         let may_fold = quote != Quote::Single;
         let quoted = quote != Quote::None;
-        let bytes = text.as_bytes();
         let mut after_space = false;
         let mut after_break = false;
-        for (at, char) in text.char_indices() {
+        let mut at = 0;
+        while let Some(char) = text[at..].chars().next() {
+            let rest = &text.as_bytes()[at..];
             if char == ' ' {
-                let inside = !quoted || at > 0 && at + 1 < bytes.len();
+                let inside = !quoted || at > 0 && rest.len() > 1;
                 let fold = may_fold
                     && !after_space
                     && self.column > self.profile.width
                     && inside
-                    && bytes.get(at + 1) != Some(&b' ');
+                    && rest.get(1) != Some(&b' ');
                 if fold {
                     self.write_indent();
                 } else {
                     self.put(' ');
                 }
                 after_space = true;
-            } else if is_break(&bytes[at..]) {
+                at += 1;
+            } else if is_break(rest) {
                 if !after_break && char == '\n' {
                     self.put_break();
                 }
                 self.copy_break(char);
                 after_break = true;
+                at += char.len_utf8();
             } else {
                 if after_break {
                     self.write_indent();
@@ -96,10 +100,12 @@ impl Emitter<'_> {
                 if quoted && char == '\'' {
                     self.put('\'');
                 }
-                self.put(char);
+                let word = char.len_utf8() + word_length(&rest[char.len_utf8()..]);
+                self.put_text(&text[at..at + word]);
                 self.indention = false;
                 after_space = false;
                 after_break = false;
+                at += word;
             }
         }
     }
@@ -112,32 +118,34 @@ impl Emitter<'_> {
         let bytes = text.as_bytes();
         let may_fold = may_fold && self.profile.width != usize::MAX;
         let mut after_space = false;
-        for (at, char) in text.char_indices() {
-            if escape_all
-                || matches!(char, '"' | '\\')
-                || !is_printable(&bytes[at..])
-                || is_break(&bytes[at..])
-            {
+        let mut at = 0;
+        while let Some(char) = text[at..].chars().next() {
+            let rest = &bytes[at..];
+            if escape_all || matches!(char, '"' | '\\') || !is_printable(rest) || is_break(rest) {
                 self.write_escape(char);
                 after_space = false;
+                at += char.len_utf8();
             } else if char == ' ' {
                 let fold = may_fold
                     && !after_space
                     && self.column > self.profile.width
                     && at > 0
-                    && at + 1 < bytes.len();
+                    && rest.len() > 1;
                 if fold {
                     self.write_indent();
-                    if bytes.get(at + 1) == Some(&b' ') {
+                    if rest.get(1) == Some(&b' ') {
                         self.put('\\');
                     }
                 } else {
                     self.put(' ');
                 }
                 after_space = true;
+                at += 1;
             } else {
-                self.put(char);
+                let word = char.len_utf8() + word_length(&rest[char.len_utf8()..]);
+                self.put_text(&text[at..at + word]);
                 after_space = false;
+                at += word;
             }
         }
         self.write_indicator("\"", false, false, false);
@@ -286,6 +294,14 @@ enum Quote {
     Foldable,
     /// Single quotes around a key.
     Single,
+}
+
+/// How many bytes can be copied before one that a quoted style has to look at.
+fn word_length(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .position(|byte| !matches!(byte, b'!' | b'#'..=b'&' | b'('..=b'[' | b']'..=b'~'))
+        .unwrap_or(bytes.len())
 }
 
 /// True if the text may hold a line break other than `\n` that a block can carry: U+2028, U+2029.

@@ -22,6 +22,19 @@ pub enum JsonError {
     /// A number that does not fit a Go `float64`.
     #[error("json: cannot unmarshal number {0} into Go value of type float64")]
     NumberTooLarge(String),
+    /// A value that does not fit the Go type it is decoded into.
+    #[error("json: cannot unmarshal {found} into {place} of type {wanted}")]
+    WrongType {
+        /// What stood there: `string`, or `number 1.5`.
+        found: String,
+        /// Where: `Go value`, or `Go struct field ObjectMeta.name`.
+        place: String,
+        /// The Go type.
+        wanted: String,
+    },
+    /// NaN or an infinity, which JSON cannot hold.
+    #[error("json: unsupported value: {0}")]
+    UnsupportedValue(String),
 }
 
 impl JsonError {

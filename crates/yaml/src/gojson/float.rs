@@ -1,23 +1,26 @@
 //! Floating-point numbers in the two forms Go prints: the JSON one and `strconv`'s shortest one.
 
+use super::error::JsonError;
 use serde_json::Value;
 use std::fmt::Write;
 
 /// A number as `encoding/json` writes it: an exponent only below 1e-6 and from 1e21 on.
 ///
-/// `None` for NaN and the infinities, which JSON cannot hold (Go: `json: unsupported value`).
-pub fn format_f64(number: f64) -> Option<String> {
+/// NaN and the infinities are errors.
+pub fn format_f64(number: f64) -> Result<String, JsonError> {
+    if !number.is_finite() {
+        return Err(JsonError::UnsupportedValue(format_shortest(number)));
+    }
     let mut out = String::new();
-    number.is_finite().then(|| {
-        push_json_f64(&mut out, number);
-        out
-    })
+    push_json_f64(&mut out, number);
+    Ok(out)
 }
 
 /// Like [`format_f64`] for Go's `float32`, whose shortest form has fewer digits.
-pub fn format_f32(number: f32) -> Option<String> {
+pub fn format_f32(number: f32) -> Result<String, JsonError> {
     if !number.is_finite() {
-        return None;
+        let name = format_shortest(f64::from(number));
+        return Err(JsonError::UnsupportedValue(name));
     }
     let size = number.abs();
     let mut out = String::new();
@@ -26,7 +29,7 @@ pub fn format_f32(number: f32) -> Option<String> {
     } else {
         push_plain(&mut out, number);
     }
-    Some(out)
+    Ok(out)
 }
 
 /// A number as Go's `strconv.FormatFloat(number, 'g', -1, 64)` writes it (`1e+06`, `+Inf`, `NaN`).
@@ -121,9 +124,9 @@ mod tests {
             (1e-7, "1e-7"),
             (1.5e300, "1.5e+300"),
         ] {
-            assert_eq!(format_f64(number).as_deref(), Some(text));
+            assert_eq!(format_f64(number).as_deref(), Ok(text));
         }
-        assert_eq!(format_f64(f64::NAN), None);
+        assert!(format_f64(f64::NAN).is_err());
     }
 
     #[test]

@@ -6,17 +6,21 @@
 
 mod error;
 mod escape;
+mod exact;
 mod float;
 mod parse;
 mod reformat;
 mod scan;
+mod typed;
 mod write;
 
 pub use error::JsonError;
 pub use escape::{HtmlEscape, write_escaped, write_escaped_bytes};
+pub use exact::canonical;
 pub use float::{format_f32, format_f64, format_shortest, numbers_as_f64};
 pub use parse::{Numbers, parse, parse_first};
 pub use reformat::{compact, indent};
+pub use typed::{GoField, GoStruct, GoType, reprint};
 pub use write::{pretty, pretty_no_html, to_string, to_string_no_html};
 
 pub(crate) use float::{push_json_f64, push_shortest_f64};

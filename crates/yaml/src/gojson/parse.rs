@@ -18,12 +18,15 @@ pub enum Numbers {
 /// Bytes that are not UTF-8 and lone surrogates become U+FFFD, of equal keys the last counts, and
 /// errors read as Go's do.
 pub fn parse(text: &[u8], numbers: Numbers) -> Result<Value, JsonError> {
+    check_form(text)?;
+    build(&mut Scanner::new(text), numbers)
+}
+
+/// Go looks the whole text over before it decodes, so errors of form come first.
+pub(super) fn check_form(text: &[u8]) -> Result<(), JsonError> {
     let mut scanner = Scanner::new(text);
-    // Go looks the whole text over before it decodes, so errors of form come first.
-    let mut first_pass = Scanner::new(text);
-    while first_pass.next()?.is_some() {}
-    first_pass.expect_nothing_more()?;
-    build(&mut scanner, numbers)
+    while scanner.next()?.is_some() {}
+    scanner.expect_nothing_more()
 }
 
 /// What a `json.Decoder` makes of the first value of a text, with the bytes it took.
@@ -106,7 +109,7 @@ fn number(digits: &[u8], numbers: Numbers) -> Result<Value, JsonError> {
 }
 
 /// The text of a string that the scanner let pass.
-fn unquote(quoted: &[u8]) -> String {
+pub(super) fn unquote(quoted: &[u8]) -> String {
     let body = &quoted[1..quoted.len() - 1];
     let mut out = String::with_capacity(body.len());
     let mut rest = body;
