@@ -1,5 +1,8 @@
 //! What can go wrong.
 
+use crate::apply::Conflicts;
+use crate::typed::FieldErrors;
+
 /// The error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -42,6 +45,33 @@ pub enum MergeError {
     MergePatchNotAnObject {
         /// The JSON kind found.
         found: &'static str,
+    },
+    /// A document does not fit its schema.
+    #[error("{0}")]
+    Typed(#[from] FieldErrors),
+    /// The schema has no root type.
+    #[error("the schema has no type for the object")]
+    NoType,
+    /// An entry of `metadata.managedFields` cannot be read.
+    #[error("{reason}")]
+    ManagedFields {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An apply request is malformed; the server answers 400.
+    #[error("{message}")]
+    BadRequest {
+        /// The message of the answer.
+        message: String,
+    },
+    /// Other managers own what an apply would change; the server answers 409.
+    #[error("{0}")]
+    Conflict(#[source] Conflicts),
+    /// An apply failed; the server answers 500.
+    #[error("{message}")]
+    Apply {
+        /// The message of the answer.
+        message: String,
     },
     /// A `fieldsV1` document cannot be read.
     #[error("error decoding set: {reason}")]

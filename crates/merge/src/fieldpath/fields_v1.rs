@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 use smol_str::SmolStr;
 
 use super::element::PathElement;
-use super::set::{FieldSet, Node};
+use super::set::{FieldSet, FieldSetBuilder};
 use crate::MergeError;
 
 impl FieldSet {
@@ -81,7 +81,7 @@ fn read(map: &Map<String, Value>, levels: usize) -> Result<(FieldSet, bool), Mer
             limit: crate::MAX_DEPTH,
         });
     }
-    let mut nodes = Vec::with_capacity(map.len());
+    let mut nodes = FieldSetBuilder::with_capacity(map.len());
     let mut member = false;
     for (key, inner) in map {
         if key == "." {
@@ -96,28 +96,12 @@ fn read(map: &Map<String, Value>, levels: usize) -> Result<(FieldSet, bool), Mer
             Value::Null => (FieldSet::new(), true),
             _ => return Err(invalid(format!("the value of {key:?} is not an object"))),
         };
-        nodes.push(Node {
-            element,
-            member: child_is_member,
-            children,
-        });
+        nodes.push(element, child_is_member, children);
     }
     // Text order and element order differ for numbers in keys.
-    if !nodes.is_sorted_by(|a, b| a.element < b.element) {
-        nodes.sort_by(|a, b| a.element.cmp(&b.element));
-        nodes.dedup_by(|later, earlier| {
-            let same = later.element == earlier.element;
-            if same {
-                earlier.member |= later.member;
-                earlier.children = earlier.children.union(&later.children);
-            }
-            same
-        });
-    }
-    if nodes.is_empty() {
-        member = true;
-    }
-    Ok((FieldSet { nodes }, member))
+    let set = nodes.finish();
+    member |= set.is_empty();
+    Ok((set, member))
 }
 
 /// Reads one key of `fieldsV1`; none for a type of element that is not known.

@@ -10,4 +10,5 @@ mod value_order;
 
 pub use element::{FieldPath, PathElement};
 pub use set::FieldSet;
+pub(crate) use set::FieldSetBuilder;
 pub(crate) use value_order::values_equal;

@@ -96,20 +96,6 @@ impl FieldSet {
         set.node_mut(last).member = true;
     }
 
-    /// Adds one step with what lies below it; used by walks that build sets bottom-up.
-    pub(crate) fn push(&mut self, element: PathElement, member: bool, children: FieldSet) {
-        if !member && children.is_empty() {
-            return;
-        }
-        let node = self.node_mut(&element);
-        node.member |= member;
-        if node.children.is_empty() {
-            node.children = children;
-        } else {
-            node.children = node.children.union(&children);
-        }
-    }
-
     /// Whether the path is a member.
     #[must_use]
     pub fn contains(&self, path: &[PathElement]) -> bool {
@@ -261,16 +247,13 @@ impl FieldSet {
     pub fn only_below(&self, prefixes: &[&[Option<&str>]]) -> Self {
         let mut nodes = Vec::new();
         for node in &self.nodes {
-            let PathElement::Field(name) = &node.element else {
-                continue;
-            };
+            let matches =
+                |wanted: &str| matches!(&node.element, PathElement::Field(name) if name == wanted);
             let rest: Vec<&[Option<&str>]> = prefixes
                 .iter()
                 .filter_map(|prefix| {
                     let (first, rest) = prefix.split_first()?;
-                    first
-                        .is_none_or(|wanted| wanted == name.as_str())
-                        .then_some(rest)
+                    first.is_none_or(matches).then_some(rest)
                 })
                 .collect();
             if rest.is_empty() {
@@ -330,6 +313,56 @@ impl FieldSet {
         Self {
             nodes: nodes.filter(Node::is_kept).collect(),
         }
+    }
+}
+
+/// Builds one level of a set from steps in any order.
+#[derive(Debug, Default)]
+pub(crate) struct FieldSetBuilder {
+    nodes: Vec<Node>,
+    unsorted: bool,
+}
+
+impl FieldSetBuilder {
+    /// A builder with room for this many steps.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self {
+            nodes: Vec::with_capacity(capacity),
+            unsorted: false,
+        }
+    }
+
+    /// Adds one step with what lies below it.
+    pub(crate) fn push(&mut self, element: PathElement, member: bool, children: FieldSet) {
+        let node = Node {
+            element,
+            member,
+            children,
+        };
+        if !node.is_kept() {
+            return;
+        }
+        self.unsorted |= self
+            .nodes
+            .last()
+            .is_some_and(|last| last.element >= node.element);
+        self.nodes.push(node);
+    }
+
+    /// The set of all steps; equal steps become one.
+    pub(crate) fn finish(mut self) -> FieldSet {
+        if self.unsorted {
+            self.nodes.sort_by(|a, b| a.element.cmp(&b.element));
+            self.nodes.dedup_by(|later, earlier| {
+                let same = later.element == earlier.element;
+                if same {
+                    earlier.member |= later.member;
+                    earlier.children = earlier.children.union(&later.children);
+                }
+                same
+            });
+        }
+        FieldSet { nodes: self.nodes }
     }
 }
 

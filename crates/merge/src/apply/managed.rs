@@ -1,0 +1,251 @@
+//! `metadata.managedFields`: who owns which fields.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::time::unix_seconds;
+use crate::MergeError;
+use crate::fieldpath::FieldSet;
+
+/// How a manager came to own fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+impl Operation {
+    /// The text in `managedFields`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// One manager with what it owns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manager {
+    /// The name that the client gave.
+    pub name: String,
+    /// How it owns.
+    pub operation: Operation,
+    /// The version in which the fields are named.
+    pub api_version: String,
+    /// The subresource through which it writes; empty for the object itself.
+    pub subresource: String,
+    /// When the set last changed.
+    pub time: Option<String>,
+    /// What it owns.
+    pub set: FieldSet,
+}
+
+/// The identity of a manager: appliers are one over all versions, updaters one per version.
+///
+/// The text is the one that the API server sorts by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ManagerId(String);
+
+impl ManagerId {
+    pub(crate) fn new(
+        name: &str,
+        operation: Operation,
+        api_version: &str,
+        subresource: &str,
+    ) -> Self {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let mut text = String::with_capacity(64);
+        text.push('{');
+        if !name.is_empty() {
+            text.push_str("\"manager\":");
+            text.push_str(&quoted(name));
+            text.push(',');
+        }
+        text.push_str("\"operation\":\"");
+        text.push_str(operation.as_str());
+        text.push('"');
+        if operation == Operation::Update && !api_version.is_empty() {
+            text.push_str(",\"apiVersion\":");
+            text.push_str(&quoted(api_version));
+        }
+        if !subresource.is_empty() {
+            text.push_str(",\"subresource\":");
+            text.push_str(&quoted(subresource));
+        }
+        text.push('}');
+        Self(text)
+    }
+}
+
+/// All managers of an object.
+pub(crate) type Managers = BTreeMap<ManagerId, Manager>;
+
+/// Reads `metadata.managedFields` of an object.
+///
+/// # Errors
+/// [`MergeError::ManagedFields`] for an entry that the server would not have written.
+pub fn decode(object: &Value) -> Result<Vec<Manager>, MergeError> {
+    Ok(decode_managers(entries_of(object))?.into_values().collect())
+}
+
+/// The entries of `metadata.managedFields` as they stand.
+pub(super) fn entries_of(object: &Value) -> &[Value] {
+    object
+        .pointer("/metadata/managedFields")
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn decode_managers(entries: &[Value]) -> Result<Managers, MergeError> {
+    let invalid = |reason: String| MergeError::ManagedFields { reason };
+    let mut managers = Managers::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let operation = match text("operation") {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return Err(invalid("operation must be `Apply` or `Update`".to_owned())),
+        };
+        let api_version = text("apiVersion");
+        if api_version.is_empty() {
+            return Err(invalid("apiVersion must not be empty".to_owned()));
+        }
+        match text("fieldsType") {
+            "FieldsV1" => {}
+            "" => {
+                return Err(invalid(format!(
+                    "missing fieldsType in managed fields entry {index}"
+                )));
+            }
+            other => {
+                return Err(invalid(format!(
+                    "invalid fieldsType {other:?} in managed fields entry {index}"
+                )));
+            }
+        }
+        let set = FieldSet::from_fields_v1(entry.get("fieldsV1").unwrap_or(&Value::Null))?;
+        let manager = Manager {
+            name: text("manager").to_owned(),
+            operation,
+            api_version: api_version.to_owned(),
+            subresource: text("subresource").to_owned(),
+            time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
+            set,
+        };
+        let id = ManagerId::new(&manager.name, operation, api_version, &manager.subresource);
+        managers.insert(id, manager);
+    }
+    Ok(managers)
+}
+
+/// The entries in the server's order: appliers first, then by time, name, version, subresource.
+pub(super) fn encode_managers(managers: &Managers) -> Vec<Value> {
+    let mut sorted: Vec<&Manager> = managers.values().collect();
+    sorted.sort_by(|a, b| {
+        (
+            a.operation,
+            seconds(a),
+            &a.name,
+            &a.api_version,
+            &a.subresource,
+        )
+            .cmp(&(
+                b.operation,
+                seconds(b),
+                &b.name,
+                &b.api_version,
+                &b.subresource,
+            ))
+    });
+    sorted.into_iter().map(encode_manager).collect()
+}
+
+pub(super) fn seconds(manager: &Manager) -> i64 {
+    manager.time.as_deref().and_then(unix_seconds).unwrap_or(0)
+}
+
+fn encode_manager(manager: &Manager) -> Value {
+    let mut entry = Map::new();
+    if !manager.name.is_empty() {
+        entry.insert("manager".to_owned(), json!(manager.name));
+    }
+    entry.insert("operation".to_owned(), json!(manager.operation.as_str()));
+    entry.insert("apiVersion".to_owned(), json!(manager.api_version));
+    if let Some(time) = &manager.time {
+        entry.insert("time".to_owned(), json!(time));
+    }
+    entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
+    entry.insert("fieldsV1".to_owned(), manager.set.to_fields_v1());
+    if !manager.subresource.is_empty() {
+        entry.insert("subresource".to_owned(), json!(manager.subresource));
+    }
+    Value::Object(entry)
+}
+
+/// Takes `metadata.managedFields` out of an object.
+pub(super) fn remove_from(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+}
+
+/// Writes the managers into an object; without any the field is absent.
+pub(super) fn write_to(object: &mut Value, managers: &Managers) {
+    remove_from(object);
+    if managers.is_empty() {
+        return;
+    }
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
+    let metadata = object
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert(
+            "managedFields".to_owned(),
+            Value::Array(encode_managers(managers)),
+        );
+    }
+}
+
+/// Whether a write asks to forget all ownership: an empty list, or a list of one empty entry.
+pub(super) fn asks_for_reset(object: &Value) -> bool {
+    match object.pointer("/metadata/managedFields") {
+        Some(Value::Array(entries)) => match entries.as_slice() {
+            [] => true,
+            [only] => match only {
+                Value::Object(entry) => entry
+                    .values()
+                    .all(|value| value.is_null() || value.as_str().is_some_and(str::is_empty)),
+                Value::Null => true,
+                _ => false,
+            },
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The name by which a client without `fieldManager` is known: its user agent up to the first
+/// slash, without unprintable characters and cut to 128 bytes.
+#[must_use]
+pub fn manager_of_user_agent(user_agent: &str) -> String {
+    let prefix = user_agent.split('/').next().unwrap_or_default();
+    let mut name = String::new();
+    for c in prefix.chars().filter(|c| !c.is_control()) {
+        if name.len() + c.len_utf8() > 128 {
+            break;
+        }
+        name.push(c);
+    }
+    name
+}

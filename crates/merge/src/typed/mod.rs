@@ -1,0 +1,159 @@
+//! Structured merge: validating, comparing, merging and pruning documents by their schema.
+
+mod compare;
+mod errors;
+mod field_set;
+mod list_items;
+mod merge;
+mod reconcile;
+mod remove;
+mod types;
+mod validate;
+
+use everflow_schema::SchemaView;
+use serde_json::{Map, Value};
+
+pub use compare::Comparison;
+pub use errors::{FieldError, FieldErrors};
+
+use crate::MergeError;
+use crate::depth::ensure_depth;
+use crate::fieldpath::{FieldSet, PathElement};
+use types::TypeView;
+
+/// A document together with its type.
+#[derive(Debug, Clone)]
+pub struct TypedValue<'s> {
+    value: Value,
+    view: TypeView<'s>,
+}
+
+/// Whether the items of associative lists may share keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duplicates {
+    /// Stored objects may have them.
+    Allow,
+    /// Applied documents may not.
+    Refuse,
+}
+
+impl<'s> TypedValue<'s> {
+    /// Checks a document against its schema.
+    ///
+    /// # Errors
+    /// [`MergeError::Typed`] with everything that does not fit, [`MergeError::TooDeep`], and
+    /// [`MergeError::NoType`] for a schema without a root.
+    pub fn new(
+        value: Value,
+        schema: SchemaView<'s>,
+        duplicates: Duplicates,
+    ) -> Result<Self, MergeError> {
+        ensure_depth(&value)?;
+        let view = TypeView::root(schema).ok_or(MergeError::NoType)?;
+        validate::validate(&value, view, duplicates == Duplicates::Allow)?;
+        Ok(Self { value, view })
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The document without its type.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+
+    /// The set of all leaves, list items and map keys that the document mentions.
+    #[must_use]
+    pub fn field_set(&self) -> FieldSet {
+        field_set::field_set(&self.value, self.view)
+    }
+
+    /// What a newer document of the same type changes.
+    ///
+    /// # Errors
+    /// [`MergeError::Typed`].
+    pub fn compare(&self, newer: &TypedValue<'_>) -> Result<Comparison, MergeError> {
+        Ok(compare::compare(&self.value, &newer.value, self.view)?)
+    }
+
+    /// Merges an applied document of the same type into this one; nothing is removed.
+    ///
+    /// # Errors
+    /// [`MergeError::Typed`].
+    pub fn merge(&self, applied: &TypedValue<'_>) -> Result<Self, MergeError> {
+        let value = merge::merge(&self.value, &applied.value, self.view)?;
+        Ok(Self {
+            value,
+            view: self.view,
+        })
+    }
+
+    /// The document without the given fields and items.
+    #[must_use]
+    pub fn without(&self, gone: &FieldSet) -> Self {
+        Self {
+            value: remove::remove_items(self.value.clone(), gone, self.view),
+            view: self.view,
+        }
+    }
+
+    /// The set with the declared struct fields on the way to its members added: `.spec` for
+    /// `.spec.replicas`, but not the keys of maps.
+    #[must_use]
+    pub fn with_named_fields(&self, set: &FieldSet) -> FieldSet {
+        set.map_members(
+            Some(self.view),
+            &|view: Option<TypeView<'s>>, element, member, parent| {
+                let Some(atom) = view.map(TypeView::atom) else {
+                    return (member, None);
+                };
+                match element {
+                    PathElement::Field(name) => {
+                        let Some(map) = atom.map else {
+                            return (member, None);
+                        };
+                        (
+                            member || (parent && map.has_field(name)),
+                            map.value_type(name),
+                        )
+                    }
+                    PathElement::Key(_) => (member, atom.list.map(|list| list.item)),
+                    _ => (member, None),
+                }
+            },
+        )
+    }
+
+    /// The set as the current schema records it, or none when it already is so.
+    #[must_use]
+    pub fn reconcile(&self, set: &FieldSet) -> Option<FieldSet> {
+        reconcile::reconcile(set, self.view)
+    }
+}
+
+/// Walks two maps key by key in order.
+fn zip_maps<'v>(
+    left: Option<&'v Map<String, Value>>,
+    right: Option<&'v Map<String, Value>>,
+    mut visit: impl FnMut(&'v str, Option<&'v Value>, Option<&'v Value>),
+) {
+    let mut left = left.into_iter().flatten().peekable();
+    let mut right = right.into_iter().flatten().peekable();
+    loop {
+        let order = match (left.peek(), right.peek()) {
+            (None, None) => return,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some((l, _)), Some((r, _))) => l.cmp(r),
+        };
+        let l = if order.is_le() { left.next() } else { None };
+        let r = if order.is_ge() { right.next() } else { None };
+        if let Some((key, _)) = l.or(r) {
+            visit(key, l.map(|(_, value)| value), r.map(|(_, value)| value));
+        }
+    }
+}
