@@ -12,6 +12,9 @@ pub enum Error {
         /// What is wrong there.
         problem: String,
     },
+    /// A protobuf body without its envelope; the message is Kubernetes' own.
+    #[error("{0}")]
+    NoEnvelope(String),
     /// Protobuf bytes that are no message of the expected type.
     #[error("protobuf{path}: {problem}")]
     MalformedProtobuf {
@@ -46,6 +49,7 @@ impl Error {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::MalformedSchema { .. } => "MalformedSchema",
+            Self::NoEnvelope(_) => "NoEnvelope",
             Self::MalformedProtobuf { .. } => "MalformedProtobuf",
             Self::NotEncodable { .. } => "NotEncodable",
             Self::UnknownKind { .. } => "UnknownKind",

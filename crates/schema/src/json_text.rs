@@ -13,8 +13,8 @@ pub(crate) fn serialize<S: Serializer>(
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
-    Option::<&str>::deserialize(deserializer)?
-        .map(|text| serde_json::from_str(text).map_err(D::Error::custom))
+    Option::<String>::deserialize(deserializer)?
+        .map(|text| serde_json::from_str(&text).map_err(D::Error::custom))
         .transpose()
 }
 
@@ -36,9 +36,9 @@ pub(crate) mod list {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<Value>, D::Error> {
-        Vec::<&str>::deserialize(deserializer)?
+        Vec::<String>::deserialize(deserializer)?
             .into_iter()
-            .map(|text| serde_json::from_str(text).map_err(D::Error::custom))
+            .map(|text| serde_json::from_str(&text).map_err(D::Error::custom))
             .collect()
     }
 }

@@ -12,9 +12,11 @@ pub mod data;
 mod error;
 mod json_text;
 pub mod model;
+pub mod protobuf;
 pub mod registry;
 pub mod schema;
 pub mod structural;
+mod time;
 pub mod validation;
 
 pub use error::Error;

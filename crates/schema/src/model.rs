@@ -293,11 +293,15 @@ impl PatchRule {
 pub struct WireField {
     /// The protobuf field number.
     pub number: u32,
+    /// The numbers of the messages that hold the field where JSON has it inline (a volume's
+    /// source), outermost first; 0 stands for none.
+    pub embedded_in: [u32; 2],
     /// How the value is encoded.
     pub encoding: WireEncoding,
     /// The Go field is a pointer: a zero value on the wire was set on purpose.
     pub pointer: bool,
-    /// The Go tag has `omitempty` or `omitzero`: JSON leaves the empty value out.
+    /// JSON leaves the empty value out: the Go tag has `omitempty` (which Go ignores on structs)
+    /// or `omitzero`.
     pub omit_empty: bool,
 }
 
@@ -318,6 +322,8 @@ pub enum WireEncoding {
     Bytes,
     /// A nested message, by the shape of the field's type.
     Message,
+    /// A list inside a message of its own, in its field 1 (`ExtraValue`, `Verbs`).
+    ListMessage,
 }
 
 /// All types of one schema.

@@ -78,8 +78,8 @@ pub struct Resource {
     pub categories: Vec<SmolStr>,
     /// Subresources, sorted by name.
     pub subresources: Vec<Subresource>,
-    /// The group's version in which objects are stored; absent for resources without storage.
-    pub storage_version: Option<SmolStr>,
+    /// The `apiVersion` in which objects are stored; absent for resources without storage.
+    pub storage_api_version: Option<SmolStr>,
     /// `storageVersionHash` of discovery.
     pub storage_version_hash: Option<SmolStr>,
     /// The columns of its tables.
