@@ -234,6 +234,11 @@ impl Node {
         self.as_mapping_mut()?.get_mut(key)
     }
 
+    /// The anchor's name, without `&`.
+    pub fn anchor(&self) -> Option<&str> {
+        self.extras.as_ref()?.anchor.as_deref()
+    }
+
     /// The tag that stood in the input.
     pub fn tag(&self) -> Option<&str> {
         self.extras.as_ref()?.tag.as_deref()

@@ -1,0 +1,249 @@
+//! From events to the tree.
+
+use super::input::Input;
+use super::parser::{Event, EventKind, Parser, Properties};
+use super::resolve::{resolve_scalar, short_tag};
+use crate::error::{Error, Limit};
+use crate::load::{Document, Limits};
+use crate::node::{
+    Comments, Dialect, Entry, Extras, Mapping, Node, Position, Scalar, Style, Value,
+};
+use smol_str::SmolStr;
+use std::collections::HashSet;
+
+/// Builds one tree for each document of a stream.
+pub(crate) struct TreeBuilder<'a> {
+    parser: Parser<'a>,
+    dialect: Dialect,
+    limits: Limits,
+    anchors: HashSet<SmolStr>,
+    started: bool,
+}
+
+/// A collection that is not complete yet.
+struct Open {
+    node: Node,
+    key: Option<Node>,
+}
+
+impl<'a> TreeBuilder<'a> {
+    pub(crate) fn new(
+        input: &'a Input<'_>,
+        dialect: Dialect,
+        keep_comments: bool,
+        limits: Limits,
+    ) -> Self {
+        TreeBuilder {
+            parser: Parser::new(input, dialect, keep_comments),
+            dialect,
+            limits,
+            anchors: HashSet::new(),
+            started: false,
+        }
+    }
+
+    /// The next document, and none at the end of the stream.
+    pub(crate) fn next_document(&mut self) -> Result<Option<Document>, Error> {
+        if !self.started {
+            self.parser.next()?;
+            self.started = true;
+        }
+        let start = self.parser.next()?;
+        if matches!(start.kind, EventKind::StreamEnd) {
+            return Ok(None);
+        }
+        self.anchors.clear();
+        let mut comments = start.comments.map(|boxed| *boxed).unwrap_or_default();
+        let root = self.root()?;
+        let end = self.parser.next()?;
+        if let Some(ended) = end.comments {
+            comments.foot = ended.foot;
+        }
+        Ok(Some(Document { root, comments }))
+    }
+
+    fn root(&mut self) -> Result<Node, Error> {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            let Event {
+                kind,
+                start,
+                comments,
+            } = self.parser.next()?;
+            let position = start.position();
+            let done = match kind {
+                EventKind::Scalar {
+                    text,
+                    style,
+                    properties,
+                } => {
+                    let extras = self.extras(properties, comments);
+                    let tag = extras.as_ref().and_then(|extras| extras.tag.as_deref());
+                    let kind = resolve_scalar(self.dialect, tag, style, &text);
+                    Node {
+                        value: Value::Scalar(Scalar {
+                            text: SmolStr::new(&text),
+                            kind,
+                        }),
+                        style,
+                        position,
+                        extras,
+                    }
+                }
+                EventKind::Alias(name) => {
+                    if !self.anchors.contains(&*name) {
+                        return Err(Error::decode_at(
+                            format!("unknown anchor '{name}' referenced"),
+                            position,
+                        ));
+                    }
+                    Node {
+                        value: Value::Alias(SmolStr::new(&name)),
+                        style: Style::Plain,
+                        position,
+                        extras: self.extras(None, comments),
+                    }
+                }
+                EventKind::SequenceStart { flow, properties } => {
+                    let value = Value::Sequence(Vec::new());
+                    self.open(&mut open, value, flow, properties, comments, position)?;
+                    continue;
+                }
+                EventKind::MappingStart { flow, properties } => {
+                    let value = Value::Mapping(Mapping::default());
+                    self.open(&mut open, value, flow, properties, comments, position)?;
+                    continue;
+                }
+                EventKind::SequenceEnd | EventKind::MappingEnd => match open.pop() {
+                    Some(mut closed) => {
+                        close_comments(&mut closed.node, comments);
+                        closed.node
+                    }
+                    None => Node::default(),
+                },
+                _ => return Ok(Node::default()),
+            };
+            match open.last_mut() {
+                Some(parent) => attach(parent, done),
+                None => return Ok(done),
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        open: &mut Vec<Open>,
+        value: Value,
+        flow: bool,
+        properties: Option<Box<Properties<'_>>>,
+        comments: Option<Box<Comments>>,
+        position: Position,
+    ) -> Result<(), Error> {
+        if open.len() >= self.limits.nesting {
+            return Err(Error::Limit {
+                limit: Limit::Nesting(self.limits.nesting),
+                position,
+            });
+        }
+        let extras = self.extras(properties, comments);
+        open.push(Open {
+            node: Node {
+                value,
+                style: if flow { Style::Flow } else { Style::Plain },
+                position,
+                extras,
+            },
+            key: None,
+        });
+        Ok(())
+    }
+
+    fn extras(
+        &mut self,
+        properties: Option<Box<Properties<'_>>>,
+        comments: Option<Box<Comments>>,
+    ) -> Option<Box<Extras>> {
+        if properties.is_none() && comments.is_none() {
+            return None;
+        }
+        let mut extras = Extras::default();
+        if let Some(properties) = properties {
+            extras.tag = properties.tag.map(|tag| SmolStr::new(short_tag(&tag)));
+            extras.anchor = properties.anchor.map(|name| SmolStr::new(&name));
+            if let Some(name) = &extras.anchor {
+                self.anchors.insert(name.clone());
+            }
+        }
+        if let Some(comments) = comments {
+            extras.comments = *comments;
+        }
+        Some(Box::new(extras))
+    }
+}
+
+fn attach(parent: &mut Open, mut node: Node) {
+    let block = parent.node.style != Style::Flow;
+    match &mut parent.node.value {
+        Value::Sequence(items) => items.push(node),
+        Value::Mapping(mapping) => match parent.key.take() {
+            None => {
+                // A foot comment above a key belongs to the key before it.
+                if block
+                    && let Some(last) = mapping.entries.last_mut()
+                    && let Some(foot) = take_foot(&mut node)
+                {
+                    comments_mut(&mut last.key).foot = foot;
+                }
+                parent.key = Some(node);
+            }
+            Some(mut key) => {
+                if foot(&key).is_empty()
+                    && let Some(foot) = take_foot(&mut node)
+                {
+                    comments_mut(&mut key).foot = foot;
+                }
+                mapping.entries.push(Entry { key, value: node });
+            }
+        },
+        _ => {}
+    }
+}
+
+/// The line and foot comments of a collection are those at its end.
+fn close_comments(node: &mut Node, comments: Option<Box<Comments>>) {
+    let (line, mut foot) = match comments {
+        Some(comments) => (comments.line, comments.foot),
+        None => Default::default(),
+    };
+    if node.style != Style::Flow
+        && !foot.is_empty()
+        && let Value::Mapping(mapping) = &mut node.value
+        && let Some(last) = mapping.entries.last_mut()
+    {
+        comments_mut(&mut last.key).foot = std::mem::take(&mut foot);
+    }
+    if !line.is_empty() || !foot.is_empty() {
+        let target = comments_mut(node);
+        target.line = line;
+        target.foot = foot;
+    } else if let Some(extras) = &mut node.extras {
+        extras.comments.line = SmolStr::default();
+        extras.comments.foot = SmolStr::default();
+    }
+}
+
+fn comments_mut(node: &mut Node) -> &mut Comments {
+    &mut node.extras.get_or_insert_default().comments
+}
+
+fn foot(node: &Node) -> &str {
+    node.extras
+        .as_ref()
+        .map_or("", |extras| extras.comments.foot.as_str())
+}
+
+fn take_foot(node: &mut Node) -> Option<SmolStr> {
+    let extras = node.extras.as_mut()?;
+    let foot = std::mem::take(&mut extras.comments.foot);
+    (!foot.is_empty()).then_some(foot)
+}
