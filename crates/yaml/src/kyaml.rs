@@ -4,6 +4,7 @@ use crate::decode::{AliasTargets, Decoder};
 use crate::error::{Error, Limit};
 use crate::load::{Limits, Loader};
 use crate::node::{Dialect, Entry, Mapping, Node, Scalar, ScalarKind, Style, Value};
+use indexmap::IndexMap;
 use serde_json::Value as Json;
 use smol_str::SmolStr;
 use std::collections::HashSet;
@@ -39,7 +40,8 @@ impl Node {
 
     /// A tree of plain values: maps sorted by key, text of several lines in literal style.
     pub fn from_json(json: &Json) -> Node {
-        let scalar = |text: SmolStr, kind: ScalarKind| Node::new(Value::Scalar(Scalar { text, kind }));
+        let scalar =
+            |text: SmolStr, kind: ScalarKind| Node::new(Value::Scalar(Scalar { text, kind }));
         match json {
             Json::Null => Node::default(),
             Json::Bool(value) => {
@@ -169,49 +171,50 @@ impl<'n> Expander<'n> {
     }
 
     fn mapping(&mut self, mapping: &'n Mapping) -> Result<Mapping, Error> {
-        let mut out = Mapping::default();
-        let mut merge = None;
-        for Entry { key, value } in &mapping.entries {
-            if is_merge(key) {
-                if merge.is_some() {
-                    return Err(Error::refused("duplicate merge key"));
-                }
-                merge = Some(value);
-                continue;
+        let mut merges = mapping.entries.iter().filter(|entry| is_merge(&entry.key));
+        let merge = merges.next().map(|entry| &entry.value);
+        if merges.next().is_some() {
+            return Err(Error::refused("duplicate merge key"));
+        }
+        // kyaml removes the first key with this text, whether it merges or not.
+        let removed = mapping
+            .entries
+            .iter()
+            .position(|entry| entry.key.as_text() == Some("<<"));
+        let mut own = Mapping::default();
+        for (index, Entry { key, value }) in mapping.entries.iter().enumerate() {
+            if Some(index) != removed {
+                own.entries.push(Entry {
+                    key: self.node(key)?,
+                    value: self.node(value)?,
+                });
             }
-            out.entries.push(Entry {
-                key: self.node(key)?,
-                value: self.node(value)?,
-            });
         }
-        if let Some(merge) = merge {
-            self.merge(merge, &mut out)?;
+        match merge {
+            Some(merge) => self.merge(merge, own),
+            None => Ok(own),
         }
-        Ok(out)
     }
 
-    fn merge(&mut self, merge: &'n Node, out: &mut Mapping) -> Result<(), Error> {
-        for source in self.merge_sources(merge, false)? {
-            // Through an alias, so that one inside itself is noticed.
-            let source = match &source.value {
-                Value::Alias(name) => self.alias(source, name)?,
-                _ => self.node(source)?,
-            };
-            let Value::Mapping(source) = source.value else {
+    /// Own keys stay in place; merged ones follow, those of the weakest source first.
+    fn merge(&mut self, merge: &'n Node, own: Mapping) -> Result<Mapping, Error> {
+        let text = |entry: &Entry| SmolStr::new(entry.key.as_text().unwrap_or_default());
+        let present: HashSet<SmolStr> = own.entries.iter().map(text).collect();
+        let mut merged: IndexMap<SmolStr, Entry> = IndexMap::new();
+        for source in self.merge_sources(merge, false)?.into_iter().rev() {
+            let Value::Mapping(source) = self.node(source)?.value else {
                 continue;
             };
-            let present: HashSet<SmolStr> = out
-                .entries
-                .iter()
-                .filter_map(|entry| entry.key.as_text().map(SmolStr::new))
-                .collect();
             for entry in source.entries {
-                if entry.key.as_text().is_none_or(|key| !present.contains(key)) {
-                    out.entries.push(entry);
+                let name = text(&entry);
+                if !present.contains(&name) {
+                    merged.insert(name, entry);
                 }
             }
         }
-        Ok(())
+        let mut out = own;
+        out.entries.extend(merged.into_values());
+        Ok(out)
     }
 
     /// The maps to merge, the strongest first.

@@ -6,7 +6,7 @@ mod text;
 mod value;
 
 pub(crate) use alias::AliasTargets;
-pub(crate) use text::{format_float_g32, go_quote};
+pub(crate) use text::go_quote;
 pub(crate) use value::{GoKey, GoMap, GoValue};
 
 use crate::error::{Error, Limit};
@@ -275,15 +275,15 @@ impl<'n> Decoder<'n> {
                 value.position,
             ));
         }
-        self.into_map(value, out)
+        self.fill_map(value, out)
     }
 
     /// Decodes a map, or an alias of one, into a map.
-    fn into_map(&mut self, node: &'n Node, out: &mut GoMap) -> Result<(), Error> {
+    fn fill_map(&mut self, node: &'n Node, out: &mut GoMap) -> Result<(), Error> {
         self.count()?;
         match &node.value {
             Value::Alias(_) => {
-                self.through_alias(node, |decoder, target| decoder.into_map(target, out))
+                self.through_alias(node, |decoder, target| decoder.fill_map(target, out))
             }
             Value::Mapping(mapping) => self.mapping(node, mapping, out).map(|_| ()),
             _ => Ok(()),

@@ -1,0 +1,25 @@
+//! What the conformance tests of the readers share.
+
+use base64::Engine;
+use serde_json::Value;
+
+/// The bytes of a case.
+pub fn input(case: &Value) -> Vec<u8> {
+    if let Some(text) = case["yaml"].as_str() {
+        return text.as_bytes().to_vec();
+    }
+    if let Some(text) = case["yaml_b64"].as_str() {
+        return base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .expect("base64");
+    }
+    let mut bytes = Vec::new();
+    for part in case["yaml_parts"].as_array().expect("an input") {
+        let text = part[0].as_str().expect("text");
+        let times = part[1].as_u64().expect("a number");
+        for _ in 0..times {
+            bytes.extend_from_slice(text.as_bytes());
+        }
+    }
+    bytes
+}
