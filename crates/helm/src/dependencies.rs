@@ -1,0 +1,219 @@
+//! Which dependencies take part, under which names, and which of their values a parent takes over.
+
+use everflow_gotemplate::{Map, Numbers, Value};
+use everflow_semver::{Constraint, Version};
+use serde_json::Value as Json;
+
+use crate::chart::{Chart, Dependency};
+use crate::go_text::{formatted, quoted};
+use crate::values::{
+    LookupError, ValuesError, Warnings, coalesce_values, copied, merge_tables, merge_values,
+    path_value, table,
+};
+
+/// Removes disabled dependencies, makes aliased copies and imports values, in place.
+pub fn process_dependencies(
+    chart: &mut Chart,
+    values: &Map,
+    warnings: &mut Warnings,
+) -> Result<(), ValuesError> {
+    enable(chart, values, "", warnings)?;
+    import_all(chart, warnings)
+}
+
+/// Names of declared dependencies that are not under `charts/`.
+pub fn missing_dependencies(chart: &Chart) -> Vec<String> {
+    chart
+        .metadata
+        .dependencies
+        .iter()
+        .flatten()
+        .filter(|declared| !chart.dependencies.iter().any(|c| c.name() == declared.name))
+        .map(|declared| declared.name.clone())
+        .collect()
+}
+
+/// Whether a version lies in a constraint; one that cannot be read holds nothing.
+pub fn is_compatible(constraint: &str, version: &str) -> bool {
+    match (Constraint::parse(constraint), Version::parse(version)) {
+        (Ok(constraint), Ok(version)) => constraint.check(&version),
+        _ => false,
+    }
+}
+
+fn enable(
+    chart: &mut Chart,
+    values: &Map,
+    path: &str,
+    warnings: &mut Warnings,
+) -> Result<(), ValuesError> {
+    if chart.metadata.dependencies.is_empty() {
+        return Ok(());
+    }
+    chart.dependencies = declared_and_undeclared(chart);
+    for declared in chart.metadata.dependencies.iter_mut().flatten() {
+        if !declared.alias.is_empty() {
+            declared.name.clone_from(&declared.alias);
+        }
+        declared.enabled = true;
+    }
+    let all = coalesce_values(chart, values, warnings)?;
+    apply_tags(chart, &all, warnings);
+    apply_conditions(chart, &all, path, warnings);
+
+    let declared = std::mem::take(&mut chart.metadata.dependencies);
+    let disabled: Vec<String> = declared
+        .iter()
+        .flatten()
+        .filter(|dependency| !dependency.enabled)
+        .map(|dependency| dependency.name.clone())
+        .collect();
+    let stays = |name: &str| !disabled.iter().any(|gone| gone == name);
+    chart.dependencies.retain(|inner| stays(inner.name()));
+    for inner in &mut chart.dependencies {
+        let path = format!("{path}{}.", inner.name());
+        enable(inner, &all, &path, warnings)?;
+    }
+    chart.metadata.dependencies = declared
+        .into_iter()
+        .filter(|dependency| dependency.as_ref().is_none_or(|d| stays(&d.name)))
+        .collect();
+    Ok(())
+}
+
+/// The charts under `charts/` that nobody declares, then the declared ones in order, each under
+/// its alias.
+fn declared_and_undeclared(chart: &Chart) -> Vec<Chart> {
+    let fits = |inner: &Chart, declared: &Dependency| {
+        inner.name() == declared.name && is_compatible(&declared.version, &inner.metadata.version)
+    };
+    let declarations = || chart.metadata.dependencies.iter().flatten();
+    let mut charts: Vec<Chart> = chart
+        .dependencies
+        .iter()
+        .filter(|inner| !declarations().any(|declared| fits(inner, declared)))
+        .cloned()
+        .collect();
+    for declared in declarations() {
+        if let Some(inner) = chart.dependencies.iter().find(|c| fits(c, declared)) {
+            let mut copy = inner.clone();
+            if !declared.alias.is_empty() {
+                copy.metadata.name.clone_from(&declared.alias);
+            }
+            charts.push(copy);
+        }
+    }
+    charts
+}
+
+fn apply_tags(chart: &mut Chart, values: &Map, warnings: &mut Warnings) {
+    let Ok(tags) = table(values, "tags") else {
+        return;
+    };
+    for dependency in chart.metadata.dependencies.iter_mut().flatten() {
+        let (mut on, mut off) = (false, false);
+        for tag in &dependency.tags {
+            match tags.get(tag) {
+                Some(Value::Bool(true)) => on = true,
+                Some(Value::Bool(false)) => off = true,
+                Some(_) => warnings.push(format!(
+                    "level=WARN msg=\"returned non-bool value\" tag={tag} chart={}",
+                    dependency.name
+                )),
+                None => {}
+            }
+        }
+        dependency.enabled = on || !off;
+    }
+}
+
+fn apply_conditions(chart: &mut Chart, values: &Map, path: &str, warnings: &mut Warnings) {
+    for dependency in chart.metadata.dependencies.iter_mut().flatten() {
+        for condition in dependency.condition.trim().split(',') {
+            if condition.is_empty() {
+                continue;
+            }
+            match path_value(values, &format!("{path}{condition}")) {
+                Ok(Value::Bool(enabled)) => {
+                    dependency.enabled = enabled;
+                    break;
+                }
+                Ok(_) => warnings.push(format!(
+                    "level=WARN msg=\"returned non-bool value\" path={condition} chart={}",
+                    dependency.name
+                )),
+                Err(LookupError::NoValue(_)) => {}
+                Err(error) => warnings.push(format!(
+                    "level=WARN msg=\"the method PathValue returned error\" error={}",
+                    quoted(&error.to_string())
+                )),
+            }
+        }
+    }
+}
+
+fn import_all(chart: &mut Chart, warnings: &mut Warnings) -> Result<(), ValuesError> {
+    for dependency in &mut chart.dependencies {
+        import_all(dependency, warnings)?;
+    }
+    import_values(chart, warnings)
+}
+
+/// The chart's values become those of itself and all below it, with the imports under them.
+fn import_values(chart: &mut Chart, warnings: &mut Warnings) -> Result<(), ValuesError> {
+    if chart.metadata.dependencies.is_empty() {
+        return Ok(());
+    }
+    let all = merge_values(chart, &Map::new(), warnings)?;
+    let imported = Map::new();
+    for dependency in chart.metadata.dependencies.iter_mut().flatten() {
+        let mut recorded = Vec::new();
+        for import in &dependency.import_values {
+            let (child, parent, warning) = match import {
+                Json::Object(pair) => (
+                    printed(pair.get("child")),
+                    printed(pair.get("parent")),
+                    format!(
+                        "level=WARN msg=\"ImportValues missing table from chart\" chart={}",
+                        dependency.name
+                    ),
+                ),
+                Json::String(name) => (
+                    format!("exports.{name}"),
+                    ".".to_owned(),
+                    "level=WARN msg=\"ImportValues missing table\"".to_owned(),
+                ),
+                _ => continue,
+            };
+            recorded.push(serde_json::json!({"child": child, "parent": parent}));
+            match table(&all, &format!("{}.{child}", dependency.name)) {
+                Ok(found) => merge_tables(&imported, &nested(&parent, &found), warnings),
+                Err(error) => {
+                    warnings.push(format!("{warning} error={}", quoted(&error.to_string())))
+                }
+            }
+        }
+        dependency.import_values = recorded;
+    }
+    let own = copied(&all)?;
+    merge_tables(&own, &imported, warnings);
+    chart.values = Value::Map(own)
+        .to_json()
+        .map_err(|_| ValuesError::TooDeep)?;
+    Ok(())
+}
+
+fn printed(value: Option<&Json>) -> String {
+    let value = value.map_or(Value::Nil, |json| Value::from_json(json, Numbers::Float64));
+    formatted("%v", value)
+}
+
+/// A map that holds `values` at a dotted path.
+fn nested(path: &str, values: &Map) -> Map {
+    if path == "." {
+        return values.clone();
+    }
+    path.split('.').rev().fold(values.clone(), |inner, key| {
+        [(key, Value::Map(inner))].into_iter().collect()
+    })
+}

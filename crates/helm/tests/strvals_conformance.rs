@@ -1,0 +1,84 @@
+//! `--set` and its relatives against recordings of helm.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use everflow_helm::chart::load_values;
+use everflow_helm::strvals;
+use serde_json::{Map, Value};
+
+mod corpus;
+
+#[test]
+fn set_flags_answer_as_recorded() {
+    let Some(path) = corpus::file("helm/values/strvals.jsonl") else {
+        return;
+    };
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for line in text.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        count += 1;
+        if let Err(reason) = check(&case) {
+            failures.push(format!("{}: {reason}", case["id"]));
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{} of {count} differ:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    println!("{count} cases agree");
+}
+
+fn check(case: &Value) -> Result<(), String> {
+    let mut values = match case["base_yaml"].as_str() {
+        Some(yaml) => load_values(yaml.as_bytes()).unwrap(),
+        None => Map::new(),
+    };
+    let files = &case["files"];
+    let read = |name: &str| match files.get(name).and_then(Value::as_str) {
+        Some(content) => Ok(content.to_owned()),
+        None => Err(format!("open {name}: no such file or directory")),
+    };
+    let mut outcome = Ok(());
+    for input in case["input"].as_array().unwrap() {
+        let input = input.as_str().unwrap();
+        outcome = match case["kind"].as_str().unwrap() {
+            "set" => strvals::set(input, &mut values),
+            "set-string" => strvals::set_string(input, &mut values),
+            "set-literal" => strvals::set_literal(input, &mut values),
+            "set-file" => strvals::set_file(input, &mut values, &read),
+            "set-json" => strvals::set_json_argument(input, &mut values),
+            other => panic!("unknown kind {other}"),
+        };
+        if outcome.is_err() {
+            break;
+        }
+    }
+    match (outcome, case["want_error"].as_str()) {
+        (Err(error), Some(want)) if error.to_string() == want => Ok(()),
+        (Err(error), want) => Err(format!("got error {error}, want {want:?}")),
+        (Ok(()), Some(want)) => Err(format!("got {values:?}, want error {want}")),
+        (Ok(()), None) => compare(&Value::Object(values), case),
+    }
+}
+
+fn compare(got: &Value, case: &Value) -> Result<(), String> {
+    let same_text =
+        everflow_yaml::gojson::to_string(got) == everflow_yaml::gojson::to_string(&case["want"]);
+    if !same_text {
+        return Err(format!("got {got}, want {}", case["want"]));
+    }
+    for (pointer, want) in case["types"].as_object().into_iter().flatten() {
+        let found = match got.pointer(pointer) {
+            Some(Value::Number(number)) if number.is_f64() => "float64",
+            Some(Value::Number(_)) => "int64",
+            _ => continue,
+        };
+        if *want != found {
+            return Err(format!("{pointer} is {found}, want {want}"));
+        }
+    }
+    Ok(())
+}
