@@ -12,6 +12,7 @@ mod emitter;
 mod go_value;
 mod implicit;
 mod key_order;
+mod list_style;
 mod node;
 mod output;
 mod scalars;
@@ -20,6 +21,7 @@ mod value;
 
 use crate::{Dialect, Node};
 use emitter::Profile;
+pub use list_style::list_indent_of;
 pub use node::Document;
 use serde_json::Value;
 use value::{Source, dump};
