@@ -34,6 +34,12 @@ pub fn to_json(input: &[u8], strict: bool, limits: Limits) -> Result<Json, Error
         .into_sigs_json()
 }
 
+/// The first document if it can be read into plain JSON in one go.
+pub(crate) fn plain_json(input: &[u8], limits: Limits) -> Result<Option<Json>, Error> {
+    limits.check_size(input)?;
+    plain_document(&Input::new(input), false, limits)
+}
+
 /// What `k8s.io/apimachinery` makes of the numbers of JSON text that Go wrote: an integer wherever
 /// the text looks like one and fits 64 bits with a sign, else a floating-point number.
 pub fn normalize_numbers(json: &mut Json) {

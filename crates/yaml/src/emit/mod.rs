@@ -2,10 +2,10 @@
 //!
 //! | who prints | function |
 //! |---|---|
-//! | kubectl, Flux, `kustomize build` (`sigs.k8s.io/yaml`) | [`sigs`], [`sigs_checked`] |
+//! | kubectl, Flux, `kustomize build` (`sigs.k8s.io/yaml`) | [`sigs`], [`sigs_checked`], [`json_to_yaml`] |
 //! | helm templates | [`to_yaml`], [`to_yaml_pretty`] |
 //! | kyaml, from a plain value (go-yaml v3 `Marshal`) | [`yaml3`] |
-//! | kyaml, keeping styles, tags, anchors and comments | [`kyaml`], [`kyaml_documents`] |
+//! | kyaml, keeping styles, tags, anchors and comments | [`kyaml`], [`kyaml_document`], [`kyaml_documents`] |
 
 mod analysis;
 mod emitter;
@@ -19,10 +19,10 @@ mod scalars;
 mod tag;
 mod value;
 
-use crate::{Dialect, Node};
+use crate::decode::Decoder;
+use crate::{Dialect, Document, Error, Limits, Loader, Node, sigs as reader};
 use emitter::Profile;
 pub use list_style::list_indent_of;
-pub use node::Document;
 use serde_json::Value;
 use value::{Source, dump};
 
@@ -82,23 +82,39 @@ pub fn yaml3(value: &Value, indent: Indent) -> String {
     dump(value, Dialect::Kyaml, Source::GoValue, profile)
 }
 
-/// What go-yaml v2 prints for a tree that was loaded under the `Sigs` dialect, with aliases and
-/// merges resolved: keys in natural order, styles and comments gone, the last of equal keys kept.
+/// `sigs.k8s.io/yaml`'s `JSONToYAML`, which reads its input as YAML first.
 ///
-/// This is the second half of `sigs.k8s.io/yaml`'s `JSONToYAML`, so floats print in shortest form:
-/// `1e6` becomes `1e+06`, where [`sigs`] says `1000000`.
-pub fn sigs_node(node: &Node) -> String {
-    go_value::dump(node)
+/// Integers keep all their digits and floats print in shortest form: `1e6` becomes `1e+06`, where
+/// [`sigs`] says `1000000`. What is JSON but not YAML (`\/`, escaped surrogates) is refused, and
+/// what is YAML but not JSON is taken.
+pub fn json_to_yaml(input: &[u8]) -> Result<String, Error> {
+    let limits = Limits::DEFAULT;
+    match reader::plain_json(input, limits)? {
+        Some(json) => Ok(dump(&json, Dialect::Sigs, Source::GoValue, Profile::V2)),
+        None => sigs_node(&Loader::new(Dialect::Sigs).limits(limits).load(input)?),
+    }
+}
+
+/// What go-yaml v2 prints for a tree that was loaded under the `Sigs` dialect: aliases and merge
+/// keys resolved, keys in natural order, styles and comments gone.
+pub fn sigs_node(node: &Node) -> Result<String, Error> {
+    let value = Decoder::new(Dialect::Sigs, false, Limits::DEFAULT).decode(node)?;
+    Ok(go_value::dump(&value))
 }
 
 /// What kyaml's `RNode.String` prints for a node that is no document.
 pub fn kyaml(node: &Node, indent: Indent) -> String {
-    kyaml_documents(std::iter::once((Document::bare(node), indent)))
+    node::dump(node, indent)
+}
+
+/// What kyaml's `RNode.String` prints for a whole document.
+pub fn kyaml_document(document: &Document, indent: Indent) -> String {
+    kyaml_documents(std::iter::once((document, indent)))
 }
 
 /// What kyaml's `ByteWriter` prints for a stream of documents, each with its own list style.
-pub fn kyaml_documents<'a>(documents: impl IntoIterator<Item = (Document<'a>, Indent)>) -> String {
-    node::dump(documents)
+pub fn kyaml_documents<'a>(documents: impl IntoIterator<Item = (&'a Document, Indent)>) -> String {
+    node::dump_all(documents)
 }
 
 fn without_last_newline(mut text: String) -> String {

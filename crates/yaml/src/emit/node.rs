@@ -2,31 +2,9 @@
 
 use super::Indent;
 use super::emitter::{Emitter, Event, EventComments, Profile, Properties};
-use super::implicit::{Implicit, implicit};
 use super::tag::Tag;
-use crate::{Comments, Dialect, Entry, Node, Scalar, ScalarKind, Style, Value};
-
-/// A root node with the comments that belong to the document and not to any node.
-#[derive(Clone, Copy, Debug)]
-pub struct Document<'a> {
-    /// Comments before the document, set off by an empty line.
-    pub head: &'a str,
-    /// The root.
-    pub root: &'a Node,
-    /// Comments after the document, set off by an empty line.
-    pub foot: &'a str,
-}
-
-impl<'a> Document<'a> {
-    /// A document without comments of its own.
-    pub fn bare(root: &'a Node) -> Self {
-        Document {
-            head: "",
-            root,
-            foot: "",
-        }
-    }
-}
+use crate::read::{resolve_plain, tag_of};
+use crate::{Comments, Dialect, Document, Entry, Node, Scalar, ScalarKind, Style, Value};
 
 static NO_COMMENTS: Comments = Comments {
     head: smol_str::SmolStr::new_static(""),
@@ -34,18 +12,18 @@ static NO_COMMENTS: Comments = Comments {
     foot: smol_str::SmolStr::new_static(""),
 };
 
+/// Prints one node as a document without comments of its own.
+pub(super) fn dump(root: &Node, indent: Indent) -> String {
+    let mut walker = Walker::new();
+    walker.document(root, &NO_COMMENTS, indent);
+    walker.emitter.out
+}
+
 /// Prints documents one after the other, with `---` between them.
-pub(super) fn dump<'a>(documents: impl IntoIterator<Item = (Document<'a>, Indent)>) -> String {
-    let mut walker = Walker {
-        emitter: Emitter::new(Profile::v3(true)),
-        open: Vec::new(),
-    };
+pub(super) fn dump_all<'a>(documents: impl IntoIterator<Item = (&'a Document, Indent)>) -> String {
+    let mut walker = Walker::new();
     for (document, indent) in documents {
-        walker.emitter.profile = Profile::v3(indent == Indent::Compact);
-        walker.emitter.start_document(document.head);
-        walker.node(document.root, "");
-        walker.finish_open();
-        walker.emitter.end_document(document.foot);
+        walker.document(&document.root, &document.comments, indent);
     }
     walker.emitter.out
 }
@@ -72,6 +50,21 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
+    fn new() -> Self {
+        Walker {
+            emitter: Emitter::new(Profile::v3(true)),
+            open: Vec::new(),
+        }
+    }
+
+    fn document(&mut self, root: &'a Node, comments: &'a Comments, indent: Indent) {
+        self.emitter.profile = Profile::v3(indent == Indent::Compact);
+        self.emitter.start_document(&comments.head);
+        self.node(root, "");
+        self.finish_open();
+        self.emitter.end_document(&comments.foot);
+    }
+
     fn finish_open(&mut self) {
         while let Some(innermost) = self.open.last_mut() {
             match innermost {
@@ -175,7 +168,7 @@ impl<'a> Walker<'a> {
         let mut force_quotes = false;
         if properties.tag.is_none() && !(scalar.kind == ScalarKind::String && quoted) {
             let meant = tag_of(scalar.kind);
-            if meant != tag_of_implicit(implicit(&scalar.text, Dialect::Kyaml)) {
+            if meant != tag_of(plain_kind(&scalar.text)) {
                 if scalar.kind == ScalarKind::String {
                     force_quotes = true;
                 } else {
@@ -235,27 +228,12 @@ fn properties(node: &Node) -> Properties<'_> {
     }
 }
 
-fn tag_of(kind: ScalarKind) -> &'static str {
-    match kind {
-        ScalarKind::Null => "!!null",
-        ScalarKind::Bool(_) => "!!bool",
-        ScalarKind::Int(_) | ScalarKind::Uint(_) => "!!int",
-        ScalarKind::Float(_) => "!!float",
-        ScalarKind::String => "!!str",
-        ScalarKind::Timestamp => "!!timestamp",
-        ScalarKind::Binary => "!!binary",
-        ScalarKind::Merge => "!!merge",
-    }
-}
-
-fn tag_of_implicit(kind: Implicit) -> &'static str {
-    match kind {
-        Implicit::Null => "!!null",
-        Implicit::Bool => "!!bool",
-        Implicit::Int => "!!int",
-        Implicit::Float => "!!float",
-        Implicit::String => "!!str",
-        Implicit::Timestamp => "!!timestamp",
+/// What the plain text reads as; `<<` is only known as a key and else a string, which is why
+/// merge keys are printed with their tag.
+fn plain_kind(text: &str) -> ScalarKind {
+    match resolve_plain(Dialect::Kyaml, text) {
+        ScalarKind::Merge => ScalarKind::String,
+        kind => kind,
     }
 }
 
@@ -309,13 +287,13 @@ mod tests {
 
     #[test]
     fn documents_are_separated() {
-        let node = Node::string("a");
-        let document = Document {
-            head: "# h",
-            root: &node,
-            foot: "# f",
+        let mut document = Document {
+            root: Node::string("a"),
+            ..Document::default()
         };
-        let stream = [(document, Indent::Compact), (document, Indent::Compact)];
+        document.comments.head = "# h".into();
+        document.comments.foot = "# f".into();
+        let stream = [(&document, Indent::Compact), (&document, Indent::Compact)];
         assert_eq!(
             super::super::kyaml_documents(stream),
             "# h\n\na\n\n# f\n---\n# h\n\na\n\n# f\n"

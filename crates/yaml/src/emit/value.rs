@@ -1,7 +1,7 @@
 //! Plain JSON values.
 
 use super::emitter::{Emitter, Event, EventComments, Profile, Properties};
-use super::implicit::{Implicit, implicit, is_old_bool, is_sexagesimal};
+use super::implicit::{is_old_bool, is_sexagesimal, reads_as_string};
 use super::key_order::sort_by_key;
 use crate::gojson::{push_json_f64, push_shortest_f64};
 use crate::{Dialect, Style};
@@ -138,7 +138,7 @@ fn sorted_entries(fields: &Map<String, Value>, dialect: Dialect) -> Vec<(&String
 pub(super) fn string_style(text: &str, dialect: Dialect) -> Style {
     if text.contains('\n') {
         Style::Literal
-    } else if implicit(text, dialect) == Implicit::String
+    } else if reads_as_string(text, dialect)
         && !is_sexagesimal(text)
         && !(dialect == Dialect::Kyaml && is_old_bool(text))
     {

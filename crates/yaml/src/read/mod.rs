@@ -16,6 +16,6 @@ mod tree;
 
 pub(crate) use input::Input;
 pub(crate) use parser::{EventKind, Parser};
-pub(crate) use resolve::{resolve_plain, resolve_tagged};
+pub(crate) use resolve::{resolve_plain, resolve_tagged, tag_of};
 pub(crate) use timestamp::Timestamp;
 pub(crate) use tree::TreeBuilder;
