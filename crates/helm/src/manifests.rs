@@ -133,9 +133,9 @@ pub fn split_manifests(text: &str) -> Vec<&str> {
     let mut line_start = 0;
     while line_start <= text.len() {
         let rest = &text[line_start..];
-        if rest.starts_with("---") {
+        if let Some(after) = rest.strip_prefix("---") {
             documents.push(&text[start..line_start]);
-            let after = rest[3..].trim_start_matches([' ', '\t']);
+            let after = after.trim_start_matches([' ', '\t']);
             start = text.len() - after.len();
         }
         match rest.find('\n') {

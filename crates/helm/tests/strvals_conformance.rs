@@ -5,30 +5,18 @@ use everflow_helm::chart::load_values;
 use everflow_helm::strvals;
 use serde_json::{Map, Value};
 
-mod corpus;
-
 #[test]
 fn set_flags_answer_as_recorded() {
-    let Some(path) = corpus::file("helm/values/strvals.jsonl") else {
+    let Some(path) = everflow_corpus::find("helm/values/strvals.jsonl") else {
         return;
     };
     let text = std::fs::read_to_string(path).unwrap();
-    let mut failures = Vec::new();
-    let mut count = 0;
+    let mut outcome = everflow_corpus::Outcome::default();
     for line in text.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
-        count += 1;
-        if let Err(reason) = check(&case) {
-            failures.push(format!("{}: {reason}", case["id"]));
-        }
+        outcome.record(case["id"].as_str().unwrap(), check(&case));
     }
-    assert!(
-        failures.is_empty(),
-        "{} of {count} differ:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
-    println!("{count} cases agree");
+    outcome.assert("");
 }
 
 fn check(case: &Value) -> Result<(), String> {

@@ -12,7 +12,7 @@ use super::number::{self, Exact};
 pub struct Violation {
     /// JSON pointer of the value.
     pub(super) location: String,
-    pub(super) kind: Kind,
+    pub(super) kind: Box<Kind>,
     pub(super) causes: Vec<Violation>,
 }
 
@@ -85,7 +85,7 @@ impl Violation {
     /// The report without its first line, which names the schema.
     pub fn lines(&self) -> String {
         let text = self.to_string();
-        match (&self.kind, text.split_once('\n')) {
+        match (&*self.kind, text.split_once('\n')) {
             (Kind::Schema(_), Some((_, rest))) => rest.to_owned(),
             _ => text,
         }
@@ -94,13 +94,13 @@ impl Violation {
     fn print(&self, f: &mut fmt::Formatter<'_>, indent: usize) -> fmt::Result {
         let mut inner = indent;
         // A reference with one cause says nothing that the cause does not.
-        let silent = self.kind == Kind::Reference && self.causes.len() == 1;
+        let silent = *self.kind == Kind::Reference && self.causes.len() == 1;
         if !silent {
             if indent > 0 {
                 write!(f, "\n{}- ", "  ".repeat(indent - 1))?;
             }
             inner += 1;
-            match &self.kind {
+            match &*self.kind {
                 Kind::Schema(location) => {
                     write!(f, "jsonschema validation failed with {}", quoted(location))?;
                 }

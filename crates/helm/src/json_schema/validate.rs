@@ -38,13 +38,13 @@ pub(super) fn validate_as(
     let Err(violation) = place.check() else {
         return Ok(());
     };
-    let causes = match violation.kind {
+    let causes = match *violation.kind {
         Kind::Group => violation.causes,
         _ => vec![violation],
     };
     Err(Violation {
         location: String::new(),
-        kind: Kind::Schema(location.to_owned()),
+        kind: Box::new(Kind::Schema(location.to_owned())),
         causes,
     })
 }
@@ -77,11 +77,14 @@ impl Evaluated {
 
 type Outcome = Result<Evaluated, Violation>;
 
+/// Whether a number keeps a bound.
+type Relation = fn(&Exact, &Exact) -> bool;
+
 impl<'d> Place<'d> {
     fn violation(&self, kind: Kind) -> Violation {
         Violation {
             location: self.location.clone(),
-            kind,
+            kind: Box::new(kind),
             causes: Vec::new(),
         }
     }
@@ -210,7 +213,7 @@ impl<'d> Place<'d> {
             ..self.under(target)
         };
         place.check().map_err(|violation| {
-            let causes = match violation.kind {
+            let causes = match *violation.kind {
                 Kind::Group => violation.causes,
                 _ => vec![violation],
             };
@@ -331,13 +334,13 @@ impl<'d> Place<'d> {
                 ..self.under(schema)
             };
             if let Err(violation) = place.check() {
-                let causes = match violation.kind {
+                let causes = match *violation.kind {
                     Kind::Group => violation.causes,
                     _ => vec![violation],
                 };
                 errors.push(Violation {
                     location: String::new(),
-                    kind: Kind::PropertyName(name.clone()),
+                    kind: Box::new(Kind::PropertyName(name.clone())),
                     causes,
                 });
             }
@@ -488,7 +491,7 @@ impl<'d> Place<'d> {
         };
         let got = Exact::new(found);
         let exclusive = |keyword| self.keyword(keyword) == Some(&Value::Bool(true));
-        let checks: [(&'static str, fn(&Exact, &Exact) -> bool); 5] = [
+        let checks: [(&'static str, Relation); 5] = [
             ("minimum", |got, want| got >= want),
             ("maximum", |got, want| got <= want),
             ("exclusiveMinimum", |got, want| got > want),
