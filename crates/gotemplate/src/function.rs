@@ -120,6 +120,16 @@ impl Functions {
         self.by_name.get(name).map(|&index| &self.table[index].1)
     }
 
+    /// The place of a function in the table.
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The function at a place of the table.
+    pub(crate) fn at(&self, index: usize) -> Option<&Function> {
+        self.table.get(index).map(|(_, function)| function)
+    }
+
     /// The names in the order of their first registration.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.table.iter().map(|(name, _)| *name)

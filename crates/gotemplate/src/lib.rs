@@ -17,6 +17,8 @@ mod json;
 mod list;
 mod map;
 mod object;
+mod parse;
+mod stack;
 mod text;
 mod types;
 mod value;
