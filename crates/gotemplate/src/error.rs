@@ -95,11 +95,13 @@ pub enum Error {
         /// The name of the set.
         set: String,
     },
-    /// The template exists by name only: nothing was parsed for it.
-    #[error("template: {name}: {} is an incomplete or empty template", crate::gofmt::quote(.name.as_bytes()))]
-    Incomplete {
-        /// The template asked for.
+    /// Templates call each other too deep.
+    #[error("template: {name}: exceeded maximum template depth ({depth})")]
+    Depth {
+        /// The template that was one too many.
         name: String,
+        /// The depth reached.
+        depth: usize,
     },
 }
 
@@ -110,7 +112,7 @@ impl Error {
             Error::Parse { .. } => "TemplateParse",
             Error::Exec { .. } => "TemplateExec",
             Error::NoTemplate { .. } => "TemplateMissing",
-            Error::Incomplete { .. } => "TemplateIncomplete",
+            Error::Depth { .. } => "TemplateDepth",
         }
     }
 }

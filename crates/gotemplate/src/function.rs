@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::FuncError;
+use crate::error::{Error, FuncError};
+use crate::exec::{Meter, execute};
 use crate::list::List;
 use crate::map::Map;
+use crate::templates::Templates;
 use crate::text::GoStr;
 use crate::types::GoType;
 use crate::value::Value;
@@ -226,18 +228,82 @@ impl<'a> Args<'a> {
 
 /// What a function sees besides its arguments.
 pub struct Context<'a> {
-    pub(crate) state: &'a mut dyn Any,
+    state: &'a mut dyn Any,
+    run: Option<Run<'a>>,
+}
+
+/// The execution that a call belongs to.
+struct Run<'a> {
+    templates: &'a Templates,
+    meter: &'a mut Meter,
 }
 
 impl<'a> Context<'a> {
-    /// A context outside of any template, for tests of functions.
+    pub(crate) fn new(
+        templates: &'a Templates,
+        state: &'a mut dyn Any,
+        meter: &'a mut Meter,
+    ) -> Self {
+        Context {
+            state,
+            run: Some(Run { templates, meter }),
+        }
+    }
+
+    /// A context outside of any template, for tests of functions. It knows no templates.
     pub fn detached(state: &'a mut dyn Any) -> Self {
-        Context { state }
+        Context { state, run: None }
     }
 
     /// The state that the caller of the execution owns (clock, random source, include counters),
     /// when it has this type.
     pub fn state<T: 'static>(&mut self) -> Option<&mut T> {
         self.state.downcast_mut()
+    }
+
+    /// The set the executing template belongs to. A clone of it is what `tpl` parses into.
+    pub fn templates(&self) -> Option<&'a Templates> {
+        self.run.as_ref().map(|run| run.templates)
+    }
+
+    /// How deep `{{template}}` and [`Context::render`] nest at the moment.
+    pub fn depth(&self) -> usize {
+        self.run.as_ref().map_or(0, |run| run.meter.depth)
+    }
+
+    /// Executes a template of the same set and returns what it wrote, as `include` does. The
+    /// limits of the running execution apply to all of it.
+    pub fn render(&mut self, name: &str, data: &Value) -> Result<GoStr, Error> {
+        match self.templates() {
+            Some(templates) => self.render_in(templates, name, data),
+            None => Err(Error::NoTemplate {
+                name: name.to_owned(),
+                set: String::new(),
+            }),
+        }
+    }
+
+    /// Executes a template of another set, within the limits of the running execution.
+    pub fn render_in(
+        &mut self,
+        templates: &Templates,
+        name: &str,
+        data: &Value,
+    ) -> Result<GoStr, Error> {
+        let Some(run) = &mut self.run else {
+            return Err(Error::NoTemplate {
+                name: name.to_owned(),
+                set: templates.name().to_owned(),
+            });
+        };
+        let result = match run.meter.enter() {
+            true => execute(templates, name, data, self.state, run.meter),
+            false => Err(Error::Depth {
+                name: name.to_owned(),
+                depth: run.meter.depth,
+            }),
+        };
+        run.meter.leave();
+        result.map(GoStr::from_vec)
     }
 }

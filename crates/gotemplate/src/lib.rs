@@ -4,6 +4,7 @@
 //!   with fields and methods.
 //! * [`Functions`] holds what templates may call, each with its Go [`Signature`], against which calls
 //!   are checked as Go's reflection does.
+//! * [`Templates`] is a set of parsed templates; it is executed with a value as dot, within [`Limits`].
 //! * [`gofmt`] prints values as Go's `fmt` and `strconv` do.
 //!
 //! The engine has no I/O, no clock and no randomness; functions get those from the state that the
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod exec;
 mod function;
 pub mod gofmt;
 mod json;
@@ -19,16 +21,19 @@ mod map;
 mod object;
 mod parse;
 mod stack;
+mod templates;
 mod text;
 mod types;
 mod value;
 
 pub use error::{Error, FuncError};
+pub use exec::{Limits, on_large_stack};
 pub use function::{Args, Code, Context, FuncResult, Function, Functions, Signature};
 pub use json::Numbers;
 pub use list::List;
 pub use map::Map;
 pub use object::Object;
+pub use templates::{MissingKey, Templates};
 pub use text::GoStr;
 pub use types::{GoType, Kind, Method, NamedType};
 pub use value::Value;

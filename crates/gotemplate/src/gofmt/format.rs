@@ -48,6 +48,29 @@ pub fn append_print(out: &mut Vec<u8>, values: &[Value]) -> Result<(), FuncError
     finish(printer.stop)
 }
 
+/// Prints one value as a template action or an escaping function does: a pointer is followed. With
+/// `by_address` methods of the pointer count too, as they do for what a template reaches in place.
+pub(crate) fn append_printable(
+    out: &mut Vec<u8>,
+    value: &Value,
+    by_address: bool,
+) -> Result<(), FuncError> {
+    if let Value::Object(object) = value {
+        let text = match by_address {
+            true => object.text_by_address(),
+            false => object.text(),
+        };
+        if let Some(text) = text {
+            out.extend_from_slice(text.as_bytes());
+            return Ok(());
+        }
+    }
+    let mut printer = Printer::new(out);
+    printer.follow_pointer = true;
+    printer.argument(value, V);
+    finish(printer.stop)
+}
+
 /// Prints the values as Go's `fmt.Sprintln`: spaces between all, a newline at the end.
 pub fn sprintln(values: &[Value]) -> Result<GoStr, FuncError> {
     let mut out = Vec::new();

@@ -22,6 +22,8 @@ pub(super) struct Printer<'o> {
     pub out: &'o mut Vec<u8>,
     pub flags: Flags,
     pub stop: Option<Stop>,
+    /// Whether the outermost pointer is followed without a sign of it.
+    pub follow_pointer: bool,
     start: usize,
     /// Set while a bad verb is reported: methods are not called then.
     erroring: bool,
@@ -46,6 +48,7 @@ impl<'o> Printer<'o> {
             out,
             flags: Flags::default(),
             stop: None,
+            follow_pointer: false,
             start,
             erroring: false,
         }
@@ -337,7 +340,9 @@ impl<'o> Printer<'o> {
             if depth > 0 {
                 return self.pointer(value, verb);
             }
-            self.out.push(b'&');
+            if !self.follow_pointer {
+                self.out.push(b'&');
+            }
         }
         if self.flags.sharp_v {
             let name = value.type_name();
