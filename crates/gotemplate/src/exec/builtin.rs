@@ -40,10 +40,10 @@ pub(super) fn run(builtin: Builtin, args: Vec<Operand>) -> BuiltinResult {
     match builtin {
         Builtin::Eq => boolean(compare::eq(args)),
         Builtin::Ne => boolean(compare::eq(args).map(|equal| !equal)),
-        Builtin::Lt => boolean(two(args, |a, b| compare::less(a, b))),
+        Builtin::Lt => boolean(two(args, compare::less)),
         Builtin::Le => boolean(two(args, compare::less_or_equal)),
         Builtin::Gt => boolean(two(args, compare::less_or_equal).map(|le| !le)),
-        Builtin::Ge => boolean(two(args, |a, b| compare::less(a, b)).map(|lt| !lt)),
+        Builtin::Ge => boolean(two(args, compare::less).map(|lt| !lt)),
         Builtin::Not => {
             let truth = args.first().is_some_and(|arg| arg.value.is_true());
             boolean(Ok(!truth))

@@ -428,11 +428,10 @@ impl<'s> Parser<'s> {
 
     /// What follows `{{else}}`. `{{else if}}` is an `if` alone in the else part.
     fn otherwise(&mut self, control: Control) -> Parsed<Body> {
-        let chained = match (control, self.peek().kind) {
-            (Control::If, Kind::If) => true,
-            (Control::With, Kind::With) => true,
-            _ => false,
-        };
+        let chained = matches!(
+            (control, self.peek().kind),
+            (Control::If, Kind::If) | (Control::With, Kind::With)
+        );
         if chained {
             self.next();
             return Ok(Body {
