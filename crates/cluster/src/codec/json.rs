@@ -1,0 +1,390 @@
+//! A JSON reader that keeps the order and the duplicates of keys and fails with Go's words.
+
+use serde_json::{Map, Number, Value};
+
+/// How deep values may nest, as in Go's decoder.
+const DEPTH_LIMIT: usize = 10_000;
+
+/// A JSON value with its keys as they were written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A string.
+    String(String),
+    /// A list.
+    Array(Vec<Json>),
+    /// A map; a key may occur more than once.
+    Object(Vec<(String, Json)>),
+}
+
+impl Json {
+    /// The value of a key; the last one counts.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        match self {
+            Json::Object(entries) => entries
+                .iter()
+                .rev()
+                .find(|(name, _)| name == key)
+                .map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Json::String(text) = self {
+            Some(text)
+        } else {
+            None
+        }
+    }
+
+    /// The plain tree: sorted keys, the last duplicate wins.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Json::Null => Value::Null,
+            Json::Bool(flag) => Value::Bool(*flag),
+            Json::Number(number) => Value::Number(number.clone()),
+            Json::String(text) => Value::String(text.clone()),
+            Json::Array(items) => Value::Array(items.iter().map(Json::to_value).collect()),
+            Json::Object(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.to_value()))
+                    .collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// The ordered tree of a plain one.
+    pub fn from_value(value: &Value) -> Json {
+        match value {
+            Value::Null => Json::Null,
+            Value::Bool(flag) => Json::Bool(*flag),
+            Value::Number(number) => Json::Number(number.clone()),
+            Value::String(text) => Json::String(text.clone()),
+            Value::Array(items) => Json::Array(items.iter().map(Json::from_value).collect()),
+            Value::Object(map) => Json::Object(
+                map.iter()
+                    .map(|(key, value)| (key.clone(), Json::from_value(value)))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// The paths of keys that occur twice in one map, in document order.
+    pub fn duplicates(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.collect_duplicates("", &mut found);
+        found
+    }
+
+    fn collect_duplicates(&self, path: &str, found: &mut Vec<String>) {
+        match self {
+            Json::Object(entries) => {
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    let here = if path.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{path}.{key}")
+                    };
+                    if entries[..index].iter().any(|(earlier, _)| earlier == key)
+                        && !found.contains(&here)
+                    {
+                        found.push(here.clone());
+                    }
+                    value.collect_duplicates(&here, found);
+                }
+            }
+            Json::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    item.collect_duplicates(&format!("{path}[{index}]"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads one JSON document; the error is the text Go's decoder gives.
+pub fn parse(input: &[u8]) -> Result<Json, String> {
+    let mut reader = Reader { input, at: 0 };
+    reader.space();
+    let value = reader.value(0)?;
+    reader.space();
+    match reader.peek() {
+        None => Ok(value),
+        Some(byte) => Err(format!(
+            "invalid character {} after top-level value",
+            quote_char(reader.input, reader.at, byte)
+        )),
+    }
+}
+
+struct Reader<'a> {
+    input: &'a [u8],
+    at: usize,
+}
+
+fn quote_char(input: &[u8], at: usize, byte: u8) -> String {
+    match byte {
+        b'\'' => "'\\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        b'\n' => "'\\n'".to_owned(),
+        b'\r' => "'\\r'".to_owned(),
+        b'\t' => "'\\t'".to_owned(),
+        b'\\' => "'\\\\'".to_owned(),
+        0x20..=0x7e => format!("'{}'", char::from(byte)),
+        0 => "'\\x00'".to_owned(),
+        1..=0x1f | 0x7f => format!("'\\x{byte:02x}'"),
+        _ => {
+            let _ = (input, at);
+            // Go looks at single bytes here and prints them as the code point of that value.
+            match char::from(byte) {
+                c @ '\u{a1}'..='\u{ac}' | c @ '\u{ae}'..='\u{ff}' => format!("'{c}'"),
+                c => format!("'\\u{:04x}'", c as u32),
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.input.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn unexpected<T>(&self, context: &str) -> Result<T, String> {
+        match self.peek() {
+            None => Err("unexpected end of JSON input".to_owned()),
+            Some(byte) => Err(format!(
+                "invalid character {} {context}",
+                quote_char(self.input, self.at, byte)
+            )),
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Json, String> {
+        if depth > DEPTH_LIMIT {
+            return Err("exceeded max depth".to_owned());
+        }
+        match self.peek() {
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.array(depth),
+            Some(b'"') => Ok(Json::String(self.string()?)),
+            Some(b't') => self.literal("true", Json::Bool(true)),
+            Some(b'f') => self.literal("false", Json::Bool(false)),
+            Some(b'n') => self.literal("null", Json::Null),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.unexpected("looking for beginning of value"),
+        }
+    }
+
+    fn literal(&mut self, word: &str, value: Json) -> Result<Json, String> {
+        for (index, expected) in word.bytes().enumerate() {
+            if self.peek() != Some(expected) {
+                return self.unexpected(&format!(
+                    "in literal {word} (expecting '{}')",
+                    &word[index..=index]
+                ));
+            }
+            self.at += 1;
+        }
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Result<Json, String> {
+        let start = self.at;
+        let mut float = false;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return self.unexpected("in numeric literal"),
+        }
+        if self.peek() == Some(b'.') {
+            float = true;
+            self.at += 1;
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return self.unexpected("after decimal point in numeric literal");
+            }
+            self.digits();
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            float = true;
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            if !matches!(self.peek(), Some(b'0'..=b'9')) {
+                return self.unexpected("in exponent of numeric literal");
+            }
+            self.digits();
+        }
+        let text = std::str::from_utf8(&self.input[start..self.at]).unwrap_or("0");
+        if !float && let Ok(whole) = text.parse::<i64>() {
+            return Ok(Json::Number(whole.into()));
+        }
+        let wide: f64 = text.parse().unwrap_or(f64::INFINITY);
+        match Number::from_f64(wide) {
+            Some(number) => Ok(Json::Number(number)),
+            None => Err(format!(
+                "json: cannot unmarshal number {text} into Go value of type float64"
+            )),
+        }
+    }
+
+    fn digits(&mut self) {
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        self.at += 1;
+        let mut bytes: Vec<u8> = Vec::new();
+        loop {
+            match self.peek() {
+                None => return Err("unexpected end of JSON input".to_owned()),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(match String::from_utf8(bytes) {
+                        Ok(text) => text,
+                        Err(broken) => String::from_utf8_lossy(broken.as_bytes()).into_owned(),
+                    });
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.escape(&mut bytes)?;
+                }
+                Some(byte) if byte < 0x20 => return self.unexpected("in string literal"),
+                Some(byte) => {
+                    bytes.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), String> {
+        let plain = match self.peek() {
+            Some(c @ (b'"' | b'\\' | b'/')) => c,
+            Some(b'b') => 8,
+            Some(b'f') => 12,
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'u') => {
+                self.at += 1;
+                let first = self.hex4()?;
+                let mut decoded = char::from_u32(first);
+                if (0xd800..0xdc00).contains(&first)
+                    && self.input.get(self.at..self.at + 2) == Some(b"\\u")
+                {
+                    let back = self.at;
+                    self.at += 2;
+                    let second = self.hex4()?;
+                    if (0xdc00..0xe000).contains(&second) {
+                        decoded =
+                            char::from_u32(0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+                    } else {
+                        self.at = back;
+                    }
+                }
+                let mut buffer = [0; 4];
+                bytes.extend_from_slice(
+                    decoded
+                        .unwrap_or('\u{fffd}')
+                        .encode_utf8(&mut buffer)
+                        .as_bytes(),
+                );
+                return Ok(());
+            }
+            _ => return self.unexpected("in string escape code"),
+        };
+        bytes.push(plain);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn hex4(&mut self) -> Result<u32, String> {
+        let mut code = 0;
+        for _ in 0..4 {
+            match self.peek().and_then(|byte| char::from(byte).to_digit(16)) {
+                Some(digit) => code = code * 16 + digit,
+                None => return self.unexpected("in \\u hexadecimal character escape"),
+            }
+            self.at += 1;
+        }
+        Ok(code)
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Json, String> {
+        self.at += 1;
+        let mut items = Vec::new();
+        self.space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Json::Array(items));
+        }
+        loop {
+            self.space();
+            items.push(self.value(depth + 1)?);
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Json::Array(items));
+                }
+                _ => return self.unexpected("after array element"),
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Json, String> {
+        self.at += 1;
+        let mut entries = Vec::new();
+        self.space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Json::Object(entries));
+        }
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return self.unexpected("looking for beginning of object key string");
+            }
+            let key = self.string()?;
+            self.space();
+            if self.peek() != Some(b':') {
+                return self.unexpected("after object key");
+            }
+            self.at += 1;
+            self.space();
+            let value = self.value(depth + 1)?;
+            entries.push((key, value));
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(Json::Object(entries));
+                }
+                _ => return self.unexpected("after object key:value pair"),
+            }
+        }
+    }
+}

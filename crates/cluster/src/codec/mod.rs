@@ -1,0 +1,7 @@
+//! Bodies in: JSON with Go's error texts, and Go's view of the built-in types.
+
+pub mod gotypes;
+pub mod json;
+pub mod protobuf;
+pub mod quantity;
+pub mod yaml;

@@ -1,0 +1,272 @@
+//! What is special about each kind: its facts (answers, generation, names) and its rules (defaults, checks).
+//!
+//! A kind's rules are one [`KindRules`] value in a file per group (`core/`, `apps/`, ...), listed in [`rules`]. Everything
+//! not said there is as in [`KindRules::BASE`].
+
+pub mod convert;
+pub mod meta;
+pub mod names;
+
+use serde_json::Value;
+
+use crate::auth::User;
+use crate::env::Environment;
+use crate::field::Errors;
+use crate::status::ApiResult;
+use crate::store::Store;
+
+/// What a rule may look at besides the object.
+pub struct Context<'a> {
+    /// Time and randomness.
+    pub env: &'a dyn Environment,
+    /// The store, for rules that look at other objects.
+    pub store: &'a Store,
+    /// Who asks.
+    pub user: &'a User,
+    /// Whether nothing will be kept.
+    pub dry_run: bool,
+    /// The namespace of the request, empty for cluster-scoped kinds.
+    pub namespace: &'a str,
+}
+
+/// When `metadata.generation` moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// The kind has none.
+    None,
+    /// It moves when `spec` changes.
+    Spec,
+    /// It moves when `spec` or the annotations change.
+    SpecAndAnnotations,
+    /// It moves when anything but metadata and status changes.
+    AllButStatus,
+    /// The client may set it; the server never moves it.
+    Kept,
+}
+
+/// The facts and rules of a kind.
+#[derive(Debug)]
+pub struct KindRules {
+    /// PUT creates a missing object.
+    pub create_on_update: bool,
+    /// PUT without a resourceVersion is allowed.
+    pub unconditional_update: bool,
+    /// DELETE answers the object instead of a Status.
+    pub delete_answers_object: bool,
+    /// DELETE without a policy leaves dependents alone.
+    pub orphan_by_default: bool,
+    /// When the generation moves.
+    pub generation: Generation,
+    /// The status is dropped from writes to the main resource.
+    pub has_status: bool,
+    /// The rule for names.
+    pub name: fn(&str) -> Vec<String>,
+    /// Fills in defaults, in the version of the request.
+    pub default: fn(&mut Value),
+    /// Prepares a new object (storage version).
+    pub prepare_create: fn(&Context<'_>, &mut Value) -> ApiResult<()>,
+    /// Checks a new object.
+    pub validate: fn(&Context<'_>, &Value, &mut Errors),
+    /// Prepares a changed object.
+    pub prepare_update: fn(&Context<'_>, &mut Value, &Value) -> ApiResult<()>,
+    /// Checks a changed object.
+    pub validate_update: fn(&Context<'_>, &Value, &Value, &mut Errors),
+    /// Prepares a changed status: what besides the status is taken from the stored object.
+    pub prepare_status: fn(&Context<'_>, &mut Value, &Value),
+    /// Checks a changed status.
+    pub validate_status: fn(&Context<'_>, &Value, &Value, &mut Errors),
+    /// Warnings about a new or changed object.
+    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// Fields a field selector may name besides name and namespace, with how they are read.
+    pub selectable: &'static [(&'static str, fn(&Value) -> String)],
+    /// The columns and cells of tables.
+    pub table: Option<&'static crate::negotiate::table::TableRules>,
+}
+
+fn no_default(_: &mut Value) {}
+fn no_prepare(_: &Context<'_>, _: &mut Value) -> ApiResult<()> {
+    Ok(())
+}
+fn no_check(_: &Context<'_>, _: &Value, _: &mut Errors) {}
+fn no_prepare_update(_: &Context<'_>, _: &mut Value, _: &Value) -> ApiResult<()> {
+    Ok(())
+}
+fn no_check_update(_: &Context<'_>, _: &Value, _: &Value, _: &mut Errors) {}
+fn no_warnings(_: &Value, _: Option<&Value>) -> Vec<String> {
+    Vec::new()
+}
+
+/// A status write keeps everything but the status (and the metadata a status write may change).
+pub fn keep_all_but_status(_: &Context<'_>, new: &mut Value, old: &Value) {
+    let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) else {
+        return;
+    };
+    let kept: Vec<String> = new
+        .keys()
+        .chain(old.keys())
+        .filter(|key| !matches!(key.as_str(), "status" | "metadata" | "kind" | "apiVersion"))
+        .cloned()
+        .collect();
+    for key in kept {
+        match old.get(&key) {
+            Some(value) => drop(new.insert(key, value.clone())),
+            None => drop(new.remove(&key)),
+        }
+    }
+}
+
+impl KindRules {
+    /// The rules of a kind about which nothing special is known.
+    pub const BASE: KindRules = KindRules {
+        create_on_update: false,
+        unconditional_update: true,
+        delete_answers_object: false,
+        orphan_by_default: false,
+        generation: Generation::None,
+        has_status: false,
+        name: names::dns_subdomain,
+        default: no_default,
+        prepare_create: no_prepare,
+        validate: no_check,
+        prepare_update: no_prepare_update,
+        validate_update: no_check_update,
+        prepare_status: keep_all_but_status,
+        validate_status: no_check_update,
+        warnings: no_warnings,
+        selectable: &[],
+        table: None,
+    };
+
+    /// The rules of custom kinds before their schema is looked at.
+    pub const CUSTOM: KindRules = KindRules {
+        unconditional_update: false,
+        generation: Generation::AllButStatus,
+        ..KindRules::BASE
+    };
+}
+
+/// The rules of a built-in kind.
+pub fn rules(group: &str, plural: &str) -> &'static KindRules {
+    static BASE: KindRules = KindRules::BASE;
+    facts::lookup(group, plural).unwrap_or(&BASE)
+}
+
+/// The name of the Go package of a group's internal types, as conversion errors print it.
+pub fn go_group(group: &str) -> &str {
+    match group {
+        "" => "core",
+        "rbac.authorization.k8s.io" => "rbac",
+        other => other.split('.').next().unwrap_or(other),
+    }
+}
+
+/// The group and version a resource is stored in.
+pub fn storage_version(group: &str, version: &str, plural: &str) -> (String, String) {
+    match (group, plural) {
+        ("events.k8s.io", "events") => (String::new(), "v1".to_owned()),
+        ("autoscaling", "horizontalpodautoscalers") => ("autoscaling".to_owned(), "v2".to_owned()),
+        _ => (group.to_owned(), version.to_owned()),
+    }
+}
+
+mod facts;
+
+use crate::resource::Resource;
+use crate::rest::Call;
+use crate::store::Stored;
+
+/// Whether an object without finalizers may leave the store; namespaces also wait for their own list.
+pub fn may_disappear(resource: &Resource, object: &Value) -> bool {
+    if resource.group.is_empty() && resource.plural == "namespaces" {
+        return object
+            .pointer("/spec/finalizers")
+            .and_then(Value::as_array)
+            .is_none_or(Vec::is_empty);
+    }
+    true
+}
+
+/// The grace period of a deletion; `None` for kinds that have none.
+pub fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> Option<i64> {
+    if !(resource.group.is_empty() && resource.plural == "pods") {
+        return None;
+    }
+    let own = object
+        .pointer("/spec/terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or(30);
+    let mut period = asked.unwrap_or(own);
+    if period < 0 {
+        period = 1;
+    }
+    // A pod that no node runs has nothing to wait for.
+    let unscheduled = object
+        .pointer("/spec/nodeName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty();
+    let finished = matches!(
+        object.pointer("/status/phase").and_then(Value::as_str),
+        Some("Succeeded" | "Failed")
+    );
+    Some(if unscheduled || finished { 0 } else { period })
+}
+
+/// Deleting a namespace marks it; it goes when its own finalizers are gone.
+pub fn namespace_delete(
+    call: &Call<'_>,
+    current: &std::sync::Arc<Stored>,
+    dry_run: bool,
+) -> ApiResult<Option<Value>> {
+    if !(call.resource.group.is_empty() && call.resource.plural == "namespaces") {
+        return Ok(None);
+    }
+    let waiting = current
+        .value
+        .pointer("/spec/finalizers")
+        .and_then(Value::as_array)
+        .is_some_and(|list| !list.is_empty());
+    if !waiting && meta::finalizers(&current.value).is_empty() {
+        return Ok(None);
+    }
+    let mut object = current.value.clone();
+    if !meta::is_terminating(&object) {
+        meta::set(
+            &mut object,
+            "deletionTimestamp",
+            Some(call.server.env().now().rfc3339().into()),
+        );
+    }
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("phase".into(), "Terminating".into());
+    }
+    if dry_run || object == current.value {
+        return Ok(Some(object));
+    }
+    let key = call.resource.key("", meta::text(&object, "name"));
+    let written = call
+        .server
+        .store()
+        .update(&call.resource.table, &key, current.revision, object)
+        .map_err(|error| {
+            crate::rest::write::store_error(call, meta::text(&current.value, "name"), &error)
+        })?;
+    crate::controllers::after_write(call, &written.value, Some(&current.value));
+    Ok(Some(written.value.clone()))
+}
+
+/// The refusal of an unknown field in a field selector.
+pub fn unknown_field_selector(resource: &Resource, field: &str) -> String {
+    let quoted = crate::field::go_quote(field);
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        _ if resource.rules.selectable.is_empty() => format!(
+            "{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        ),
+        _ => format!("field label not supported: {field}"),
+    }
+}
+
+/// The object of a bookmark as the kind encodes it.
+pub fn bookmark(resource: &Resource, object: Value) -> Value {
+    crate::rest::decode::normalize(resource, &object)
+}

@@ -1,0 +1,198 @@
+//! Tables: columns and cells for `kubectl get`.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::partial;
+use crate::field::{FieldError, Path};
+use crate::kinds::meta;
+use crate::rest::Call;
+use crate::rest::read::read_value;
+use crate::status::{ApiError, ApiResult};
+use crate::store::Stored;
+use crate::time::Timestamp;
+
+/// A column.
+#[derive(Debug)]
+pub struct Column {
+    /// The heading.
+    pub name: &'static str,
+    /// The JSON type of its cells.
+    pub kind: &'static str,
+    /// The format of its cells.
+    pub format: &'static str,
+    /// What it shows.
+    pub description: &'static str,
+    /// Zero for columns that are always shown.
+    pub priority: i64,
+}
+
+/// How a kind is shown.
+#[derive(Debug)]
+pub struct TableRules {
+    /// The columns.
+    pub columns: &'static [Column],
+    /// The cells of one object.
+    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
+}
+
+const NAME_TEXT: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+const CREATED_TEXT: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+
+static PLAIN: TableRules = TableRules {
+    columns: &[
+        Column {
+            name: "Name",
+            kind: "string",
+            format: "name",
+            description: NAME_TEXT,
+            priority: 0,
+        },
+        Column {
+            name: "Created At",
+            kind: "date",
+            format: "",
+            description: CREATED_TEXT,
+            priority: 0,
+        },
+    ],
+    cells: |object, _| {
+        vec![
+            meta::text(object, "name").into(),
+            meta::text(object, "creationTimestamp").into(),
+        ]
+    },
+};
+
+enum Include {
+    Metadata,
+    Nothing,
+    Object,
+}
+
+fn include(call: &Call<'_>) -> ApiResult<Include> {
+    match call.request.param("includeObject").unwrap_or_default() {
+        "" | "Metadata" => Ok(Include::Metadata),
+        "None" => Ok(Include::Nothing),
+        "Object" => Ok(Include::Object),
+        other => {
+            let errors = vec![FieldError::invalid(
+                &Path::new("includeObject"),
+                other,
+                "must be 'Metadata', 'Object', 'None', or empty",
+            )];
+            Err(ApiError::invalid(
+                "meta.k8s.io",
+                "TableOptions",
+                "",
+                &errors,
+            ))
+        }
+    }
+}
+
+fn columns(call: &Call<'_>) -> Value {
+    if let Some(columns) = crate::crd::table_columns(&call.resource) {
+        return columns;
+    }
+    let rules = call.resource.rules.table.unwrap_or(&PLAIN);
+    let list = rules.columns.iter().map(|column| json!({"name": column.name, "type": column.kind, "format": column.format, "description": column.description, "priority": column.priority}));
+    Value::Array(list.collect())
+}
+
+fn row(call: &Call<'_>, object: &Value, version: &str, include: &Include) -> Value {
+    let now = call.server.env().now();
+    let cells = crate::crd::table_cells(&call.resource, object, now)
+        .unwrap_or_else(|| (call.resource.rules.table.unwrap_or(&PLAIN).cells)(object, now));
+    let shown = match include {
+        Include::Nothing => None,
+        Include::Metadata => Some(partial(object, version)),
+        Include::Object => Some(object.clone()),
+    };
+    match shown {
+        Some(object) => json!({"cells": cells, "object": object}),
+        None => json!({"cells": cells, "object": null}),
+    }
+}
+
+fn table(metadata: Value, columns: Value, rows: Vec<Value>, version: &str) -> Value {
+    json!({"kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata, "columnDefinitions": columns, "rows": rows})
+}
+
+/// The table of one object.
+pub fn of_object(call: &Call<'_>, object: &Value, version: &str) -> ApiResult<Value> {
+    let include = include(call)?;
+    let mut metadata = Map::new();
+    if let Some(revision) = meta::metadata(object).and_then(|map| map.get("resourceVersion")) {
+        metadata.insert("resourceVersion".into(), revision.clone());
+    }
+    Ok(table(
+        Value::Object(metadata),
+        columns(call),
+        vec![row(call, object, version, &include)],
+        version,
+    ))
+}
+
+/// The table of a list.
+pub fn of_list(
+    call: &Call<'_>,
+    metadata: Value,
+    items: &[Arc<Stored>],
+    version: &str,
+) -> ApiResult<Value> {
+    let include = include(call)?;
+    let rows = items
+        .iter()
+        .map(|item| row(call, &read_value(call, item), version, &include))
+        .collect();
+    Ok(table(metadata, columns(call), rows, version))
+}
+
+/// The table of a watch event; only the first one has columns.
+pub fn of_event(call: &Call<'_>, object: &Value, version: &str, first: bool) -> ApiResult<Value> {
+    let mut whole = of_object(call, object, version)?;
+    if !first {
+        whole["columnDefinitions"] = Value::Null;
+    }
+    Ok(whole)
+}
+
+/// How long ago something happened, as kubectl prints it.
+pub fn age(since: &str, now: Timestamp) -> String {
+    let Some(then) = Timestamp::parse(since) else {
+        return "<unknown>".to_owned();
+    };
+    human_duration(now.seconds() - then.seconds())
+}
+
+/// A duration in the two largest units.
+pub fn human_duration(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        s if s < -1 => "<invalid>".to_owned(),
+        s if s < 0 => "0s".to_owned(),
+        s if s < 120 => format!("{s}s"),
+        s if minutes < 10 => match s % 60 {
+            0 => format!("{minutes}m"),
+            rest => format!("{minutes}m{rest}s"),
+        },
+        _ if minutes < 180 => format!("{minutes}m"),
+        _ if hours < 8 => match minutes % 60 {
+            0 => format!("{hours}h"),
+            rest => format!("{hours}h{rest}m"),
+        },
+        _ if hours < 48 => format!("{hours}h"),
+        _ if hours < 192 => match hours % 24 {
+            0 => format!("{days}d"),
+            rest => format!("{days}d{rest}h"),
+        },
+        _ if days < 730 => format!("{days}d"),
+        _ if days < 2920 => match days % 365 {
+            0 => format!("{}y", days / 365),
+            rest => format!("{}y{rest}d", days / 365),
+        },
+        _ => format!("{}y", days / 365),
+    }
+}

@@ -1,0 +1,257 @@
+//! Which resources the server knows: the built-in ones and those of custom resource definitions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::codec::gotypes::{GoType, types};
+use crate::crd::CustomKind;
+use crate::kinds::KindRules;
+use crate::status::GroupResource;
+
+const BUILTIN: &str = include_str!("../data/resources.jsonl");
+
+/// A resource of one API version.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The plural name.
+    pub plural: String,
+    /// The singular name.
+    pub singular: String,
+    /// The kind.
+    pub kind: String,
+    /// The kind of lists.
+    pub list_kind: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Short names.
+    pub short_names: Vec<String>,
+    /// Categories.
+    pub categories: Vec<String>,
+    /// The verbs it answers.
+    pub verbs: Vec<String>,
+    /// Its subresources in discovery order.
+    pub subresources: Vec<Subresource>,
+    /// The table objects are stored in.
+    pub table: Arc<str>,
+    /// The version objects are stored in.
+    pub storage_version: String,
+    /// The Go type of a built-in kind.
+    pub go_type: Option<GoType>,
+    /// The rules of the kind.
+    pub rules: &'static KindRules,
+    /// The schema of a custom kind.
+    pub custom: Option<Arc<CustomKind>>,
+}
+
+/// A subresource as discovery lists it.
+#[derive(Clone, Debug)]
+pub struct Subresource {
+    /// The name after the slash.
+    pub name: String,
+    /// The group of its kind when it differs.
+    pub group: String,
+    /// The version of its kind when it differs.
+    pub version: String,
+    /// Its kind.
+    pub kind: String,
+    /// The verbs it answers.
+    pub verbs: Vec<String>,
+}
+
+impl Resource {
+    /// `group/version`, or the version alone in the core group.
+    pub fn api_version(&self) -> String {
+        join_version(&self.group, &self.version)
+    }
+
+    /// The name for messages.
+    pub fn group_resource(&self) -> GroupResource<'_> {
+        GroupResource {
+            group: &self.group,
+            resource: &self.plural,
+        }
+    }
+
+    /// Whether it answers a verb.
+    pub fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|known| known == verb)
+    }
+
+    /// A subresource by name.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|sub| sub.name == name)
+    }
+
+    /// Whether it comes from a custom resource definition.
+    pub fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    /// The key of an object in its table.
+    pub fn key(&self, namespace: &str, name: &str) -> String {
+        if self.namespaced {
+            format!("{namespace}/{name}")
+        } else {
+            name.to_owned()
+        }
+    }
+}
+
+/// `group/version`, or the version alone in the core group.
+pub fn join_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
+/// All resources known at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    /// Resources by group, version and plural name.
+    resources: BTreeMap<(String, String, String), Arc<Resource>>,
+}
+
+impl Registry {
+    /// The built-in resources.
+    pub fn builtin() -> Self {
+        let mut registry = Registry::default();
+        for line in BUILTIN.lines() {
+            if let Ok(entry) = serde_json::from_str::<Value>(line) {
+                registry.add_builtin(&entry);
+            }
+        }
+        registry
+    }
+
+    fn add_builtin(&mut self, entry: &Value) {
+        let text = |key: &str| {
+            entry
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let list = |key: &str| -> Vec<String> {
+            let items = entry.get(key).and_then(Value::as_array);
+            items
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        };
+        let api_version = text("gv");
+        let (group, version) = split_version(&api_version);
+        let name = text("name");
+        if let Some((parent, sub)) = name.split_once('/') {
+            let subresource = Subresource {
+                name: sub.to_owned(),
+                group: text("group"),
+                version: text("version"),
+                kind: text("kind"),
+                verbs: list("verbs"),
+            };
+            let key = (group.to_owned(), version.to_owned(), parent.to_owned());
+            if let Some(resource) = self.resources.get_mut(&key) {
+                Arc::make_mut(resource).subresources.push(subresource);
+            }
+            return;
+        }
+        let kind = text("kind");
+        let (storage_group, storage_version) = crate::kinds::storage_version(group, version, &name);
+        let table = Arc::from(format!("{}/{name}", storage_group));
+        let resource = Resource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            singular: text("singularName"),
+            list_kind: format!("{kind}List"),
+            namespaced: entry
+                .get("namespaced")
+                .and_then(Value::as_bool)
+                .unwrap_or_default(),
+            short_names: list("shortNames"),
+            categories: list("categories"),
+            verbs: list("verbs"),
+            subresources: Vec::new(),
+            table,
+            storage_version,
+            go_type: types().kind(&api_version, &kind),
+            rules: crate::kinds::rules(group, &name),
+            custom: None,
+            kind,
+            plural: name,
+        };
+        self.insert(resource);
+    }
+
+    /// Adds or replaces a resource.
+    pub fn insert(&mut self, resource: Resource) {
+        let key = (
+            resource.group.clone(),
+            resource.version.clone(),
+            resource.plural.clone(),
+        );
+        self.resources.insert(key, Arc::new(resource));
+    }
+
+    /// Removes the resources of a custom kind.
+    pub fn remove(&mut self, group: &str, plural: &str) {
+        self.resources
+            .retain(|(g, _, p), resource| !(g == group && p == plural && resource.is_custom()));
+    }
+
+    /// A resource by group, version and plural name.
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.resources
+            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+    }
+
+    /// A resource by API version and kind.
+    pub fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = split_version(api_version);
+        self.in_version(group, version)
+            .find(|resource| resource.kind == kind)
+    }
+
+    /// The resources of one API version, sorted by name.
+    pub fn in_version<'r>(
+        &'r self,
+        group: &str,
+        version: &str,
+    ) -> impl Iterator<Item = &'r Arc<Resource>> + use<'r> {
+        let start = (group.to_owned(), version.to_owned(), String::new());
+        let (group, version) = (group.to_owned(), version.to_owned());
+        self.resources
+            .range(start..)
+            .take_while(move |((g, v, _), _)| *g == group && *v == version)
+            .map(|(_, resource)| resource)
+    }
+
+    /// Whether any resource has this group.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.resources.keys().any(|(g, _, _)| g == group)
+    }
+
+    /// Whether any resource has this group and version.
+    pub fn has_version(&self, group: &str, version: &str) -> bool {
+        self.in_version(group, version).next().is_some()
+    }
+
+    /// All resources in order.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+}
+
+/// Splits `group/version`.
+pub fn split_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}

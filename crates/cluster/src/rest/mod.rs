@@ -1,0 +1,206 @@
+//! The verbs: from a request to an answer.
+
+pub mod apply;
+pub mod decode;
+pub mod delete;
+pub mod managed;
+pub mod options;
+pub mod patch;
+pub mod read;
+pub mod request;
+pub mod selectors;
+pub mod special;
+pub mod watch;
+pub mod write;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::request::{Answer, Request, Target};
+use crate::auth::User;
+use crate::kinds::Context;
+use crate::resource::{Registry, Resource};
+use crate::server_core::ApiServer;
+use crate::status::{ApiError, ApiResult};
+
+/// Everything a verb needs to know about its request.
+pub struct Call<'a> {
+    /// The server.
+    pub server: &'a ApiServer,
+    /// The request.
+    pub request: &'a Request,
+    /// What the path names.
+    pub target: &'a Target,
+    /// Who asks.
+    pub user: &'a User,
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// All resources at the time of the request.
+    pub registry: Arc<Registry>,
+    /// Warnings to send along.
+    pub warnings: std::cell::RefCell<Vec<String>>,
+}
+
+impl Call<'_> {
+    /// What rules may look at.
+    pub fn context(&self, dry_run: bool) -> Context<'_> {
+        Context {
+            env: self.server.env(),
+            store: self.server.store(),
+            user: self.user,
+            dry_run,
+            namespace: &self.target.namespace,
+        }
+    }
+
+    /// Adds a warning.
+    pub fn warn(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut warnings = self.warnings.borrow_mut();
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+
+    /// The key of the object named in the path.
+    pub fn key(&self) -> String {
+        self.resource.key(&self.target.namespace, &self.target.name)
+    }
+
+    /// The current version of the object named in the path.
+    pub fn current(&self) -> Option<Arc<crate::store::Stored>> {
+        self.server.store().get(&self.resource.table, &self.key())
+    }
+
+    /// The failure for a missing object.
+    pub fn missing(&self) -> Box<ApiError> {
+        ApiError::not_found(&self.resource.group_resource(), &self.target.name)
+    }
+
+    /// An answer with an object, in the form the client asked for.
+    pub fn answer(&self, status: u16, object: &Value) -> ApiResult<Answer> {
+        crate::negotiate::object(self, status, object)
+    }
+}
+
+/// Answers a request for a resource.
+pub fn dispatch(
+    server: &ApiServer,
+    request: &Request,
+    target: &Target,
+    user: &User,
+) -> ApiResult<Answer> {
+    let registry = server.registry();
+    let Some(resource) = registry
+        .find(&target.group, &target.version, &target.resource)
+        .cloned()
+    else {
+        return Err(unknown_resource(&registry, target));
+    };
+    if !path_fits(&resource, target) {
+        return Err(ApiError::no_such_resource());
+    }
+    let call = Call {
+        server,
+        request,
+        target,
+        user,
+        resource,
+        registry: registry.clone(),
+        warnings: Default::default(),
+    };
+    let result = run(&call);
+    let warnings = call.warnings.into_inner();
+    result.map(|mut answer| {
+        let quoted = warnings.iter().map(|text| {
+            (
+                "warning".to_owned(),
+                format!("299 - {}", quote_header(text)),
+            )
+        });
+        answer.headers.extend(quoted);
+        answer
+    })
+}
+
+/// Warnings are quoted strings: quotes and backslashes are escaped, control characters dropped.
+fn quote_header(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(c);
+            }
+            c if c.is_control() => {}
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The failure for a resource nobody serves: marks groups that are not known at all.
+fn unknown_resource(registry: &Registry, target: &Target) -> Box<ApiError> {
+    let mut error = ApiError::no_such_resource();
+    if !registry.has_group(&target.group) {
+        error.headers.push(("x-plain-not-found", String::new()));
+    }
+    error
+}
+
+/// Whether namespace and scope of the path agree.
+fn path_fits(resource: &Resource, target: &Target) -> bool {
+    if target.names_namespace {
+        return resource.group.is_empty() && resource.plural == "namespaces";
+    }
+    if !resource.namespaced {
+        return target.namespace.is_empty();
+    }
+    // Across namespaces there are only collections.
+    !target.namespace.is_empty() || target.name.is_empty()
+}
+
+fn run(call: &Call<'_>) -> ApiResult<Answer> {
+    let target = call.target;
+    if let Some(answer) = special::run(call)? {
+        return Ok(answer);
+    }
+    if !target.subresource.is_empty() {
+        let Some(sub) = call.resource.subresource(&target.subresource) else {
+            return Err(ApiError::no_such_resource());
+        };
+        if !target.extra.is_empty() {
+            return Err(ApiError::no_such_resource());
+        }
+        if !sub.verbs.contains(&target.verb) {
+            return Err(ApiError::method_not_allowed());
+        }
+    } else if !call.resource.has_verb(&target.verb) || !method_fits(call) {
+        return Err(ApiError::method_not_allowed());
+    }
+    match target.verb.as_str() {
+        "get" => read::get(call),
+        "list" => read::list(call),
+        "watch" => watch::start(call),
+        "create" => write::create(call),
+        "update" => write::update(call),
+        "patch" => patch::patch(call),
+        "delete" => delete::delete(call),
+        "deletecollection" => delete::delete_collection(call),
+        _ => Err(ApiError::method_not_allowed()),
+    }
+}
+
+/// Whether the verb fits the shape of the path: no writes across namespaces, no POST to a name.
+fn method_fits(call: &Call<'_>) -> bool {
+    let target = call.target;
+    let across = call.resource.namespaced && target.namespace.is_empty();
+    match target.verb.as_str() {
+        "create" => target.name.is_empty() && !across,
+        "update" | "patch" => !target.name.is_empty(),
+        "deletecollection" => !across,
+        _ => true,
+    }
+}

@@ -1,0 +1,179 @@
+//! Patches of all kinds.
+
+use serde_json::Value;
+
+use super::Call;
+use super::decode::{Decoded, decode_tree};
+use super::managed;
+use super::options::{FieldValidation, WriteOptions, manager_name, write_options};
+use super::request::Answer;
+use super::write::{check_name, check_namespace, default, replace};
+use crate::codec::json::{self, Json};
+use crate::field::{FieldError, Path};
+use crate::kinds::convert;
+use crate::status::{ApiError, ApiResult};
+
+/// The kinds of patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+fn kind(call: &Call<'_>) -> ApiResult<Kind> {
+    match call.request.content_type().as_str() {
+        "application/json-patch+json" => Ok(Kind::Json),
+        "application/merge-patch+json" => Ok(Kind::Merge),
+        "application/strategic-merge-patch+json" if !call.resource.is_custom() => {
+            Ok(Kind::Strategic)
+        }
+        "application/apply-patch+yaml" => Ok(Kind::Apply),
+        "application/strategic-merge-patch+json" => Err(ApiError::new(
+            415,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        _ => Err(
+            ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+                .with_details(serde_json::json!({})),
+        ),
+    }
+}
+
+/// Answers a PATCH.
+pub fn patch(call: &Call<'_>) -> ApiResult<Answer> {
+    let kind = kind(call)?;
+    let options = write_options(call.request, "PatchOptions", kind == Kind::Apply)?;
+    if kind == Kind::Apply {
+        return super::apply::apply(call, &options);
+    }
+    let manager = manager_name(call.request, &options);
+    let _guard = call.server.write_lock();
+    let Some(current) = call.current() else {
+        return Err(call.missing());
+    };
+    let live = convert::from_storage(&call.resource, current.value.clone());
+    let mut object = patched(call, kind, &live, &options)?;
+    check_name(call, &object)?;
+    default(call, &mut object);
+    check_namespace(call, &mut object)?;
+    let subresource = call.target.subresource.clone();
+    let updated = replace(call, &current, object, &options, |call, old, object| {
+        managed::track_update(call, Some(old), object, &manager, &subresource)
+    })?;
+    call.answer(200, &updated)
+}
+
+fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) -> ApiResult<Value> {
+    match kind {
+        Kind::Json => {
+            let patch = json::parse(&call.request.body)
+                .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+            let mut findings = Vec::new();
+            check_operations(&patch, &mut findings)?;
+            let result =
+                everflow_merge::json_patch::apply(live, &patch.to_value()).map_err(|_| {
+                    ApiError::new(
+                        422,
+                        "Invalid",
+                        "the server rejected our request due to an error in our request",
+                    )
+                    .with_details(serde_json::json!({}))
+                })?;
+            finish(call, &result, findings, options)
+        }
+        Kind::Merge => {
+            let patch = json::parse(&call.request.body)
+                .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+            let findings = patch
+                .duplicates()
+                .into_iter()
+                .map(|path| format!("duplicate field \"{path}\""))
+                .collect();
+            if !matches!(patch, Json::Object(_)) {
+                return Err(ApiError::bad_request(format!(
+                    "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                    json_kind(&patch)
+                )));
+            }
+            let result = everflow_merge::merge_patch::apply(live, &patch.to_value())
+                .map_err(|error| ApiError::bad_request(error.to_string()))?;
+            finish(call, &result, findings, options)
+        }
+        Kind::Strategic | Kind::Apply => super::apply::strategic(call, live, options),
+    }
+}
+
+fn json_kind(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "bool",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
+
+/// The real server reads the operations into structs: unknown members are findings, wrong shapes errors.
+fn check_operations(patch: &Json, findings: &mut Vec<String>) -> ApiResult<()> {
+    let Json::Array(operations) = patch else {
+        return Err(ApiError::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+            json_kind(patch)
+        )));
+    };
+    for (index, operation) in operations.iter().enumerate() {
+        let Json::Object(entries) = operation else {
+            continue;
+        };
+        for (at, (key, _)) in entries.iter().enumerate() {
+            if !matches!(key.as_str(), "op" | "path" | "from" | "value") {
+                findings.push(format!("json patch unknown field \"[{index}].{key}\""));
+            } else if entries[..at].iter().any(|(earlier, _)| earlier == key) {
+                findings.push(format!("json patch duplicate field \"[{index}].{key}\""));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the patched document as its kind.
+pub fn finish(
+    call: &Call<'_>,
+    document: &Value,
+    findings: Vec<String>,
+    options: &WriteOptions,
+) -> ApiResult<Value> {
+    let refused = |why: String| {
+        let errors = vec![FieldError::invalid(
+            &Path::new("patch"),
+            super::apply::go_text(call, document),
+            why,
+        )];
+        ApiError::invalid("", "", "", &errors)
+    };
+    let decoded = decode_tree(
+        &call.resource,
+        Json::from_value(document),
+        Vec::new(),
+        FieldValidation::Warn,
+    );
+    let Decoded { value, warnings } =
+        decoded.map_err(|error| refused(super::apply::inner_problem(&error.message)))?;
+    let all: Vec<String> = findings.into_iter().chain(warnings).collect();
+    match options.field_validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => all.into_iter().for_each(|text| call.warn(text)),
+        FieldValidation::Strict if all.is_empty() => {}
+        FieldValidation::Strict => {
+            return Err(refused(format!(
+                "strict decoding error: {}",
+                all.join(", ")
+            )));
+        }
+    }
+    Ok(value)
+}

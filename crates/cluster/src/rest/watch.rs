@@ -1,0 +1,339 @@
+//! Watches: a cursor on the log of a kind, filtered and encoded as events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::Call;
+use super::options::{ListOptions, list_options, parse_revision};
+use super::read::{check_fields, field_value, read_value};
+use super::request::{Answer, Body, Request, Target};
+use crate::field::go_quote;
+use crate::kinds::{convert, meta};
+use crate::negotiate::Form;
+use crate::resource::{Registry, Resource};
+use crate::server_core::ApiServer;
+use crate::status::{ApiError, ApiResult};
+use crate::store::{Change, ChangeKind, Stored};
+use crate::time::Timestamp;
+
+/// How many changes are read from the log at once.
+const BATCH: usize = 256;
+/// How often a client that wants bookmarks gets one, in seconds.
+const BOOKMARK_PERIOD: i64 = 60;
+
+/// One event, encoded.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    pub kind: &'static str,
+    /// The line on the wire.
+    pub line: Bytes,
+}
+
+/// An open watch. It holds no queue of its own: what it has not read yet is in the log.
+pub struct Watch {
+    server: ApiServer,
+    request: Request,
+    target: Target,
+    resource: Arc<Resource>,
+    registry: Arc<Registry>,
+    options: ListOptions,
+    form: Form,
+    position: u64,
+    initial: VecDeque<Arc<Stored>>,
+    bookmark_after_initial: Option<u64>,
+    columns_sent: bool,
+    ended: bool,
+    opened: Timestamp,
+    last_bookmark: Timestamp,
+    signal: tokio::sync::watch::Receiver<u64>,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Watch")
+            .field("resource", &self.resource.plural)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Answers a watch.
+pub fn start(call: &Call<'_>) -> ApiResult<Answer> {
+    let mut options = list_options(call.request, true)?;
+    if !call.target.name.is_empty() {
+        options
+            .fields
+            .terms
+            .push(("metadata.name".into(), true, call.target.name.clone()));
+    }
+    check_fields(call, &options)?;
+    let form = crate::negotiate::stream_form(call)?;
+    let store = call.server.store();
+    let table = &call.resource.table;
+    let asked = match options.resource_version.as_str() {
+        "" => 0,
+        text => parse_revision(text).map_err(|why| {
+            ApiError::internal_plain(format!(
+                "resourceVersion: Invalid value: {}: {why}",
+                go_quote(text)
+            ))
+        })?,
+    };
+    let signal = store.subscribe(table);
+    let now = call.server.env().now();
+    let mut watch = Watch {
+        server: call.server.clone(),
+        request: call.request.clone(),
+        target: call.target.clone(),
+        resource: call.resource.clone(),
+        registry: call.registry.clone(),
+        form,
+        position: asked,
+        initial: VecDeque::new(),
+        bookmark_after_initial: None,
+        columns_sent: false,
+        ended: false,
+        opened: now,
+        last_bookmark: now,
+        signal,
+        options,
+    };
+    let wants_state = watch.options.send_initial_events.unwrap_or(asked == 0);
+    if wants_state {
+        super::read::check_not_future(call, asked)?;
+        let page = store.list(table, &watch.prefix(), None, 0);
+        watch.position = page.revision;
+        watch.initial = page
+            .items
+            .into_iter()
+            .filter(|item| watch.selects(&item.value))
+            .collect();
+        if watch.options.send_initial_events == Some(true) && watch.options.bookmarks {
+            watch.bookmark_after_initial = Some(page.revision);
+        }
+    } else if asked == 0 {
+        watch.position = store.revision();
+    }
+    let media = watch.form.stream_media_type();
+    Ok(Answer {
+        status: 200,
+        headers: vec![("content-type".into(), media.into())],
+        body: Body::Watch(Box::new(watch)),
+    })
+}
+
+impl Watch {
+    fn prefix(&self) -> String {
+        if self.target.namespace.is_empty() || self.target.names_namespace {
+            String::new()
+        } else {
+            format!("{}/", self.target.namespace)
+        }
+    }
+
+    fn call(&self) -> Call<'_> {
+        static NOBODY: std::sync::OnceLock<crate::auth::User> = std::sync::OnceLock::new();
+        Call {
+            server: &self.server,
+            request: &self.request,
+            target: &self.target,
+            user: NOBODY.get_or_init(crate::auth::User::default),
+            resource: self.resource.clone(),
+            registry: self.registry.clone(),
+            warnings: Default::default(),
+        }
+    }
+
+    fn selects(&self, object: &Value) -> bool {
+        if !self.options.labels.matches(object) {
+            return false;
+        }
+        if self.options.fields.is_everything() {
+            return true;
+        }
+        let call = self.call();
+        self.options
+            .fields
+            .matches(&|field| field_value(&call, object, field))
+    }
+
+    /// Who reads this watch, for fault hooks.
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The resource watched.
+    pub fn resource(&self) -> &Arc<Resource> {
+        &self.resource
+    }
+
+    /// Whether the stream is over: it failed, or its time is up.
+    pub fn is_over(&self) -> bool {
+        self.ended
+            || self
+                .deadline()
+                .is_some_and(|end| self.server.env().now() >= end)
+    }
+
+    /// When the stream ends by itself.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.options
+            .timeout_seconds
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| self.opened.plus_seconds(seconds))
+    }
+
+    /// Waits until there may be something to read.
+    pub async fn changed(&mut self) {
+        // The sender lives as long as the store; an error would mean the server is gone.
+        if self.signal.changed().await.is_err() {
+            self.ended = true;
+        }
+    }
+
+    /// The events that are there now.
+    pub fn poll(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.ended {
+            return events;
+        }
+        self.signal.borrow_and_update();
+        while let Some(item) = self.initial.pop_front() {
+            let event = self.encode("ADDED", &item, None);
+            events.push(event);
+            if events.len() >= BATCH {
+                return events;
+            }
+        }
+        if let Some(revision) = self.bookmark_after_initial.take() {
+            events.push(self.bookmark(revision, true));
+        }
+        match self
+            .server
+            .store()
+            .changes(&self.resource.table, self.position, BATCH)
+        {
+            Ok(changes) => {
+                let prefix = self.prefix();
+                for change in changes {
+                    self.position = change.revision;
+                    if change.key.starts_with(&prefix)
+                        && let Some(event) = self.translate(&change)
+                    {
+                        events.push(event);
+                    }
+                }
+            }
+            Err(_) => {
+                let oldest = self.server.store().oldest(&self.resource.table);
+                let status = ApiError::new(
+                    410,
+                    "Expired",
+                    format!("too old resource version: {} ({oldest})", self.position),
+                );
+                events.push(self.error(&status));
+                self.ended = true;
+            }
+        }
+        let now = self.server.env().now();
+        if self.options.bookmarks && now >= self.last_bookmark.plus_seconds(BOOKMARK_PERIOD) {
+            self.last_bookmark = now;
+            self.position = self.position.max(self.server.store().revision());
+            events.push(self.bookmark(self.position, false));
+        }
+        events
+    }
+
+    /// Whether more events wait in the log right now.
+    pub fn has_more(&self) -> bool {
+        !self.ended
+            && (!self.initial.is_empty()
+                || self
+                    .server
+                    .store()
+                    .changes(&self.resource.table, self.position, 1)
+                    .is_ok_and(|changes| !changes.is_empty()))
+    }
+
+    fn translate(&mut self, change: &Change) -> Option<Event> {
+        let now = change.kind != ChangeKind::Deleted && self.selects(&change.object.value);
+        let before = change
+            .previous
+            .as_ref()
+            .is_some_and(|previous| self.selects(&previous.value));
+        match (change.kind, before, now) {
+            (ChangeKind::Deleted, true, _) => Some(self.encode("DELETED", &change.object, None)),
+            (_, false, true) => Some(self.encode("ADDED", &change.object, None)),
+            (_, true, true) => Some(self.encode("MODIFIED", &change.object, None)),
+            (_, true, false) => {
+                // Leaving the selection looks like a deletion of what was last seen.
+                let previous = change.previous.clone()?;
+                Some(self.encode("DELETED", &previous, Some(change.revision)))
+            }
+            _ => None,
+        }
+    }
+
+    fn encode(&mut self, kind: &'static str, stored: &Arc<Stored>, revision: Option<u64>) -> Event {
+        let plain = self.form == Form::Json
+            && revision.is_none()
+            && convert::is_storage(&self.resource)
+            && crate::crd::reads_as_stored(&self.resource);
+        if plain {
+            return event(kind, &stored.text());
+        }
+        let call = self.call();
+        let mut object = read_value(&call, stored);
+        if let Some(revision) = revision {
+            meta::set(
+                &mut object,
+                "resourceVersion",
+                Some(revision.to_string().into()),
+            );
+        }
+        let shaped = crate::negotiate::shape_event(&call, &self.form, object, !self.columns_sent);
+        self.columns_sent = true;
+        event(kind, &serde_json::to_vec(&shaped).unwrap_or_default())
+    }
+
+    fn bookmark(&mut self, revision: u64, initial_end: bool) -> Event {
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
+        let object = if self.form == Form::Json {
+            crate::kinds::bookmark(&self.resource, object)
+        } else {
+            object
+        };
+        let call = self.call();
+        let shaped = crate::negotiate::shape_event(&call, &self.form, object, !self.columns_sent);
+        self.columns_sent = true;
+        event("BOOKMARK", &serde_json::to_vec(&shaped).unwrap_or_default())
+    }
+
+    fn error(&self, status: &ApiError) -> Event {
+        event(
+            "ERROR",
+            &serde_json::to_vec(&status.to_value()).unwrap_or_default(),
+        )
+    }
+}
+
+fn event(kind: &'static str, object: &[u8]) -> Event {
+    let mut line = Vec::with_capacity(object.len() + 40);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(kind.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    Event {
+        kind,
+        line: line.into(),
+    }
+}

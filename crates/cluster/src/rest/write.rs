@@ -1,0 +1,480 @@
+//! Create and update, and the steps every write shares.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Call;
+use super::decode::decode;
+use super::managed;
+use super::options::{WriteOptions, manager_name, parse_revision, write_options};
+use super::request::Answer;
+use crate::env::{name_suffix, new_uid};
+use crate::field::Errors;
+use crate::kinds::{Generation, convert, meta};
+use crate::status::{ApiError, ApiResult};
+use crate::store::{StoreError, Stored};
+
+/// The longest generated name without its suffix.
+const GENERATED_LIMIT: usize = 58;
+
+/// Answers a POST to a collection.
+pub fn create(call: &Call<'_>) -> ApiResult<Answer> {
+    let options = write_options(call.request, "CreateOptions", false)?;
+    let decoded = decode(&call.resource, call.request, options.field_validation)?;
+    decoded
+        .warnings
+        .into_iter()
+        .for_each(|text| call.warn(text));
+    let mut object = decoded.value;
+    default(call, &mut object);
+    let manager = manager_name(call.request, &options);
+    let _guard = call.server.write_lock();
+    let created = insert(call, object, &options, |call, object| {
+        managed::track_update(call, None, object, &manager, "")
+    })?;
+    call.answer(201, &created)
+}
+
+/// Fills in defaults.
+pub fn default(call: &Call<'_>, object: &mut Value) {
+    (call.resource.rules.default)(object);
+    crate::crd::default(&call.resource, object);
+}
+
+/// The common path of every new object: metadata, rules, admission, store. The object is in the request's version;
+/// so is the one that comes back.
+pub fn insert(
+    call: &Call<'_>,
+    mut object: Value,
+    options: &WriteOptions,
+    track: impl FnOnce(&Call<'_>, &mut Value) -> ApiResult<()>,
+) -> ApiResult<Value> {
+    let resource = &call.resource;
+    check_namespace(call, &mut object)?;
+    let env = call.server.env();
+    let generated =
+        meta::text(&object, "name").is_empty() && !meta::text(&object, "generateName").is_empty();
+    if generated {
+        let base = meta::text(&object, "generateName");
+        let mut cut = base.len().min(GENERATED_LIMIT);
+        while !base.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let name = format!("{}{}", &base[..cut], name_suffix(env));
+        meta::set(&mut object, "name", Some(name.into()));
+    }
+    meta::set(&mut object, "selfLink", None);
+    meta::set(&mut object, "deletionTimestamp", None);
+    meta::set(&mut object, "deletionGracePeriodSeconds", None);
+    meta::set(&mut object, "uid", Some(new_uid(env).into()));
+    meta::set(
+        &mut object,
+        "creationTimestamp",
+        Some(env.now().rfc3339().into()),
+    );
+    track(call, &mut object)?;
+    let mut stored = convert::to_storage(resource, object);
+    let context = call.context(options.dry_run);
+    crate::admission::create(call, &mut stored)?;
+    if resource.rules.has_status {
+        drop_status(call, &mut stored);
+    }
+    match resource.rules.generation {
+        Generation::None | Generation::Kept => {}
+        _ => meta::set(&mut stored, "generation", Some(1.into())),
+    }
+    crate::crd::prepare_create(call, &mut stored);
+    (resource.rules.prepare_create)(&context, &mut stored)?;
+    let mut errors = Errors::new();
+    meta::validate(
+        &stored,
+        resource.namespaced,
+        !resource.is_custom(),
+        resource.rules.name,
+        &mut errors,
+    );
+    (resource.rules.validate)(&context, &stored, &mut errors);
+    crate::crd::validate(call, &stored, None, &mut errors);
+    if !errors.is_empty() {
+        return Err(invalid(call, &stored, &errors));
+    }
+    for text in (resource.rules.warnings)(&stored, None) {
+        call.warn(text);
+    }
+    let name = meta::text(&stored, "name").to_owned();
+    let key = resource.key(&call.target.namespace, &name);
+    if let Some(existing) = call.server.store().get(&resource.table, &key) {
+        let mut error = ApiError::already_exists(&resource.group_resource(), &name);
+        if meta::is_terminating(&existing.value) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        return Err(error);
+    }
+    if options.dry_run {
+        return Ok(convert::from_storage(resource, stored));
+    }
+    meta::set(&mut stored, "resourceVersion", None);
+    let written = call
+        .server
+        .store()
+        .create(&resource.table, &key, stored)
+        .map_err(|error| store_error(call, &name, &error))?;
+    crate::controllers::after_write(call, &written.value, None);
+    Ok(convert::from_storage(resource, written.value.clone()))
+}
+
+/// A new object has the status its kind starts with, whatever the client sent.
+fn drop_status(call: &Call<'_>, object: &mut Value) {
+    let Some(map) = object.as_object_mut() else {
+        return;
+    };
+    map.remove("status");
+    if let Some(fresh) = super::decode::normalize(&call.resource, object)
+        .get("status")
+        .cloned()
+        && let Some(map) = object.as_object_mut()
+    {
+        map.insert("status".into(), fresh);
+    }
+}
+
+/// The object lives in the namespace of the path.
+pub fn check_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
+    let expected = if call.resource.namespaced {
+        call.target.namespace.as_str()
+    } else {
+        ""
+    };
+    let given = meta::text(object, "namespace").to_owned();
+    if given.is_empty() {
+        meta::set(
+            object,
+            "namespace",
+            (!expected.is_empty()).then(|| expected.into()),
+        );
+        return Ok(());
+    }
+    if given != expected && call.resource.namespaced {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if !call.resource.namespaced {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// The failure of an object that breaks rules.
+pub fn invalid(call: &Call<'_>, object: &Value, errors: &Errors) -> Box<ApiError> {
+    ApiError::invalid(
+        &call.resource.group,
+        &call.resource.kind,
+        meta::text(object, "name"),
+        errors,
+    )
+}
+
+/// A refusal of the store as a failure.
+pub fn store_error(call: &Call<'_>, name: &str, error: &StoreError) -> Box<ApiError> {
+    let resource = call.resource.group_resource();
+    match error {
+        StoreError::Exists => ApiError::already_exists(&resource, name),
+        StoreError::Missing => ApiError::not_found(&resource, name),
+        StoreError::Stale => ApiError::modified(&resource, name),
+        StoreError::TooOld(_) => ApiError::new(
+            410,
+            "Expired",
+            "The resourceVersion for the provided list is too old.",
+        ),
+        StoreError::Durable(message) => ApiError::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        ),
+    }
+}
+
+/// Answers a PUT.
+pub fn update(call: &Call<'_>) -> ApiResult<Answer> {
+    let options = write_options(call.request, "UpdateOptions", false)?;
+    let decoded = decode(&call.resource, call.request, options.field_validation)?;
+    decoded
+        .warnings
+        .into_iter()
+        .for_each(|text| call.warn(text));
+    let mut object = decoded.value;
+    check_name(call, &object)?;
+    default(call, &mut object);
+    let manager = manager_name(call.request, &options);
+    let _guard = call.server.write_lock();
+    let Some(current) = call.current() else {
+        if !call.resource.rules.create_on_update || !call.target.subresource.is_empty() {
+            check_namespace(call, &mut object)?;
+            return Err(call.missing());
+        }
+        let uid = meta::text(&object, "uid").to_owned();
+        if !uid.is_empty() {
+            return Err(uid_precondition(call, &uid, ""));
+        }
+        let created = insert(call, object, &options, |call, object| {
+            managed::track_update(call, None, object, &manager, "")
+        })?;
+        return call.answer(201, &created);
+    };
+    check_namespace(call, &mut object)?;
+    let uid = meta::text(&object, "uid").to_owned();
+    if !uid.is_empty() && uid != meta::text(&current.value, "uid") {
+        return Err(uid_precondition(
+            call,
+            &uid,
+            meta::text(&current.value, "uid"),
+        ));
+    }
+    let subresource = call.target.subresource.clone();
+    let updated = replace(call, &current, object, &options, |call, live, object| {
+        managed::track_update(call, Some(live), object, &manager, &subresource)
+    })?;
+    call.answer(200, &updated)
+}
+
+fn uid_precondition(call: &Call<'_>, given: &str, actual: &str) -> Box<ApiError> {
+    let resource = call.resource.group_resource();
+    let key = format!("/registry/{}/{}", storage_path(call), call.key());
+    ApiError::conflict(
+        &resource,
+        &call.target.name,
+        &format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {actual}"
+        ),
+    )
+}
+
+/// The part of the real server's storage key that names the kind.
+fn storage_path(call: &Call<'_>) -> String {
+    let resource = &call.resource;
+    if resource.is_custom() {
+        format!("{}/{}", resource.group, resource.plural)
+    } else {
+        resource.plural.clone()
+    }
+}
+
+/// The name in the body is the name in the path.
+pub fn check_name(call: &Call<'_>, object: &Value) -> ApiResult<()> {
+    let name = meta::text(object, "name");
+    if name.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.target.name
+        )));
+    }
+    if name != call.target.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.target.name
+        )));
+    }
+    Ok(())
+}
+
+/// The common path of every changed object. The object is in the request's version; so is the one that comes back.
+pub fn replace(
+    call: &Call<'_>,
+    current: &Arc<Stored>,
+    mut object: Value,
+    options: &WriteOptions,
+    track: impl FnOnce(&Call<'_>, &Value, &mut Value) -> ApiResult<()>,
+) -> ApiResult<Value> {
+    let resource = &call.resource;
+    let old = &current.value;
+    check_revision(call, &mut object, current)?;
+    track(call, old, &mut object)?;
+    let mut new = convert::to_storage(resource, object);
+    let context = call.context(options.dry_run);
+    crate::admission::update(call, &mut new, old)?;
+    match meta::metadata(old)
+        .and_then(|map| map.get("generation"))
+        .cloned()
+    {
+        Some(generation) if resource.rules.generation != Generation::Kept => {
+            meta::set(&mut new, "generation", Some(generation))
+        }
+        None if resource.rules.generation != Generation::Kept => {
+            meta::set(&mut new, "generation", None)
+        }
+        _ => {}
+    }
+    let to_status = call.target.subresource == "status";
+    prepare(call, &mut new, old, to_status)?;
+    if meta::text(&new, "uid").is_empty() {
+        meta::set(&mut new, "uid", Some(meta::text(old, "uid").into()));
+    }
+    for key in ["creationTimestamp", "deletionTimestamp"] {
+        let before = meta::metadata(old).and_then(|map| map.get(key)).cloned();
+        if before.is_some() {
+            meta::set(&mut new, key, before);
+        }
+    }
+    let grace = meta::metadata(old)
+        .and_then(|map| map.get("deletionGracePeriodSeconds"))
+        .cloned();
+    if grace.is_some()
+        && meta::metadata(&new).is_some_and(|map| !map.contains_key("deletionGracePeriodSeconds"))
+    {
+        meta::set(&mut new, "deletionGracePeriodSeconds", grace);
+    }
+    meta::set(&mut new, "selfLink", None);
+    let mut errors = Errors::new();
+    meta::validate_update(&new, old, false, &mut errors);
+    if !resource.is_custom() {
+        meta::validate_update(&new, old, true, &mut errors);
+    }
+    if to_status {
+        (resource.rules.validate_status)(&context, &new, old, &mut errors);
+    } else {
+        (resource.rules.validate_update)(&context, &new, old, &mut errors);
+    }
+    crate::crd::validate(call, &new, Some(old), &mut errors);
+    if !errors.is_empty() {
+        return Err(invalid(call, &new, &errors));
+    }
+    for text in (resource.rules.warnings)(&new, Some(old)) {
+        call.warn(text);
+    }
+    managed::ignore_time_only_changes(&mut new, old);
+    commit(call, current, new, options)
+}
+
+fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, to_status: bool) -> ApiResult<()> {
+    let resource = &call.resource;
+    if to_status {
+        (resource.rules.prepare_status)(&call.context(false), new, old);
+        crate::crd::prepare_status(call, new, old);
+        return Ok(());
+    }
+    if resource.rules.has_status
+        && let Some(map) = new.as_object_mut()
+    {
+        match old.get("status") {
+            Some(status) => drop(map.insert("status".into(), status.clone())),
+            None => drop(map.remove("status")),
+        }
+    }
+    crate::crd::prepare_update(call, new, old);
+    (resource.rules.prepare_update)(&call.context(false), new, old)?;
+    let moved = match resource.rules.generation {
+        Generation::None | Generation::Kept => false,
+        Generation::Spec => new.get("spec") != old.get("spec"),
+        Generation::SpecAndAnnotations => {
+            new.get("spec") != old.get("spec")
+                || new.pointer("/metadata/annotations") != old.pointer("/metadata/annotations")
+        }
+        Generation::AllButStatus => differs_beside_status(call, new, old),
+    };
+    if moved {
+        meta::set(new, "generation", Some((meta::generation(old) + 1).into()));
+    }
+    Ok(())
+}
+
+fn differs_beside_status(call: &Call<'_>, new: &Value, old: &Value) -> bool {
+    let with_status = call.resource.is_custom() && !crate::crd::has_status(&call.resource);
+    let relevant = |object: &Value| -> Vec<(String, Value)> {
+        let map = object.as_object().into_iter().flatten();
+        map.filter(|(key, _)| {
+            !matches!(key.as_str(), "metadata") && (with_status || key.as_str() != "status")
+        })
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+    };
+    let labels = call.resource.plural == "endpointslices"
+        && new.pointer("/metadata/labels") != old.pointer("/metadata/labels");
+    labels || relevant(new) != relevant(old)
+}
+
+/// A given revision must be the current one; a missing one is filled in where the kind allows it.
+fn check_revision(call: &Call<'_>, object: &mut Value, current: &Arc<Stored>) -> ApiResult<()> {
+    let given = meta::text(object, "resourceVersion").to_owned();
+    if given.is_empty() || given == "0" {
+        if !call.resource.rules.unconditional_update && call.target.verb == "update" {
+            let shown = if given.is_empty() { "0" } else { "0" };
+            let path = crate::field::Path::new("metadata").child("resourceVersion");
+            let errors = vec![crate::field::FieldError::invalid_shown(
+                &path,
+                shown,
+                "must be specified for an update",
+            )];
+            return Err(ApiError::invalid(
+                &call.resource.group,
+                &call.resource.plural,
+                &call.target.name,
+                &errors,
+            ));
+        }
+        meta::set(
+            object,
+            "resourceVersion",
+            Some(current.revision.to_string().into()),
+        );
+        return Ok(());
+    }
+    let revision = parse_revision(&given).map_err(ApiError::internal_plain)?;
+    if revision != current.revision {
+        return Err(ApiError::modified(
+            &call.resource.group_resource(),
+            &call.target.name,
+        ));
+    }
+    Ok(())
+}
+
+/// Stores a changed object unless nothing changed; the last finalizer of a terminating object takes it away.
+pub fn commit(
+    call: &Call<'_>,
+    current: &Arc<Stored>,
+    new: Value,
+    options: &WriteOptions,
+) -> ApiResult<Value> {
+    let resource = &call.resource;
+    let store = call.server.store();
+    let name = call.target.name.clone();
+    let gone = meta::is_terminating(&new)
+        && meta::finalizers(&new).is_empty()
+        && grace_is_over(&new)
+        && crate::kinds::may_disappear(resource, &new);
+    if options.dry_run {
+        return Ok(convert::from_storage(resource, new));
+    }
+    if gone && !call.target.subresource.contains("approval") {
+        let removed = store
+            .delete(
+                &resource.table,
+                &call.key(),
+                current.revision,
+                Some(new.clone()),
+            )
+            .map_err(|error| store_error(call, &name, &error))?;
+        crate::controllers::after_delete(call, &removed.value);
+        return Ok(convert::from_storage(resource, new));
+    }
+    if new == current.value {
+        return Ok(convert::from_storage(resource, new));
+    }
+    let written = store
+        .update(&resource.table, &call.key(), current.revision, new)
+        .map_err(|error| store_error(call, &name, &error))?;
+    crate::controllers::after_write(call, &written.value, Some(&current.value));
+    Ok(convert::from_storage(resource, written.value.clone()))
+}
+
+fn grace_is_over(object: &Value) -> bool {
+    object
+        .pointer("/metadata/deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+        == 0
+}

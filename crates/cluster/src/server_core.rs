@@ -1,0 +1,172 @@
+//! The API server itself: pure request handling over the store, without any transport.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::auth::{Authenticator, User};
+use crate::env::Environment;
+use crate::resource::Registry;
+use crate::rest::request::{Answer, Request, target};
+use crate::status::{ApiError, ApiResult};
+use crate::store::Store;
+
+/// How a server behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many changes are kept per kind.
+    pub window: usize,
+    /// Whether callers need credentials and rights.
+    pub authorization: bool,
+    /// Tokens and the callers they stand for.
+    pub tokens: Vec<(String, User)>,
+    /// The caller of requests without credentials when there is no authorization.
+    pub default_user: User,
+    /// The address range of Services.
+    pub service_range: [u8; 2],
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            window: 4096,
+            authorization: false,
+            tokens: Vec::new(),
+            default_user: User::admin(),
+            service_range: [10, 96],
+        }
+    }
+}
+
+/// The largest body that is read.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+struct Inner {
+    store: Store,
+    env: Arc<dyn Environment>,
+    registry: RwLock<Arc<Registry>>,
+    options: Options,
+    authenticator: Authenticator,
+    /// Held by every write from reading the old object to committing the new one.
+    writing: Mutex<()>,
+}
+
+/// The API server. Cheap to clone; all clones share one state.
+#[derive(Clone)]
+pub struct ApiServer {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ApiServer")
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ApiServer {
+    /// A server with an empty store in memory.
+    pub fn new(env: Arc<dyn Environment>, options: Options) -> Self {
+        let store = Store::new(options.window);
+        Self::with_store(env, options, store)
+    }
+
+    /// A server on a store.
+    pub fn with_store(env: Arc<dyn Environment>, options: Options, store: Store) -> Self {
+        let authenticator = Authenticator::new(&options);
+        let inner = Inner {
+            store,
+            env,
+            registry: RwLock::new(Arc::new(Registry::builtin())),
+            options,
+            authenticator,
+            writing: Mutex::new(()),
+        };
+        let server = ApiServer {
+            inner: Arc::new(inner),
+        };
+        crate::bootstrap::run(&server);
+        server
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// Time and randomness.
+    pub fn env(&self) -> &dyn Environment {
+        &*self.inner.env
+    }
+
+    /// How the server behaves.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// Who tokens stand for.
+    pub fn authenticator(&self) -> &Authenticator {
+        &self.inner.authenticator
+    }
+
+    /// The resources known now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.inner
+            .registry
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the resources.
+    pub fn change_registry(&self, change: impl FnOnce(&mut Registry)) {
+        let mut guard = self
+            .inner
+            .registry
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut guard));
+    }
+
+    /// Keeps other writers out.
+    pub fn write_lock(&self) -> MutexGuard<'_, ()> {
+        self.inner
+            .writing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a request. A watch is answered with a stream that the caller reads.
+    pub fn handle(&self, request: &Request) -> Answer {
+        match self.try_handle(request) {
+            Ok(answer) => answer,
+            Err(error)
+                if error
+                    .headers
+                    .iter()
+                    .any(|(name, _)| *name == "x-plain-not-found") =>
+            {
+                Answer::text(404, "404 page not found\n")
+            }
+            Err(error) => Answer::failure(&error),
+        }
+    }
+
+    fn try_handle(&self, request: &Request) -> ApiResult<Answer> {
+        let user = crate::auth::authenticate(self, request)?;
+        let named = target(request)?;
+        let user = crate::auth::impersonate(self, request, user)?;
+        crate::auth::authorize(self, request, named.as_ref(), &user)?;
+        if request.body.len() > BODY_LIMIT {
+            return Err(ApiError::too_large(format!(
+                "Request entity too large: limit is {BODY_LIMIT}"
+            )));
+        }
+        if let Some(answer) = crate::discovery::answer(self, request, &user)? {
+            return Ok(answer);
+        }
+        match &named {
+            Some(target) => crate::rest::dispatch(self, request, target, &user),
+            None => Ok(Answer::text(404, "404 page not found\n")),
+        }
+    }
+}
