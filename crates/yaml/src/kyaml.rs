@@ -4,6 +4,7 @@ use crate::decode::{AliasTargets, Decoder};
 use crate::error::{Error, Limit};
 use crate::load::{Limits, Loader};
 use crate::node::{Dialect, Entry, Mapping, Node, Scalar, ScalarKind, Style, Value};
+use crate::read::resolve_plain;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
 use smol_str::SmolStr;
@@ -49,15 +50,12 @@ impl Node {
                 scalar(SmolStr::new_static(text), ScalarKind::Bool(*value))
             }
             Json::Number(number) => {
-                let kind = match (number.as_i64(), number.as_u64(), number.as_f64()) {
-                    (Some(value), ..) => ScalarKind::Int(value),
-                    (_, Some(value), _) => ScalarKind::Uint(value),
-                    (.., value) => ScalarKind::Float(value.unwrap_or_default()),
-                };
-                let text = match kind {
-                    ScalarKind::Float(value) => crate::gojson::format_shortest(value),
+                let text = match number.as_f64() {
+                    Some(value) if number.is_f64() => crate::gojson::format_shortest(value),
                     _ => number.to_string(),
                 };
+                // kyaml reads the text it printed, so a float like `1` becomes an integer.
+                let kind = resolve_plain(Dialect::Kyaml, &text);
                 scalar(text.into(), kind)
             }
             Json::String(text) => {

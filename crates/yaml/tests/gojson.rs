@@ -6,6 +6,7 @@ mod writing;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use everflow_yaml::gojson::{self, GoField, GoStruct, GoType, HtmlEscape, JsonError, Numbers};
+use everflow_yaml::sigs;
 use serde_json::Value;
 use writing::Tally;
 
@@ -57,6 +58,13 @@ fn answer(case: &Value) -> Option<Result<String, String>> {
         "raw" => text(gojson::compact(&source, HtmlEscape::On)).map_err(|error| {
             format!("json: error calling MarshalJSON for type json.RawMessage: {error}")
         }),
+        "k8s-decode" => {
+            let value = sigs::yaml_to_json(&source).map_err(|error| error.to_string());
+            value.map(|mut value| {
+                sigs::normalize_numbers(&mut value);
+                gojson::to_string(&value)
+            })
+        }
         _ => return None,
     })
 }

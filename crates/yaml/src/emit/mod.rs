@@ -15,6 +15,7 @@ mod key_order;
 mod list_style;
 mod node;
 mod output;
+mod reread;
 mod scalars;
 mod tag;
 mod value;

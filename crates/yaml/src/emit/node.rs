@@ -224,7 +224,12 @@ fn properties(node: &Node) -> Properties<'_> {
     };
     Properties {
         anchor: extras.anchor.as_deref(),
-        tag: extras.tag.as_deref().map(Tag::new),
+        // A lone `!` says nothing and is not printed.
+        tag: extras
+            .tag
+            .as_deref()
+            .filter(|tag| *tag != "!")
+            .map(Tag::new),
     }
 }
 

@@ -1,0 +1,83 @@
+//! JSON of a tree by way of its text, as kyaml makes it.
+
+use super::{Indent, kyaml};
+use crate::read::tag_of;
+use crate::{Dialect, Error, Loader, Node, ScalarKind, Style, Value};
+use serde_json::Value as Json;
+
+impl Node {
+    /// `RNode.MarshalJSON`, and so what `kustomize build` sees of a resource.
+    ///
+    /// kyaml prints the tree and reads the text again, and a few texts change on the way: a `>`
+    /// scalar with indented lines gains empty ones, nothing in `{a: }` becomes an empty string, and
+    /// a `|` scalar that begins with a tab cannot be read at all. Trees without such texts are
+    /// converted directly; an error is found again in the text, because that is what its line
+    /// number counts in.
+    pub fn marshal_json(&self) -> Result<Json, Error> {
+        if !matches!(self.value, Value::Scalar(_))
+            && !self.changes_in_text()
+            && let Ok(json) = self.to_json()
+        {
+            return Ok(json);
+        }
+        let text = kyaml(self, Indent::Compact);
+        let read = Loader::new(Dialect::Kyaml).load(text.as_bytes())?;
+        read.refuse_scalar()?;
+        read.to_json()
+    }
+
+    /// kyaml decodes into a map, which only null leaves empty.
+    fn refuse_scalar(&self) -> Result<(), Error> {
+        let Value::Scalar(scalar) = &self.value else {
+            return Ok(());
+        };
+        if scalar.kind == ScalarKind::Null {
+            return Ok(());
+        }
+        let shown = match scalar.text.char_indices().nth(7) {
+            Some((seventh, _)) if scalar.text.len() > 10 => {
+                format!("{}...", &scalar.text[..seventh])
+            }
+            _ => scalar.text.to_string(),
+        };
+        let line = self.position.line;
+        let tag = tag_of(scalar.kind);
+        Err(Error::Type {
+            problems: vec![format!(
+                "line {line}: cannot unmarshal {tag} `{shown}` into map[string]interface {{}}"
+            )],
+            position: self.position,
+        })
+    }
+
+    fn changes_in_text(&self) -> bool {
+        let mut pending = vec![(self, false)];
+        while let Some((node, in_flow)) = pending.pop() {
+            let in_flow = in_flow || node.style == Style::Flow;
+            match &node.value {
+                Value::Scalar(scalar) => {
+                    let vanishes = in_flow && scalar.text.is_empty();
+                    if vanishes || node.style == Style::Folded || is_delicate(&scalar.text) {
+                        return true;
+                    }
+                }
+                Value::Sequence(items) => pending.extend(items.iter().map(|item| (item, in_flow))),
+                Value::Mapping(mapping) => {
+                    for entry in &mapping.entries {
+                        // An empty key is quoted as if it stood in a flow.
+                        pending.push((&entry.key, true));
+                        pending.push((&entry.value, in_flow));
+                    }
+                }
+                Value::Alias(_) => {}
+            }
+        }
+        false
+    }
+}
+
+/// Texts that some style cannot carry: tabs beside line breaks, and the breaks of YAML 1.1.
+fn is_delicate(text: &str) -> bool {
+    text.contains('\t') && text.contains('\n')
+        || !text.is_ascii() && text.contains(['\u{85}', '\u{2028}', '\u{2029}', '\u{FEFF}'])
+}
