@@ -18,12 +18,31 @@ pub struct Map(Rc<Inner>);
 struct Inner {
     go_type: GoType,
     nil: bool,
-    entries: RefCell<BTreeMap<GoStr, Value>>,
+    entries: Entries,
+}
+
+/// Where the entries of a map are.
+enum Entries {
+    Own(RefCell<BTreeMap<GoStr, Value>>),
+    /// In a map of another type: Go's conversion between map types shares them.
+    Of(Rc<Inner>),
+}
+
+impl Inner {
+    fn cell(&self) -> &RefCell<BTreeMap<GoStr, Value>> {
+        match &self.entries {
+            Entries::Own(cell) => cell,
+            Entries::Of(other) => other.cell(),
+        }
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let entries = std::mem::take(self.entries.get_mut());
+        let Entries::Own(cell) = &mut self.entries else {
+            return;
+        };
+        let entries = std::mem::take(cell.get_mut());
         if entries.values().any(Value::is_container) {
             drop_without_recursion(&mut entries.into_values().collect());
         }
@@ -42,7 +61,7 @@ impl Map {
         Map(Rc::new(Inner {
             go_type,
             nil: false,
-            entries: RefCell::new(entries),
+            entries: Entries::Own(RefCell::new(entries)),
         }))
     }
 
@@ -51,7 +70,20 @@ impl Map {
         Map(Rc::new(Inner {
             go_type,
             nil: true,
-            entries: RefCell::default(),
+            entries: Entries::Own(RefCell::default()),
+        }))
+    }
+
+    /// The same map under another type, as Go converts between map types: both share the entries.
+    pub fn converted(&self, go_type: GoType) -> Self {
+        let owner = match &self.0.entries {
+            Entries::Own(_) => &self.0,
+            Entries::Of(owner) => owner,
+        };
+        Map(Rc::new(Inner {
+            go_type,
+            nil: self.0.nil,
+            entries: Entries::Of(Rc::clone(owner)),
         }))
     }
 
@@ -70,7 +102,7 @@ impl Map {
         if self.0.nil {
             return Err(FuncError::new("assignment to entry in nil map"));
         }
-        match self.0.entries.try_borrow_mut() {
+        match self.0.cell().try_borrow_mut() {
             Ok(mut entries) => {
                 entries.insert(key.into(), value);
                 Ok(())
@@ -81,7 +113,7 @@ impl Map {
 
     /// Removes a key, for everybody who shares the map.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Option<Value> {
-        let mut entries = self.0.entries.try_borrow_mut().ok()?;
+        let mut entries = self.0.cell().try_borrow_mut().ok()?;
         entries.remove(key.as_ref())
     }
 
@@ -110,7 +142,7 @@ impl Map {
 
     /// Reads the entries in place. Keep it short: an insertion meanwhile fails.
     pub fn read(&self) -> Ref<'_, BTreeMap<GoStr, Value>> {
-        self.0.entries.borrow()
+        self.0.cell().borrow()
     }
 
     /// The type of the map.
@@ -125,12 +157,12 @@ impl Map {
 
     /// Whether both are the same map in memory.
     pub fn is_same(&self, other: &Map) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
+        std::ptr::eq(self.0.cell(), other.0.cell())
     }
 
     /// An address that identifies the map while it lives, for `%p`.
     pub(crate) fn address(&self) -> usize {
-        Rc::as_ptr(&self.0).addr()
+        std::ptr::from_ref(self.0.cell()).addr()
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -140,7 +172,10 @@ impl Map {
     /// Moves the entries out when nobody else holds them.
     pub(crate) fn take_entries(&mut self) -> BTreeMap<GoStr, Value> {
         Rc::get_mut(&mut self.0)
-            .map(|inner| std::mem::take(inner.entries.get_mut()))
+            .and_then(|inner| match &mut inner.entries {
+                Entries::Own(cell) => Some(std::mem::take(cell.get_mut())),
+                Entries::Of(_) => None,
+            })
             .unwrap_or_default()
     }
 }
@@ -164,5 +199,21 @@ impl fmt::Debug for Map {
     /// Writes one level of nesting only: maps can contain themselves.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?}", self.go_type(), self.keys())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_converted_map_shares_its_entries() {
+        let map: Map = [("a", Value::Int(1))].into_iter().collect();
+        let other = map.converted(GoType::STRING_MAP).converted(GoType::ANY_MAP);
+        assert!(map.is_same(&other));
+        other.insert("b", Value::Int(2)).unwrap();
+        assert_eq!(map.len(), 2);
+        drop(map);
+        assert_eq!(other.len(), 2);
     }
 }

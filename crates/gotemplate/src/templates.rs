@@ -84,6 +84,20 @@ impl Templates {
         Ok(())
     }
 
+    /// As [`Templates::parse`], but the text's own template replaces one of the same name even if
+    /// it is blank: what Go does for a template made by `New`.
+    pub fn parse_new(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
+        let trees = parse(name, text.as_ref(), &self.delimiters, &self.functions)?;
+        for (defined, tree) in trees {
+            let is_own = defined.as_bytes() == name.as_bytes();
+            if !is_own && self.tree(defined.as_bytes()).is_some() && tree.is_blank() {
+                continue;
+            }
+            self.own.insert(defined, tree);
+        }
+        Ok(())
+    }
+
     /// Makes clones cheap: what is there now is shared by all of them.
     pub fn seal(&mut self) {
         if self.own.is_empty() {
