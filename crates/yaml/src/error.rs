@@ -69,6 +69,9 @@ pub enum Error {
         /// Where it was reached, as far as known.
         position: Position,
     },
+    /// A document that kyaml cannot read.
+    #[error("MalformedYAMLError: {0}")]
+    Malformed(#[source] Box<Error>),
     /// An error in a named file.
     #[error("{file}: {source}")]
     InFile {
@@ -126,7 +129,7 @@ impl Error {
             Error::Json { .. } => "InvalidJSON",
             Error::Refused { .. } => "Refused",
             Error::Limit { .. } => "LimitExceeded",
-            Error::InFile { source, .. } => source.reason(),
+            Error::Malformed(source) | Error::InFile { source, .. } => source.reason(),
         }
     }
 
@@ -137,15 +140,15 @@ impl Error {
             | Error::Decode { position, .. }
             | Error::Type { position, .. }
             | Error::Limit { position, .. } => *position,
-            Error::InFile { source, .. } => source.position(),
+            Error::Malformed(source) | Error::InFile { source, .. } => source.position(),
             _ => Position::default(),
         }
     }
 
-    /// The error without the name of its file.
+    /// The error itself, without the name of its file and kyaml's preamble.
     pub fn cause(&self) -> &Error {
         match self {
-            Error::InFile { source, .. } => source.cause(),
+            Error::Malformed(source) | Error::InFile { source, .. } => source.cause(),
             other => other,
         }
     }

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod decode;
+pub mod documents;
 pub mod emit;
 mod error;
 pub mod gojson;

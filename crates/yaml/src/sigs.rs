@@ -61,6 +61,18 @@ pub fn normalize_numbers(json: &mut Json) {
     }
 }
 
+/// What Go's JSON decoder calls a value.
+pub(crate) fn json_kind(json: &Json) -> &'static str {
+    match json {
+        Json::Null => "null",
+        Json::Bool(_) => "bool",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
+
 fn normal_number(value: f64, unsigned: bool) -> Option<serde_json::Number> {
     // From 1e21 on Go writes an exponent; below that the text is exact only up to 17 digits, and
     // what follows them are zeros.

@@ -7,6 +7,7 @@
 mod error;
 mod escape;
 mod exact;
+mod first;
 mod float;
 mod parse;
 mod reformat;
@@ -23,4 +24,5 @@ pub use reformat::{compact, indent};
 pub use typed::{GoField, GoStruct, GoType, reprint};
 pub use write::{pretty, pretty_no_html, to_string, to_string_no_html};
 
+pub(crate) use first::first_value_length;
 pub(crate) use float::{push_json_f64, push_shortest_f64};

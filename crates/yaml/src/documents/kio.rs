@@ -1,0 +1,203 @@
+//! kyaml's `kio.ByteReader`.
+
+use super::meta::resource_meta;
+use crate::error::Error;
+use crate::load::{Document, Limits, Loader};
+use crate::node::{Dialect, Node, Value};
+use memchr::{memchr, memmem};
+use std::borrow::Cow;
+
+/// What a `ByteReader` read.
+#[derive(Clone, Debug, Default)]
+pub struct KioDocuments {
+    /// The resources. Those taken out of a list have no comments of a document.
+    pub documents: Vec<Document>,
+    /// The list they were taken out of.
+    pub wrapping: Option<Wrapping>,
+}
+
+/// A `List` or `ResourceList` whose items were taken out.
+#[derive(Clone, Debug, Default)]
+pub struct Wrapping {
+    /// Its `apiVersion`.
+    pub api_version: String,
+    /// Its `kind`.
+    pub kind: String,
+    /// Its `functionConfig`.
+    pub function_config: Option<Node>,
+    /// Its `results`.
+    pub results: Option<Node>,
+}
+
+/// Reads a stream as kyaml does.
+#[derive(Clone, Debug)]
+pub struct KioReader {
+    keep_comments: bool,
+    unwrap: bool,
+    de_anchor: bool,
+    limits: Limits,
+}
+
+impl Default for KioReader {
+    fn default() -> Self {
+        KioReader {
+            keep_comments: true,
+            unwrap: true,
+            de_anchor: false,
+            limits: Limits::DEFAULT,
+        }
+    }
+}
+
+/// Reads a stream as `kio.ByteReader` does without annotations: comments kept, the items of a sole
+/// list taken out, aliases left alone.
+pub fn kio_reader(input: &[u8]) -> Result<KioDocuments, Error> {
+    KioReader::default().read(input)
+}
+
+impl KioReader {
+    /// Whether to keep comments; who never prints the trees saves a third of the time without.
+    pub fn keep_comments(mut self, keep: bool) -> Self {
+        self.keep_comments = keep;
+        self
+    }
+
+    /// Whether to take the items out of a `List` or `ResourceList` that is the only document
+    /// (`DisableUnwrapping` in Go).
+    pub fn unwrap_lists(mut self, unwrap: bool) -> Self {
+        self.unwrap = unwrap;
+        self
+    }
+
+    /// Whether to replace aliases by what they stand for (`AnchorsAweigh` in Go).
+    pub fn de_anchor(mut self, de_anchor: bool) -> Self {
+        self.de_anchor = de_anchor;
+        self
+    }
+
+    /// Replaces the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Reads all documents.
+    pub fn read(&self, input: &[u8]) -> Result<KioDocuments, Error> {
+        let text = unix_lines(input);
+        let texts = split_documents(&text)?;
+        let loader = Loader::new(Dialect::Kyaml)
+            .keep_comments(self.keep_comments)
+            .limits(self.limits);
+        let mut read = KioDocuments::default();
+        for text in &texts {
+            let document = loader
+                .load_document(text)
+                .map_err(|error| Error::Malformed(Box::new(error)))?;
+            let Some(mut document) = document else {
+                continue;
+            };
+            if is_tagged_null(&document.root) {
+                continue;
+            }
+            if self.de_anchor {
+                document.root = document.root.de_anchor_within(self.limits)?;
+            }
+            match list_to_unwrap(&document.root) {
+                Some((api_version, kind)) if self.unwrap && texts.len() == 1 => {
+                    read.unwrap(document.root, api_version, kind);
+                }
+                _ => read.documents.push(document),
+            }
+        }
+        Ok(read)
+    }
+}
+
+impl KioDocuments {
+    fn unwrap(&mut self, mut list: Node, api_version: String, kind: String) {
+        let mut take = |name: &str| list.as_mapping_mut().and_then(|map| map.remove(name));
+        let items = take("items").map(|items| items.value);
+        self.wrapping = Some(Wrapping {
+            api_version,
+            kind,
+            function_config: take("functionConfig"),
+            results: take("results"),
+        });
+        let roots = match items {
+            Some(Value::Sequence(items)) => items,
+            // Go takes keys and values alike.
+            Some(Value::Mapping(mapping)) => mapping
+                .entries
+                .into_iter()
+                .flat_map(|entry| [entry.key, entry.value])
+                .collect(),
+            _ => Vec::new(),
+        };
+        self.documents
+            .extend(roots.into_iter().map(|root| Document {
+                root,
+                ..Document::default()
+            }));
+    }
+}
+
+/// The `apiVersion` and `kind` of a list with something to take out.
+fn list_to_unwrap(root: &Node) -> Option<(String, String)> {
+    let meta = resource_meta(root)?;
+    let list = matches!(meta.kind.as_str(), "List" | "ResourceList");
+    let filled = root.get("items").is_some() || root.get("functionConfig").is_some();
+    (list && filled).then_some((meta.api_version, meta.kind))
+}
+
+/// go-yaml v3 gave the node the tag `!!null`.
+pub(super) fn is_tagged_null(node: &Node) -> bool {
+    match node.tag() {
+        Some(tag) if tag != "!" => tag == "!!null",
+        _ => node.is_null(),
+    }
+}
+
+fn unix_lines(input: &[u8]) -> Cow<'_, [u8]> {
+    if memmem::find(input, b"\r\n").is_none() {
+        return Cow::Borrowed(input);
+    }
+    let mut out = Vec::with_capacity(input.len());
+    let mut rest = input;
+    while let Some(at) = memmem::find(rest, b"\r\n") {
+        out.extend_from_slice(&rest[..at]);
+        out.push(b'\n');
+        rest = &rest[at + 2..];
+    }
+    out.extend_from_slice(rest);
+    Cow::Owned(out)
+}
+
+/// The text of each document, up to and with the line end before the separator. A separator is a
+/// whole line between two line ends, so the first line of the input is none, nor is the second of
+/// two that follow each other.
+fn split_documents(text: &[u8]) -> Result<Vec<&[u8]>, Error> {
+    let mut documents = Vec::new();
+    let mut rest = text;
+    if rest.is_empty() {
+        return Ok(documents);
+    }
+    while let Some(at) = memmem::find(rest, b"\n---") {
+        let Some(length) = memchr(b'\n', &rest[at + 4..]) else {
+            break;
+        };
+        let end = at + 4 + length;
+        let content = String::from_utf8_lossy(&rest[at + 4..end]);
+        let content = content.trim();
+        if !content.is_empty() && !content.starts_with('#') {
+            let separator = String::from_utf8_lossy(&rest[at..end]);
+            return Err(Error::refused(format!(
+                "invalid document separator: {}",
+                separator.trim()
+            )));
+        }
+        documents.push(&rest[..=at]);
+        rest = &rest[end + 1..];
+    }
+    documents.push(rest);
+    Ok(documents)
+}
