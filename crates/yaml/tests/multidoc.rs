@@ -85,11 +85,6 @@ fn printed(documents: Result<Vec<Document>, Error>) -> Value {
 }
 
 fn print(document: &Document) -> String {
-    let document = emit::Document {
-        root: &document.root,
-        head: &document.comments.head,
-        foot: &document.comments.foot,
-    };
     emit::kyaml_documents(std::iter::once((document, Indent::Compact)))
 }
 
