@@ -195,9 +195,23 @@ impl GoTypes {
             fields: Vec::new(),
             holder: "",
             path: String::new(),
+            wrap: false,
         };
         let value = decoder.decode(ty, body);
         (value, decoder.findings)
+    }
+
+    /// As [`GoTypes::decode`], for trees that already fit: whole numbers lose the bits that do not fit their field.
+    pub fn convert(&self, ty: &GoType, body: &Json) -> Value {
+        let mut decoder = Decoder {
+            types: self,
+            findings: Findings::default(),
+            fields: Vec::new(),
+            holder: "",
+            path: String::new(),
+            wrap: true,
+        };
+        decoder.decode(ty, body)
     }
 
     /// The value as Go encodes it when it was never set.
@@ -323,6 +337,7 @@ struct Decoder<'t> {
     fields: Vec<&'static str>,
     holder: &'static str,
     path: String,
+    wrap: bool,
 }
 
 fn json_name(value: &Json) -> &'static str {
@@ -491,6 +506,7 @@ impl Decoder<'_> {
                 Some(whole) if *ty == GoType::Int64 || i32::try_from(whole).is_ok() => {
                     Value::from(whole)
                 }
+                Some(whole) if self.wrap => Value::from(whole as i32),
                 _ => self.mismatch(&format!("number {}", go_number(number)), ty),
             },
             (GoType::Float, Json::Number(number)) => Value::Number(number.clone()),

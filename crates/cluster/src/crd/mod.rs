@@ -18,6 +18,13 @@ pub struct CustomKind {
     pub status: bool,
 }
 
+impl CustomKind {
+    /// The schema of one of the kind's versions.
+    pub fn schema_of(&self, _version: &str) -> Option<everflow_schema::SchemaView<'_>> {
+        None
+    }
+}
+
 /// Decodes the body of a custom resource: prunes unknown fields and coerces metadata.
 pub fn decode(
     _resource: &Resource,

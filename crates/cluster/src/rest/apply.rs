@@ -3,17 +3,68 @@
 use serde_json::Value;
 
 use super::Call;
-use super::options::WriteOptions;
+use super::managed;
+use super::options::{FieldValidation, WriteOptions};
 use super::request::Answer;
+use super::write::{check_name, check_namespace, default, insert, replace};
+use crate::codec::json::Json;
+use crate::kinds::{convert, meta};
 use crate::status::{ApiError, ApiResult};
 
 /// Answers an apply.
-pub fn apply(_call: &Call<'_>, _options: &WriteOptions) -> ApiResult<Answer> {
-    Err(ApiError::new(
-        501,
-        "NotImplemented",
-        "server-side apply is not served yet",
-    ))
+pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
+    let (applied, duplicates) = read_document(call)?;
+    match options.field_validation {
+        FieldValidation::Strict if !duplicates.is_empty() => {
+            return Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {}",
+                duplicates.join("\n  ")
+            )));
+        }
+        FieldValidation::Warn => duplicates.into_iter().for_each(|text| call.warn(text)),
+        _ => {}
+    }
+    let manager = options.field_manager.clone().unwrap_or_default();
+    let _guard = call.server.write_lock();
+    let current = call.current();
+    if meta::metadata(&applied)
+        .is_some_and(|map| map.get("managedFields").is_some_and(|list| !list.is_null()))
+    {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    let live = current
+        .as_ref()
+        .map(|current| convert::from_storage(&call.resource, current.value.clone()));
+    let merged = managed::apply(call, live.as_ref(), &applied, &manager, options.force)?;
+    let mut object = super::decode::normalize_wrapping(&call.resource, &merged);
+    check_name(call, &object)?;
+    default(call, &mut object);
+    match current {
+        Some(current) => {
+            check_namespace(call, &mut object)?;
+            let updated = replace(call, &current, object, options, |_, _, _| Ok(()))?;
+            call.answer(200, &updated)
+        }
+        None if !call.target.subresource.is_empty() => Err(call.missing()),
+        None => {
+            let created = insert(call, object, options, |_, _| Ok(()))?;
+            call.answer(201, &created)
+        }
+    }
+}
+
+fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
+    let (tree, duplicates) = crate::codec::yaml::parse(&call.request.body)
+        .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+    match tree {
+        Json::Object(_) => Ok((tree.to_value(), duplicates)),
+        other => {
+            let name = super::patch::json_kind(&other);
+            Err(ApiError::bad_request(format!(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
+            )))
+        }
+    }
 }
 
 /// The result of a strategic merge patch.

@@ -239,6 +239,14 @@ pub fn normalize(resource: &Resource, value: &Value) -> Value {
     }
 }
 
+/// As [`normalize`]; whole numbers too large for their field lose their upper bits, as in Go's conversion from a tree.
+pub fn normalize_wrapping(resource: &Resource, value: &Value) -> Value {
+    match &resource.go_type {
+        Some(ty) => types().convert(ty, &Json::from_value(value)),
+        None => value.clone(),
+    }
+}
+
 /// Decodes only metadata, as for kinds without a Go type.
 pub fn object_meta_type() -> Option<GoType> {
     types().struct_named("v1.ObjectMeta")

@@ -1,41 +1,139 @@
 //! Who owns which field: the seam to the structured merge.
 
-use serde_json::Value;
+use everflow_merge::apply::{FieldManager, ResetFields, Versions, Writer};
+use everflow_schema::SchemaView;
+use serde_json::{Map, Value, json};
 
 use super::Call;
-use crate::kinds::meta;
-use crate::status::ApiResult;
+use crate::codec::gotypes::types;
+use crate::kinds::{convert, meta};
+use crate::resource::{Resource, split_version};
+use crate::status::{ApiError, ApiResult};
 
-/// Records what an update changed under the name of its manager.
+/// The versions of a resource's kind as the structured merge needs them.
+struct KindVersions<'r> {
+    call: &'r Call<'r>,
+}
+
+impl Versions for KindVersions<'_> {
+    fn schema(&self, api_version: &str) -> Option<SchemaView<'_>> {
+        let resource = &self.call.resource;
+        let (group, version) = split_version(api_version);
+        match &resource.custom {
+            Some(custom) => (group == resource.group)
+                .then(|| custom.schema_of(version))
+                .flatten(),
+            None => everflow_schema::builtin().schema(group, version, &resource.kind),
+        }
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+        let (group, version) = split_version(api_version);
+        let from = object
+            .get("apiVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if from == api_version {
+            return Ok(object.clone());
+        }
+        let resource = &self.call.resource;
+        if resource.is_custom() {
+            let mut converted = object.clone();
+            converted["apiVersion"] = api_version.into();
+            return Ok(converted);
+        }
+        let source = self
+            .call
+            .registry
+            .find_kind(from, &resource.kind)
+            .cloned()
+            .ok_or_else(|| format!("no kind {} in {from}", resource.kind))?;
+        let target = self
+            .call
+            .registry
+            .find(group, version, &resource.plural)
+            .cloned()
+            .ok_or_else(|| format!("no kind {} in {api_version}", resource.kind))?;
+        Ok(convert::from_storage(
+            &target,
+            convert::to_storage(&source, object.clone()),
+        ))
+    }
+}
+
+/// An object of the kind with nothing set.
+pub fn zero(resource: &Resource) -> Value {
+    let mut value = match &resource.go_type {
+        Some(ty) => types().zero(ty),
+        None => Value::Object(Map::new()),
+    };
+    value["apiVersion"] = resource.api_version().into();
+    value["kind"] = resource.kind.as_str().into();
+    value
+}
+
+fn with_manager<T>(
+    call: &Call<'_>,
+    subresource: &str,
+    work: impl FnOnce(&FieldManager<'_>, &Value, &str) -> T,
+) -> T {
+    let resource = &call.resource;
+    let reset = match &resource.custom {
+        Some(custom) => ResetFields::of_custom_resource(custom.status, subresource),
+        None => ResetFields::of_builtin(&resource.group, &resource.plural, subresource),
+    };
+    let zero = zero(resource);
+    let api_version = resource.api_version();
+    let versions = KindVersions { call };
+    let manager = FieldManager {
+        versions: &versions,
+        api_version: &api_version,
+        kind: &resource.kind,
+        subresource,
+        reset: &reset,
+        zero: &zero,
+    };
+    let now = call.server.env().now().rfc3339();
+    work(&manager, &zero, &now)
+}
+
+/// Records what an update changed under the name of its manager. `live` is in the request's version.
 pub fn track_update(
-    _call: &Call<'_>,
-    _live: Option<&Value>,
-    _object: &mut Value,
-    _manager: &str,
-    _subresource: &str,
+    call: &Call<'_>,
+    live: Option<&Value>,
+    object: &mut Value,
+    manager: &str,
+    subresource: &str,
 ) -> ApiResult<()> {
+    let new = std::mem::take(object);
+    *object = with_manager(call, subresource, |fields, zero, now| {
+        fields.update_or_forget(live.unwrap_or(zero), new, Writer { manager, now })
+    });
     Ok(())
+}
+
+/// Merges an applied document into the live object, which is in the request's version.
+pub fn apply(
+    call: &Call<'_>,
+    live: Option<&Value>,
+    applied: &Value,
+    manager: &str,
+    force: bool,
+) -> ApiResult<Value> {
+    let subresource = call.target.subresource.clone();
+    with_manager(call, &subresource, |fields, zero, now| fields.apply(live.unwrap_or(zero), applied, Writer { manager, now }, force)).map_err(|error| match error {
+        everflow_merge::MergeError::BadRequest { message } => ApiError::bad_request(message),
+        everflow_merge::MergeError::Conflict(conflicts) => {
+            let causes: Vec<Value> = conflicts.causes().into_iter().map(|cause| json!({"reason": everflow_merge::apply::Conflicts::CAUSE_REASON, "message": cause.message, "field": cause.field})).collect();
+            ApiError::new(409, "Conflict", conflicts.to_string()).with_details(json!({"causes": causes}))
+        }
+        other => ApiError::internal_plain(other.to_string()),
+    })
 }
 
 /// A write that would change nothing but the times of managed fields changes nothing.
 pub fn ignore_time_only_changes(new: &mut Value, old: &Value) {
-    if without_times(new) == without_times(old) {
-        let before = meta::metadata(old)
-            .and_then(|map| map.get("managedFields"))
-            .cloned();
-        meta::set(new, "managedFields", before);
-    }
-}
-
-fn without_times(object: &Value) -> Value {
-    let mut copy = object.clone();
-    let entries = copy
-        .pointer_mut("/metadata/managedFields")
-        .and_then(Value::as_array_mut);
-    for entry in entries.into_iter().flatten() {
-        if let Some(map) = entry.as_object_mut() {
-            map.remove("time");
-        }
-    }
-    copy
+    let taken = std::mem::take(new);
+    *new = everflow_merge::apply::without_time_only_changes(old, taken);
+    let _ = meta::metadata(new);
 }

@@ -106,7 +106,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
     }
 }
 
-fn json_kind(value: &Json) -> &'static str {
+pub(super) fn json_kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
         Json::Bool(_) => "bool",
