@@ -5,8 +5,9 @@ mod corpus;
 mod reading;
 
 use corpus::{Tally, cases};
+use everflow_yaml::sigs::typed::{self, StructTarget, Target};
 use everflow_yaml::{Limits, gojson, kyaml, sigs};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The deepest documents that Go reads need a deep stack to be printed and dropped.
 const STACK: usize = 256 << 20;
@@ -30,6 +31,7 @@ fn check_load() {
     for case in &cases {
         let id = case["id"].as_str().unwrap_or_default();
         let input = reading::input(case);
+        check_types(&mut tally, id, &input, &case["types"]);
         let recorded = &case["sigs"];
         let sigs = go_text(sigs::to_json(&input, false, Limits::GO));
         tally.check(format!("{id}/sigs"), recorded, &sigs);
@@ -47,6 +49,50 @@ fn check_load() {
         );
     }
     tally.finish("load.jsonl", include_str!("reading/load-known.txt"));
+}
+
+/// `v: X` into a struct whose field `v` has the type.
+fn check_types(tally: &mut Tally, id: &str, input: &[u8], types: &Value) {
+    let Some(types) = types.as_object() else {
+        return;
+    };
+    for (name, recorded) in types {
+        let target = match name.as_str() {
+            "any" => Target::Any,
+            "k8s any" => Target::KubernetesAny,
+            "string" => Target::String,
+            "bool" => Target::Bool,
+            "int64" => Target::Int64,
+            "float64" => Target::Float64,
+            "[]string" => Target::Slice(Box::new(Target::String)),
+            "map[string]string" => Target::Map(Box::new(Target::String)),
+            other => panic!("unknown type {other}"),
+        };
+        let go_struct = Target::Struct(StructTarget {
+            name: String::new(),
+            fields: vec![("v".to_owned(), target)],
+        });
+        let answer = typed::unmarshal(input, &go_struct);
+        if let (Ok(answer), Some(go)) = (&answer, recorded["go"].as_str()) {
+            let kind = json!({ "text": go });
+            let ours = go_type(&answer["v"]).to_owned();
+            tally.check(format!("{id}/{name}/type"), &kind, &Ok(ours));
+        }
+        let answer = go_text(answer.map(|answer| answer["v"].clone()));
+        tally.check(format!("{id}/{name}"), recorded, &answer);
+    }
+}
+
+fn go_type(json: &Value) -> &'static str {
+    match json {
+        Value::Null => "nil",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
 fn go_text(json: Result<Value, everflow_yaml::Error>) -> Result<String, String> {

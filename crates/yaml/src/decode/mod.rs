@@ -6,7 +6,7 @@ mod text;
 mod value;
 
 pub(crate) use alias::AliasTargets;
-pub(crate) use text::go_quote;
+pub(crate) use text::{format_float_g32, go_quote};
 pub(crate) use value::{GoKey, GoMap, GoValue};
 
 use crate::error::{Error, Limit};

@@ -91,7 +91,7 @@ impl GoKey {
     }
 
     /// The key that `sigs.k8s.io/yaml` makes of it for JSON.
-    fn sigs_name(&self) -> Option<String> {
+    pub(crate) fn sigs_name(&self) -> Option<String> {
         Some(match self {
             GoKey::Bool(value) => value.to_string(),
             GoKey::Int(value) => value.to_string(),

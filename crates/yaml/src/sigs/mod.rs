@@ -1,5 +1,7 @@
 //! `sigs.k8s.io/yaml`: what kubectl, helm, Flux and the API server read.
 
+pub mod typed;
+
 use crate::decode::Decoder;
 use crate::error::{Error, Limit};
 use crate::load::{Limits, Loader};
