@@ -73,6 +73,12 @@ pub enum MergeError {
         /// The message of the answer.
         message: String,
     },
+    /// A strategic merge patch does not apply or cannot be made.
+    #[error("{message}")]
+    Strategic {
+        /// What is wrong with it.
+        message: String,
+    },
     /// A `fieldsV1` document cannot be read.
     #[error("error decoding set: {reason}")]
     FieldsV1 {

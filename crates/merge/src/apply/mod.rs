@@ -11,6 +11,7 @@ mod scale;
 mod time;
 mod updater;
 mod versions;
+mod zero;
 
 pub use cap::MAX_UPDATE_MANAGERS;
 pub use conflict::{Conflict, ConflictCause, Conflicts};
@@ -21,3 +22,4 @@ pub use no_op::without_time_only_changes;
 pub use reset::ResetFields;
 pub use scale::{ReplicasPaths, entries_for_scale, entries_from_scale};
 pub use versions::{SameContent, SingleVersion, Versions};
+pub use zero::zero_object;
