@@ -79,6 +79,15 @@ pub enum MergeError {
         /// What is wrong with it.
         message: String,
     },
+    /// A directive of a strategic merge patch is malformed; the server answers 400.
+    #[error("{message}")]
+    StrategicFormat {
+        /// Which one.
+        message: &'static str,
+    },
+    /// A strategic merge patch for lists in lists; the server answers 422.
+    #[error("lists of lists are not supported")]
+    StrategicListOfLists,
     /// A `fieldsV1` document cannot be read.
     #[error("error decoding set: {reason}")]
     FieldsV1 {

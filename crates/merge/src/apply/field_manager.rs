@@ -357,9 +357,13 @@ impl<'a> FieldManager<'a> {
     }
 }
 
-/// `apps/v1, Kind=Deployment`; the core group is empty: `/v1, Kind=Pod`.
+/// `apps/v1, Kind=Deployment`; the core group is empty: `/v1, Kind=Pod`. A version that cannot be
+/// read hides the kind, too.
 fn kind_text(api_version: &str, kind: &str) -> String {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if version.contains('/') {
+        return "/, Kind=".to_owned();
+    }
     format!("{group}/{version}, Kind={kind}")
 }
 

@@ -16,7 +16,7 @@ pub(super) fn items_are_maps(lists: [&[Value]; 2]) -> Result<bool, MergeError> {
         return Err(failure("no elements in any of the given slices"));
     };
     if first.is_array() {
-        return Err(failure("lists of lists are not supported"));
+        return Err(MergeError::StrategicListOfLists);
     }
     if first.is_null() || items.any(|item| go_text::type_name(item) != go_text::type_name(first)) {
         let lists: Vec<Value> = lists

@@ -7,7 +7,7 @@ use super::order::{Identity, as_map, interleave, partition, split_deletions};
 use super::types::{FieldRule, PatchType, Strategy};
 use super::{
     A_LIST, DELETE, DELETE_FROM_LIST, DIRECTIVE, REPLACE, RETAIN_KEYS, SET_ORDER, failure,
-    no_merge_key, wrong_type,
+    malformed, no_merge_key, wrong_type,
 };
 use crate::MergeError;
 use crate::go_text;
@@ -48,7 +48,7 @@ pub(super) fn merge_maps(
             }
             Some(rest) => match rest.strip_prefix('/') {
                 Some(field) => (field.to_owned(), true),
-                None => return Err(failure("invalid patch format of primitive list")),
+                None => return Err(malformed("invalid patch format of primitive list")),
             },
             None => (key, false),
         };
@@ -181,7 +181,7 @@ fn retain_keys(
         }
         return Ok(());
     }
-    let invalid = || failure("invalid patch format of retainKeys");
+    let invalid = || malformed("invalid patch format of retainKeys");
     let Value::Array(listed) = listed else {
         return Err(invalid());
     };
@@ -215,7 +215,7 @@ fn set_orders(
         if !options.merge_parallel_lists {
             match original.get(&key) {
                 Some(known) if *known != order => {
-                    return Err(failure("invalid patch format of setElementOrder list"));
+                    return Err(malformed("invalid patch format of setElementOrder list"));
                 }
                 Some(_) => {}
                 None => {
@@ -230,7 +230,7 @@ fn set_orders(
             .strip_prefix(SET_ORDER)
             .and_then(|rest| rest.strip_prefix('/'))
         else {
-            return Err(failure("invalid patch format of setElementOrder list"));
+            return Err(malformed("invalid patch format of setElementOrder list"));
         };
         set_order(original, patch, field, &order, object, options)?;
     }

@@ -30,8 +30,10 @@ const MERGE: &str = "merge";
 /// Applies a strategic merge patch to an object of the schema's kind.
 ///
 /// # Errors
-/// [`MergeError::Strategic`] for a patch that does not apply (the server answers 500), and
-/// [`MergeError::MergePatchNotAnObject`] for one that is no object (400).
+/// [`MergeError::Strategic`] for a patch that does not apply (the server answers 500),
+/// [`MergeError::StrategicFormat`] for malformed directives (400),
+/// [`MergeError::StrategicListOfLists`] (422), and [`MergeError::MergePatchNotAnObject`] for a
+/// patch that is no object (400).
 pub fn apply(object: &Value, patch: &Value, schema: SchemaView<'_>) -> Result<Value, MergeError> {
     ensure_depth(object)?;
     ensure_depth(patch)?;
@@ -77,6 +79,11 @@ pub fn create(
 fn object_of(value: &Value) -> &Map<String, Value> {
     static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
     value.as_object().unwrap_or(&EMPTY)
+}
+
+/// A directive that is not as it has to be.
+fn malformed(message: &'static str) -> MergeError {
+    MergeError::StrategicFormat { message }
 }
 
 fn failure(message: impl Into<String>) -> MergeError {

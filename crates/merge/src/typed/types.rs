@@ -114,7 +114,7 @@ impl<'s> TypeView<'s> {
         let mut view = Self::by_id(table, field.type_id, preserve);
         view.map_type = field.map_type;
         if let Some(rule) = field.patch.as_deref().filter(|rule| rule.merge) {
-            view.fallback_keys = Some(rule.merge_key.as_ref().map_or(&[], std::slice::from_ref));
+            view.fallback_keys = Some(rule.merge_key.as_slice());
         }
         view
     }

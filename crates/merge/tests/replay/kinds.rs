@@ -90,14 +90,14 @@ impl Kinds {
     /// The resource that a path names, and its query.
     pub fn resource(&self, path: &str) -> Option<(Resource, BTreeMap<String, String>)> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let query = query
-            .split('&')
-            .filter(|part| !part.is_empty())
-            .map(|part| {
-                let (key, value) = part.split_once('=').unwrap_or((part, ""));
-                (key.to_owned(), decode(value))
-            })
-            .collect();
+        let mut parameters = BTreeMap::new();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            // The first of several counts.
+            parameters
+                .entry(key.to_owned())
+                .or_insert_with(|| decode(value));
+        }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let (group, version, rest) = match parts.as_slice() {
             ["api", version, rest @ ..] => ("", *version, rest),
@@ -131,7 +131,7 @@ impl Kinds {
             subresource: part(2),
             kind,
         };
-        Some((resource, query))
+        Some((resource, parameters))
     }
 
     pub fn knows(&self, resource: &Resource) -> bool {
@@ -236,6 +236,10 @@ impl<'k> KindOf<'k> {
                 builtin().schema(group, version, kind).unwrap()
             }
         }
+    }
+
+    pub fn is_builtin(&self) -> bool {
+        self.custom.is_none()
     }
 
     pub fn zero(&self) -> Value {

@@ -94,21 +94,14 @@ fn entries(object: &Value) -> &[Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// Compares what is not ownership; the difference as text. A created object may have more in the
-/// answer: the server's defaults.
-pub fn same_content(
-    subresource: &str,
-    live: Option<&Value>,
-    found: &Value,
-    wanted: &Value,
-) -> Option<String> {
+/// The result as the server would keep it: with what the resource resets as it was before.
+pub fn with_reset(subresource: &str, live: Option<&Value>, found: &Value, wanted: &Value) -> Value {
     let mut found = found.clone();
-    // What the resource resets is as before.
     let before = |key: &str| live.and_then(|live| live.get(key)).cloned();
     if let Some(fields) = found.as_object_mut() {
         let reset: &[&str] = match subresource {
             "" => &["status"],
-            _ => &["spec", "metadata", "data"],
+            _ => &["spec", "data"],
         };
         for key in reset {
             match before(key).or_else(|| wanted.get(*key).cloned()) {
@@ -117,15 +110,35 @@ pub fn same_content(
             };
         }
     }
-    let found = essence(&found).unwrap_or_default();
-    let wanted = essence(wanted).unwrap_or_default();
+    found
+}
+
+/// Compares what is not ownership; the difference as text. The answer may have more: the server's
+/// defaults.
+pub fn same_content(found: &Value, wanted: &Value, is_builtin: bool) -> Option<String> {
+    let found = essence(found, is_builtin).unwrap_or_default();
+    let wanted = essence(wanted, is_builtin).unwrap_or_default();
     difference("", &found, &wanted)
 }
 
+/// The live object with the owners of the result, where nothing else changed.
+pub fn with_new_owners(live: &Value, found: Value, is_builtin: bool) -> Value {
+    if essence(live, is_builtin) != essence(&found, is_builtin) {
+        return found;
+    }
+    let mut same = live.clone();
+    set_entries(&mut same, found.pointer("/metadata/managedFields").cloned());
+    same
+}
+
 /// The value without nulls, empty containers and what the server sets in metadata.
-fn essence(value: &Value) -> Option<Value> {
+fn essence(value: &Value, is_builtin: bool) -> Option<Value> {
     match value {
         Value::Null => None,
+        // Built-in kinds leave zero values out.
+        Value::Bool(false) if is_builtin => None,
+        Value::String(text) if is_builtin && text.is_empty() => None,
+        Value::Number(number) if is_builtin && number.as_f64() == Some(0.0) => None,
         Value::Object(map) => {
             let fields: Map<String, Value> = map
                 .iter()
@@ -143,9 +156,9 @@ fn essence(value: &Value) -> Option<Value> {
                             ] {
                                 metadata.remove(field);
                             }
-                            essence(&Value::Object(metadata))
+                            essence(&Value::Object(metadata), is_builtin)
                         }
-                        _ => essence(value),
+                        _ => essence(value, is_builtin),
                     };
                     value.map(|value| (key.clone(), value))
                 })
@@ -156,7 +169,7 @@ fn essence(value: &Value) -> Option<Value> {
         Value::Array(items) => Some(Value::Array(
             items
                 .iter()
-                .map(|item| essence(item).unwrap_or_default())
+                .map(|item| essence(item, is_builtin).unwrap_or_default())
                 .collect(),
         )),
         other => Some(other.clone()),
