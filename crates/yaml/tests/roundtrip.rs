@@ -4,7 +4,7 @@
 mod writing;
 
 use everflow_yaml::emit::{self, Indent};
-use everflow_yaml::{Dialect, Document, Loader, gojson};
+use everflow_yaml::{Dialect, Document, Loader, documents, gojson};
 use serde_json::Value;
 use writing::Tally;
 
@@ -23,6 +23,9 @@ fn round_trips_agree_with_go() {
             &case["rnode_json"],
             &rnode_json(text),
         );
+        let wanted = case.get("kio_rw").unwrap_or(&case["rnode"]);
+        let rewritten = emit::kio_rewrite(text.as_bytes()).map_err(|error| error.to_string());
+        tally.check(format!("{id} kio_rw"), wanted, &rewritten);
         let wanted = case.get("build").unwrap_or(&case["rnode"]);
         tally.check(format!("{id} build"), wanted, &build(text, wanted));
     }
@@ -55,19 +58,26 @@ fn rnode_json(text: &str) -> Answer {
 /// What `kustomize build` prints for one resource. Its errors say where the resource came from;
 /// here only the cause inside them is compared.
 fn build(text: &str, wanted: &Value) -> Answer {
-    let answer = document(text).and_then(|document| built(&document));
+    let answer = built(text);
     answer.map_err(|error| match wanted["error"].as_str() {
         Some(whole) if whole.contains(&error) => whole.to_owned(),
         _ => error,
     })
 }
 
-fn built(document: &Document) -> Answer {
-    let root = document
-        .root
-        .de_anchor()
-        .map_err(|error| error.to_string())?;
-    let json = root.marshal_json().map_err(|error| error.to_string())?;
-    let text = gojson::to_string(&json);
-    emit::json_to_yaml(text.as_bytes()).map_err(|error| error.to_string())
+fn built(text: &str) -> Answer {
+    let documents =
+        documents::kustomize_documents(text.as_bytes()).map_err(|error| error.to_string())?;
+    let texts: Vec<String> = documents
+        .iter()
+        .map(|document| {
+            let json = document
+                .root
+                .marshal_json()
+                .map_err(|error| error.to_string())?;
+            let text = gojson::to_string(&json);
+            emit::json_to_yaml(text.as_bytes()).map_err(|error| error.to_string())
+        })
+        .collect::<Result<_, String>>()?;
+    Ok(texts.join("---\n"))
 }

@@ -1,6 +1,7 @@
 //! kyaml's `kio.ByteReader`.
 
 use super::meta::resource_meta;
+use crate::emit::{Indent, list_indent_of};
 use crate::error::Error;
 use crate::load::{Document, Limits, Loader};
 use crate::node::{Dialect, Node, Value};
@@ -12,6 +13,8 @@ use std::borrow::Cow;
 pub struct KioDocuments {
     /// The resources. Those taken out of a list have no comments of a document.
     pub documents: Vec<Document>,
+    /// How the text of each resource indents its lists, if the reader was asked to find out.
+    pub list_indents: Vec<Indent>,
     /// The list they were taken out of.
     pub wrapping: Option<Wrapping>,
 }
@@ -33,6 +36,7 @@ pub struct Wrapping {
 #[derive(Clone, Debug)]
 pub struct KioReader {
     keep_comments: bool,
+    find_list_indents: bool,
     unwrap: bool,
     de_anchor: bool,
     limits: Limits,
@@ -42,6 +46,7 @@ impl Default for KioReader {
     fn default() -> Self {
         KioReader {
             keep_comments: true,
+            find_list_indents: false,
             unwrap: true,
             de_anchor: false,
             limits: Limits::DEFAULT,
@@ -59,6 +64,12 @@ impl KioReader {
     /// Whether to keep comments; who never prints the trees saves a third of the time without.
     pub fn keep_comments(mut self, keep: bool) -> Self {
         self.keep_comments = keep;
+        self
+    }
+
+    /// Whether to find out how each document indents its lists (`PreserveSeqIndent` in Go).
+    pub fn find_list_indents(mut self, find: bool) -> Self {
+        self.find_list_indents = find;
         self
     }
 
@@ -106,7 +117,13 @@ impl KioReader {
                 Some((api_version, kind)) if self.unwrap && texts.len() == 1 => {
                     read.unwrap(document.root, api_version, kind);
                 }
-                _ => read.documents.push(document),
+                _ => {
+                    read.documents.push(document);
+                    if self.find_list_indents {
+                        let text = String::from_utf8_lossy(text);
+                        read.list_indents.push(list_indent_of(&text));
+                    }
+                }
             }
         }
         Ok(read)
