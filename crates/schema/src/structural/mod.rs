@@ -1,5 +1,32 @@
-//! Structural schemas of custom resources.
+//! Structural schemas of custom resources: reading, pruning, defaulting, validating.
+//!
+//! The order in which an API server uses these: [`prune`] what the schema does not know,
+//! [`prune_nulls`] and [`apply_defaults`], then [`Validator`] for the values, [`check_embedded`]
+//! and [`check_lists`]. Rules in CEL come last and only when [`blocks_rules`] says so; where they
+//! stand tells [`rules`].
 
+mod defaults;
+mod embedded;
+mod field_error;
+mod formats;
+mod go_text;
+mod lists;
+mod numbers;
 mod parse;
+mod pattern;
+mod prune;
+mod ratchet;
+mod report;
+mod rules;
+mod validate;
 
+pub use defaults::{apply_defaults, prune_nulls};
+pub use embedded::check_embedded;
+pub use field_error::{BadValue, FieldError, FieldErrorKind, blocks_rules, rules_not_checked};
+pub use formats::{is_known_format, matches_format};
+pub use lists::check_lists;
 pub(crate) use parse::parse;
+pub use pattern::{Pattern, PatternError};
+pub use prune::{Prune, prune};
+pub use rules::{RuleSite, rules};
+pub use validate::Validator;

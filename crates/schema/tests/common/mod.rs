@@ -1,6 +1,6 @@
 //! Finds the shared corpus.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, dead_code)]
 
 use std::path::PathBuf;
 

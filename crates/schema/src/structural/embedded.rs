@@ -1,0 +1,140 @@
+//! Objects inside objects (`x-kubernetes-embedded-resource`).
+
+use serde_json::{Map, Value};
+
+use super::field_error::{FieldError, NO_FIELD};
+use crate::model::{Shape, TypeId, TypeTable};
+use crate::schema::SchemaView;
+
+/// Checks that embedded objects say what they are. Their `metadata` is checked by the caller's
+/// rules, which get the path of the `metadata` and the object's.
+pub fn check_embedded(
+    value: &Value,
+    schema: SchemaView<'_>,
+    check_metadata: &dyn Fn(&str, &Value) -> Vec<FieldError>,
+) -> Vec<FieldError> {
+    let mut checker = Checker {
+        types: schema.types,
+        check_metadata,
+        errors: Vec::new(),
+    };
+    checker.node(value, schema.root, "");
+    checker.errors
+}
+
+struct Checker<'s> {
+    types: &'s TypeTable,
+    check_metadata: &'s dyn Fn(&str, &Value) -> Vec<FieldError>,
+    errors: Vec<FieldError>,
+}
+
+impl Checker<'_> {
+    fn node(&mut self, value: &Value, type_id: TypeId, path: &str) {
+        let Some(node) = self.types.get(type_id) else {
+            return;
+        };
+        match value {
+            Value::Object(fields) => {
+                if node.embedded_resource {
+                    self.object(fields, path);
+                }
+                let Shape::Object(object) = &node.shape else {
+                    return;
+                };
+                for (name, inner) in fields {
+                    if let Some(field) = object.field(name) {
+                        self.node(inner, field.type_id, &below(path, name));
+                    } else if let Some(additional) = object.additional {
+                        self.node(inner, additional, &format!("{path}[{name}]"));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Shape::List(list) = &node.shape else {
+                    return;
+                };
+                for (at, item) in items.iter().enumerate() {
+                    self.node(item, list.item, &format!("{path}[{at}]"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn object(&mut self, fields: &Map<String, Value>, path: &str) {
+        for name in ["apiVersion", "kind"] {
+            if !fields.contains_key(name) {
+                self.errors
+                    .push(FieldError::required(below(path, name), ""));
+            }
+        }
+        for (name, value) in fields {
+            let field = below(path, name);
+            match (name.as_str(), value) {
+                ("apiVersion" | "kind", Value::String(text)) if text.is_empty() => {
+                    self.errors.push(FieldError::invalid(
+                        field,
+                        value.clone(),
+                        "must not be empty",
+                    ));
+                }
+                ("apiVersion", Value::String(text)) if text.matches('/').count() > 1 => {
+                    let problem = format!("unexpected GroupVersion string: {text}");
+                    self.errors
+                        .push(FieldError::invalid(field, value.clone(), problem));
+                }
+                ("kind", Value::String(text)) => {
+                    if let Some(problem) = kind_problem(text) {
+                        self.errors
+                            .push(FieldError::invalid(field, value.clone(), problem));
+                    }
+                }
+                ("apiVersion", Value::String(_)) => {}
+                ("apiVersion" | "kind", _) => {
+                    self.errors.push(FieldError::invalid(
+                        field,
+                        value.clone(),
+                        "must be a string",
+                    ));
+                }
+                ("metadata", _) => self.errors.extend((self.check_metadata)(&field, value)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Kinds are DNS labels but for their case.
+fn kind_problem(kind: &str) -> Option<String> {
+    let lower = kind.to_lowercase();
+    let mut problems = Vec::new();
+    if lower.len() > 63 {
+        problems.push("must be no more than 63 bytes".to_owned());
+    }
+    let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let well_formed = lower.bytes().all(inside)
+        && lower.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
+        && lower.as_bytes().last().is_some_and(|last| *last != b'-');
+    if !well_formed {
+        problems.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+             character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    (!problems.is_empty()).then(|| {
+        format!(
+            "may have mixed case, but should otherwise match: {}",
+            problems.join(",")
+        )
+    })
+}
+
+fn below(path: &str, name: &str) -> String {
+    if path.is_empty() || path == NO_FIELD {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
