@@ -75,8 +75,7 @@ fn built(text: &str) -> Answer {
                 .root
                 .marshal_json()
                 .map_err(|error| error.to_string())?;
-            let text = gojson::to_string(&json);
-            emit::json_to_yaml(text.as_bytes()).map_err(|error| error.to_string())
+            emit::sigs_checked(&json).map_err(|error| error.to_string())
         })
         .collect::<Result<_, String>>()?;
     Ok(texts.join("---\n"))

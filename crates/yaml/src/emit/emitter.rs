@@ -6,80 +6,11 @@
 //! that odd corners (a comment after a key, an anchor before a list) come out the same.
 
 use super::analysis::{Analysis, analyze};
-use super::tag::Tag;
+use super::event::{Event, EventComments, Profile, Properties, fits_as_simple_key};
 use crate::Style;
 
-/// What differs between the printers built on the machine.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Profile {
-    /// Scalars break at the first space past this column.
-    pub width: usize,
-    /// `|` may hold tabs.
-    pub tabs_in_blocks: bool,
-    /// `- ` of a list under a key stands in the key's column.
-    pub compact_lists: bool,
-}
-
-impl Profile {
-    /// go-yaml v2: folds at 80 columns.
-    pub const V2: Profile = Profile {
-        width: 80,
-        tabs_in_blocks: false,
-        compact_lists: true,
-    };
-
-    /// go-yaml v3 as kyaml sets it up: two spaces, never folds.
-    pub const fn v3(compact_lists: bool) -> Profile {
-        Profile {
-            width: usize::MAX,
-            tabs_in_blocks: true,
-            compact_lists,
-        }
-    }
-}
-
-/// One step of a tree's walk.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Event<'e> {
-    Alias(&'e str),
-    Scalar {
-        text: &'e str,
-        style: Style,
-        properties: Properties<'e>,
-    },
-    SequenceStart {
-        flow: bool,
-        empty: bool,
-        properties: Properties<'e>,
-    },
-    SequenceEnd,
-    MappingStart {
-        flow: bool,
-        empty: bool,
-        properties: Properties<'e>,
-    },
-    MappingEnd,
-}
-
-/// What stands before a node's content.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Properties<'e> {
-    pub anchor: Option<&'e str>,
-    pub tag: Option<Tag<'e>>,
-}
-
-/// Comments that travel with an event; empty where there is none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct EventComments<'a> {
-    pub head: &'a str,
-    pub line: &'a str,
-    pub foot: &'a str,
-    /// The foot comment of the key before, printed once its value is complete.
-    pub tail: &'a str,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     DocumentContent,
     DocumentEnd,
     FlowSequenceFirst,
@@ -101,7 +32,9 @@ enum State {
 /// Where the node being written stands.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
-    mapping: bool,
+    /// It is a key or a value of a map.
+    pub mapping: bool,
+    /// It is a key on the line of its colon.
     pub simple_key: bool,
 }
 
@@ -120,11 +53,11 @@ pub(super) struct Emitter<'a> {
     pub(super) context: Context,
     pub(super) comments: EventComments<'a>,
     /// A comment after a key whose value starts on the next line.
-    key_line_comment: &'a str,
+    pub(super) key_line_comment: &'a str,
     /// A foot comment was just written at this indent: an empty line has to follow.
     pub(super) foot_indent: isize,
     state: State,
-    states: Vec<State>,
+    pub(super) states: Vec<State>,
     indents: Vec<isize>,
     first_document: bool,
 }
@@ -209,7 +142,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn push_indent(&mut self, flow: bool, compact_list: bool) {
+    pub(super) fn push_indent(&mut self, flow: bool, compact_list: bool) {
         self.indents.push(self.indent);
         if self.indent < 0 {
             self.indent = if flow { 2 } else { 0 };
@@ -218,201 +151,16 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn pop_indent(&mut self) {
+    pub(super) fn pop_indent(&mut self) {
         self.indent = self.indents.pop().unwrap_or(-1);
     }
 
-    fn pop_state(&mut self) {
+    pub(super) fn pop_state(&mut self) {
         self.state = self.states.pop().unwrap_or(State::DocumentEnd);
     }
 
-    fn flow_sequence_item(&mut self, event: &Event<'_>, first: bool, trail: bool) {
-        if first {
-            self.open_flow("[");
-        }
-        if matches!(event, Event::SequenceEnd) {
-            self.flow_level -= 1;
-            self.pop_indent();
-            if self.column == 0 {
-                self.write_indent();
-            }
-            self.close_flow("]");
-            return;
-        }
-        self.before_flow_item(first, trail);
-        let trailing = self.has_trailing_comment();
-        self.states.push(if trailing {
-            State::FlowSequenceTrail
-        } else {
-            State::FlowSequence
-        });
-        self.node(event, Context::default());
-        self.after_flow_item();
-    }
-
-    fn flow_mapping_key(&mut self, event: &Event<'_>, first: bool, trail: bool) {
-        if first {
-            self.open_flow("{");
-        }
-        if matches!(event, Event::MappingEnd) {
-            let comments = self.comments;
-            let commented =
-                !(comments.head.is_empty() && comments.foot.is_empty() && comments.tail.is_empty());
-            if commented && !first && !trail {
-                self.write_indicator(",", false, false, false);
-            }
-            self.head_comment();
-            self.flow_level -= 1;
-            self.pop_indent();
-            self.close_flow("}");
-            return;
-        }
-        self.before_flow_item(first, trail);
-        self.key(
-            event,
-            State::FlowMappingSimpleValue,
-            State::FlowMappingValue,
-        );
-    }
-
-    fn open_flow(&mut self, bracket: &str) {
-        self.write_indicator(bracket, true, true, false);
-        self.push_indent(true, false);
-        self.flow_level += 1;
-    }
-
-    fn close_flow(&mut self, bracket: &str) {
-        self.write_indicator(bracket, false, false, false);
-        self.line_comment();
-        self.foot_comment();
-        self.pop_state();
-    }
-
-    fn before_flow_item(&mut self, first: bool, trail: bool) {
-        if !first && !trail {
-            self.write_indicator(",", false, false, false);
-        }
-        self.head_comment();
-        if self.column == 0 || self.column > self.profile.width {
-            self.write_indent();
-        }
-    }
-
-    fn after_flow_item(&mut self) {
-        if self.has_trailing_comment() {
-            self.write_indicator(",", false, false, false);
-        }
-        self.line_comment();
-        self.foot_comment();
-    }
-
-    fn flow_mapping_value(&mut self, event: &Event<'_>, simple: bool) {
-        if simple {
-            self.write_indicator(":", false, false, false);
-        } else {
-            if self.column > self.profile.width {
-                self.write_indent();
-            }
-            self.write_indicator(":", true, false, false);
-        }
-        let trailing = self.has_trailing_comment();
-        self.states.push(if trailing {
-            State::FlowMappingTrail
-        } else {
-            State::FlowMappingKey
-        });
-        self.node(
-            event,
-            Context {
-                mapping: true,
-                simple_key: false,
-            },
-        );
-        self.after_flow_item();
-    }
-
-    fn block_sequence_item(&mut self, event: &Event<'_>, first: bool) {
-        if first {
-            let compact = self.profile.compact_lists
-                && self.context.mapping
-                && (self.column == 0 || !self.indention);
-            self.push_indent(false, compact);
-        }
-        if matches!(event, Event::SequenceEnd) {
-            self.pop_indent();
-            self.pop_state();
-            return;
-        }
-        self.head_comment();
-        self.write_indent();
-        self.write_indicator("-", true, false, true);
-        self.states.push(State::BlockSequence);
-        self.node(event, Context::default());
-        self.line_comment();
-        self.foot_comment();
-    }
-
-    fn block_mapping_key(&mut self, event: &Event<'_>, first: bool) {
-        if first {
-            self.push_indent(false, false);
-        }
-        self.head_comment();
-        if matches!(event, Event::MappingEnd) {
-            self.pop_indent();
-            self.pop_state();
-            return;
-        }
-        self.write_indent();
-        if !self.comments.line.is_empty() {
-            self.key_line_comment = std::mem::take(&mut self.comments.line);
-        }
-        self.key(
-            event,
-            State::BlockMappingSimpleValue,
-            State::BlockMappingValue,
-        );
-    }
-
-    fn block_mapping_value(&mut self, event: &Event<'_>, simple: bool) {
-        if simple {
-            self.write_indicator(":", false, false, false);
-        } else {
-            self.write_indent();
-            self.write_indicator(":", true, false, true);
-        }
-        if !self.key_line_comment.is_empty() {
-            self.place_key_line_comment(event);
-        }
-        self.states.push(State::BlockMappingKey);
-        self.node(
-            event,
-            Context {
-                mapping: true,
-                simple_key: false,
-            },
-        );
-        self.line_comment();
-        self.foot_comment();
-    }
-
-    /// A comment after a key goes behind the value if that is a scalar, and behind the colon if a
-    /// block follows.
-    fn place_key_line_comment(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Scalar { .. } if self.comments.line.is_empty() => {
-                self.comments.line = std::mem::take(&mut self.key_line_comment);
-            }
-            Event::MappingStart { flow: false, .. } | Event::SequenceStart { flow: false, .. } => {
-                std::mem::swap(&mut self.comments.line, &mut self.key_line_comment);
-                self.line_comment();
-                std::mem::swap(&mut self.comments.line, &mut self.key_line_comment);
-            }
-            _ => {}
-        }
-    }
-
     /// Writes a key on the line of its colon if it is short enough, after `? ` if not.
-    fn key(&mut self, event: &Event<'_>, simple_value: State, value: State) {
+    pub(super) fn key(&mut self, event: &Event<'_>, simple_value: State, value: State) {
         let analysis = self.analyze_event(event);
         let simple_key = fits_as_simple_key(event, analysis);
         if !simple_key {
@@ -428,7 +176,7 @@ impl<'a> Emitter<'a> {
         self.analyzed_node(event, analysis, context);
     }
 
-    fn node(&mut self, event: &Event<'_>, context: Context) {
+    pub(super) fn node(&mut self, event: &Event<'_>, context: Context) {
         let analysis = self.analyze_event(event);
         self.analyzed_node(event, analysis, context);
     }
@@ -536,39 +284,5 @@ impl<'a> Emitter<'a> {
         if let Some(tag) = properties.tag {
             self.write_tag(tag);
         }
-    }
-}
-
-/// libyaml's rule: one line, and at most 128 bytes with anchor and tag.
-fn fits_as_simple_key(event: &Event<'_>, analysis: Option<Analysis>) -> bool {
-    const LIMIT: usize = 128;
-    let length = match event {
-        Event::Alias(name) => name.len(),
-        Event::Scalar {
-            text, properties, ..
-        } => {
-            if analysis.is_some_and(|analysis| analysis.multiline) {
-                return false;
-            }
-            text.len() + properties.len()
-        }
-        Event::SequenceStart {
-            empty: true,
-            properties,
-            ..
-        }
-        | Event::MappingStart {
-            empty: true,
-            properties,
-            ..
-        } => properties.len(),
-        _ => return false,
-    };
-    length <= LIMIT
-}
-
-impl Properties<'_> {
-    fn len(&self) -> usize {
-        self.anchor.map_or(0, str::len) + self.tag.map_or(0, |tag| tag.len())
     }
 }

@@ -1,6 +1,7 @@
 //! Decoded Go values, printed by go-yaml v2.
 
-use super::emitter::{Emitter, Event, EventComments, Profile, Properties};
+use super::emitter::Emitter;
+use super::event::{Event, EventComments, Profile, Properties};
 use super::key_order::{key_less, sort};
 use super::value::string_style;
 use crate::decode::{GoKey, GoMap, GoValue};

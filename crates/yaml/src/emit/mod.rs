@@ -8,7 +8,9 @@
 //! | kyaml, keeping styles, tags, anchors and comments | [`kyaml`], [`kyaml_document`], [`kyaml_documents`] |
 
 mod analysis;
+mod collections;
 mod emitter;
+mod event;
 mod go_value;
 mod implicit;
 mod key_order;
@@ -23,7 +25,7 @@ mod value;
 
 use crate::decode::Decoder;
 use crate::{Dialect, Document, Error, Limits, Loader, Node, sigs as reader};
-use emitter::Profile;
+use event::Profile;
 pub use kio::kio_rewrite;
 pub use list_style::list_indent_of;
 use serde_json::Value;

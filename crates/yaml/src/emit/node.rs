@@ -1,7 +1,8 @@
 //! Trees with their styles, tags, anchors and comments, as go-yaml v3 prints its nodes.
 
 use super::Indent;
-use super::emitter::{Emitter, Event, EventComments, Profile, Properties};
+use super::emitter::Emitter;
+use super::event::{Event, EventComments, Profile, Properties};
 use super::tag::Tag;
 use crate::read::{resolve_plain, tag_of};
 use crate::{Comments, Dialect, Document, Entry, Node, Scalar, ScalarKind, Style, Value};

@@ -1,7 +1,8 @@
 //! The lowest level of the machine: characters, breaks, indents, indicators and comments.
 
 use super::analysis::is_break;
-use super::emitter::{Emitter, EventComments};
+use super::emitter::Emitter;
+use super::event::EventComments;
 
 impl<'a> Emitter<'a> {
     pub(super) fn put(&mut self, char: char) {

@@ -1,6 +1,7 @@
 //! Plain JSON values.
 
-use super::emitter::{Emitter, Event, EventComments, Profile, Properties};
+use super::emitter::Emitter;
+use super::event::{Event, EventComments, Profile, Properties};
 use super::implicit::{is_old_bool, is_sexagesimal, reads_as_string};
 use super::key_order::sort_by_key;
 use crate::gojson::{push_json_f64, push_shortest_f64};

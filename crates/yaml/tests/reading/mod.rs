@@ -1,4 +1,5 @@
 //! What the conformance tests of the readers share.
+#![allow(clippy::expect_used)]
 
 use base64::Engine;
 use serde_json::Value;

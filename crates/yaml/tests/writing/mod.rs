@@ -1,4 +1,5 @@
 //! What the conformance tests of the writers share: the corpus and the tally of a run.
+#![allow(clippy::expect_used, clippy::print_stdout)]
 
 use serde_json::Value;
 use std::collections::BTreeMap;
