@@ -45,6 +45,7 @@ struct Inner {
     registry: RwLock<Arc<Registry>>,
     options: Options,
     authenticator: Authenticator,
+    allocator: crate::kinds::service::Allocator,
     /// Held by every write from reading the old object to committing the new one.
     writing: Mutex<()>,
 }
@@ -73,12 +74,17 @@ impl ApiServer {
     /// A server on a store.
     pub fn with_store(env: Arc<dyn Environment>, options: Options, store: Store) -> Self {
         let authenticator = Authenticator::new(&options);
+        let allocator = crate::kinds::service::Allocator::new(options.service_range);
+        for service in store.list("/services", "", None, 0).items {
+            allocator.adopt(&service.value);
+        }
         let inner = Inner {
             store,
             env,
             registry: RwLock::new(Arc::new(Registry::builtin())),
             options,
             authenticator,
+            allocator,
             writing: Mutex::new(()),
         };
         let server = ApiServer {
@@ -106,6 +112,11 @@ impl ApiServer {
     /// Who tokens stand for.
     pub fn authenticator(&self) -> &Authenticator {
         &self.inner.authenticator
+    }
+
+    /// Addresses and ports of Services.
+    pub fn allocator(&self) -> &crate::kinds::service::Allocator {
+        &self.inner.allocator
     }
 
     /// The resources known now.

@@ -75,6 +75,8 @@ pub struct GoField {
 /// A struct.
 #[derive(Clone, Debug)]
 pub struct GoStruct {
+    /// The name with its package, such as `apps.v1.DeploymentSpec`.
+    pub full: &'static str,
     /// The short name, such as `DeploymentSpec`.
     pub name: &'static str,
     /// The qualified name Go prints, such as `v1.DeploymentSpec`.
@@ -160,6 +162,7 @@ impl GoTypes {
             })
             .collect();
         GoStruct {
+            full,
             name,
             qualified: &full[qualified_start..],
             fields,
@@ -240,7 +243,11 @@ impl GoTypes {
         }
     }
 
-    fn put(&self, map: &mut Map<String, Value>, field: &GoField, value: Value) {
+    fn put(&self, map: &mut Map<String, Value>, field: &GoField, mut value: Value) {
+        // What is stored has no empty lists and maps, only missing ones.
+        if matches!(field.ty, GoType::Slice(_) | GoType::Map(_)) && is_empty(&field.ty, &value) {
+            value = Value::Null;
+        }
         if field.omit_empty && is_empty(&field.ty, &value) {
             return;
         }
@@ -278,6 +285,8 @@ impl GoTypes {
 
 fn is_empty(ty: &GoType, value: &Value) -> bool {
     match (ty, value) {
+        // Structs are never empty, whatever they print.
+        (GoType::Time | GoType::MicroTime | GoType::Any, Value::Null) => false,
         (_, Value::Null) => true,
         (
             GoType::Pointer(_)

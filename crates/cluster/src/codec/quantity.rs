@@ -133,6 +133,17 @@ impl Quantity {
         }
     }
 
+    /// The same quantity without anything finer than a thousandth, rounded up.
+    #[must_use]
+    pub fn rounded_to_milli(mut self) -> Quantity {
+        while self.exponent < -3 {
+            let remainder = self.digits % 10;
+            self.digits = self.digits / 10 + remainder.signum();
+            self.exponent += 1;
+        }
+        self
+    }
+
     /// Whether it is zero.
     pub fn is_zero(&self) -> bool {
         self.digits == 0

@@ -8,4 +8,8 @@ use crate::rest::Call;
 pub fn after_write(_call: &Call<'_>, _object: &Value, _previous: Option<&Value>) {}
 
 /// Called after every removal.
-pub fn after_delete(_call: &Call<'_>, _object: &Value) {}
+pub fn after_delete(call: &Call<'_>, object: &Value) {
+    if call.resource.group.is_empty() && call.resource.plural == "services" {
+        call.server.allocator().release(object);
+    }
+}

@@ -4,8 +4,11 @@
 //! not said there is as in [`KindRules::BASE`].
 
 pub mod convert;
+pub mod defaults;
 pub mod meta;
 pub mod names;
+pub mod prepare;
+pub mod service;
 
 use serde_json::Value;
 
@@ -25,6 +28,8 @@ pub struct Context<'a> {
     pub user: &'a User,
     /// Whether nothing will be kept.
     pub dry_run: bool,
+    /// Addresses and ports of Services.
+    pub allocator: &'a service::Allocator,
     /// The namespace of the request, empty for cluster-scoped kinds.
     pub namespace: &'a str,
 }
@@ -259,6 +264,7 @@ pub fn namespace_delete(
 pub fn unknown_field_selector(resource: &Resource, field: &str) -> String {
     let quoted = crate::field::go_quote(field);
     match (resource.group.as_str(), resource.plural.as_str()) {
+        ("batch", "jobs") => format!("field label {quoted} not supported for Job"),
         _ if resource.rules.selectable.is_empty() => format!(
             "{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
         ),

@@ -162,6 +162,12 @@ pub fn list(call: &Call<'_>, metadata: Value, items: &[Arc<Stored>]) -> ApiResul
                 .iter()
                 .map(|item| partial(&read_value(call, item), version))
                 .collect();
+            // An empty list of metadata was never made.
+            let items = if items.is_empty() {
+                Value::Null
+            } else {
+                Value::Array(items)
+            };
             let api_version = format!("meta.k8s.io/{version}");
             Answer::json(
                 200,

@@ -50,6 +50,7 @@ impl Call<'_> {
             store: self.server.store(),
             user: self.user,
             dry_run,
+            allocator: self.server.allocator(),
             namespace: &self.target.namespace,
         }
     }

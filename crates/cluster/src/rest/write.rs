@@ -38,6 +38,9 @@ pub fn create(call: &Call<'_>) -> ApiResult<Answer> {
 
 /// Fills in defaults.
 pub fn default(call: &Call<'_>, object: &mut Value) {
+    if let Some(ty) = &call.resource.go_type {
+        crate::kinds::defaults::fill(ty, object);
+    }
     (call.resource.rules.default)(object);
     crate::crd::default(&call.resource, object);
 }

@@ -70,6 +70,9 @@ impl Bindings {
 
     fn bind(&mut self, name: &str, value: &str) -> Result<(), String> {
         if self.is_loose(name) {
+            self.values
+                .entry(name.to_owned())
+                .or_insert_with(|| value.to_owned());
             return Ok(());
         }
         match self.values.get(name) {
