@@ -50,6 +50,20 @@ impl Signature {
     }
 }
 
+impl fmt::Display for Signature {
+    /// The type of such a function in Go, with an error as second result.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("func(")?;
+        for (index, param) in self.params.iter().enumerate() {
+            let last = index + 1 == self.params.len();
+            let comma = if index > 0 { ", " } else { "" };
+            let dots = if last && self.variadic { "..." } else { "" };
+            write!(f, "{comma}{dots}{param}")?;
+        }
+        write!(f, ") ({}, error)", self.result)
+    }
+}
+
 /// The code of a function. Panics of the Go original (index out of range, division by zero) are
 /// errors with the text of the panic, since Go's templates turn panics into such errors.
 pub type Code = dyn Fn(&mut Context<'_>, Args<'_>) -> FuncResult + Send + Sync;

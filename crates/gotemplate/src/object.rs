@@ -26,6 +26,12 @@ pub trait Object: 'static {
         Vec::new()
     }
 
+    /// The names of fields whose declared type is an interface; errors behind such a field name
+    /// the interface and not the value in it.
+    fn interface_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What `fmt` prints instead of the fields: the result of `Error()` or `String()` where the
     /// type has such a method.
     fn text(&self) -> Option<GoStr> {

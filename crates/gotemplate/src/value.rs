@@ -152,9 +152,10 @@ impl Value {
 
     /// The type as `%T` prints it: `<nil>` for nil.
     pub fn type_name(&self) -> String {
-        match self.go_type() {
-            Some(go_type) => go_type.to_string(),
-            None => "<nil>".to_owned(),
+        match (self, self.go_type()) {
+            (Value::Func(function), _) => function.signature.to_string(),
+            (_, Some(go_type)) => go_type.to_string(),
+            (_, None) => "<nil>".to_owned(),
         }
     }
 

@@ -105,7 +105,7 @@ impl<'t> Exec<'t, '_> {
             Builtin::Call => {
                 let callee = match given.args.first() {
                     Some(first) => expr_text(first),
-                    None => format!("<{} Value>", given.last.type_text()),
+                    None => reflected_text(given.last),
                 };
                 self.check_stack()?;
                 let mut context = Context::new(self.templates, self.state, self.meter);
@@ -303,6 +303,15 @@ impl<'t> Exec<'t, '_> {
     }
 }
 
+/// What Go's reflection says of a value that it is asked to show as text.
+fn reflected_text(operand: &Operand) -> String {
+    match &operand.value {
+        Value::String(text) => text.to_str_lossy().into_owned(),
+        Value::Nil => "<invalid Value>".to_owned(),
+        other => format!("<{} Value>", other.type_name()),
+    }
+}
+
 /// Whether a value may be passed for a type; a pointer also for what it points to.
 pub(super) fn fits(value: &Value, go_type: GoType) -> bool {
     let Some(own) = value.go_type() else {
@@ -355,7 +364,7 @@ impl Operand {
     pub(super) fn into_any(self) -> Value {
         match self.form {
             Form::Missing | Form::Invalid => Value::Nil,
-            Form::Concrete | Form::Interface => self.value,
+            Form::Concrete | Form::Addressable | Form::Interface => self.value,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Pipelines, commands and fields.
 
-use super::operand::{Operand, map_element};
+use super::operand::{Form, Operand, map_element};
 use super::{Exec, Fallible};
 use crate::gofmt;
 use crate::parse::ast::{Command, Expr, ExprKind, Pipe, Variable};
@@ -239,8 +239,16 @@ impl<'t> Exec<'t, '_> {
                         "{field} has arguments but cannot be invoked as function"
                     ));
                 }
-                let form = value.go_type().unwrap_or(GoType::Any);
-                Ok(Operand::of_type(value, form))
+                let declared = match object.interface_fields().contains(&name) {
+                    true => GoType::Any,
+                    false => GoType::Struct,
+                };
+                let has_address = receiver.form == Form::Addressable
+                    || matches!(object.go_type(), GoType::Pointer(_));
+                match has_address {
+                    true => Ok(Operand::in_place(value, declared)),
+                    false => Ok(Operand::of_type(value, declared)),
+                }
             }
             Value::NilPointer(_) => {
                 let go_type = receiver.type_text();

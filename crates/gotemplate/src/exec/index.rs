@@ -83,7 +83,7 @@ fn index_once(item: &Operand, key: Operand) -> Indexed {
             let place = position(&key, list.len())?;
             let element = list.go_type().element().unwrap_or(GoType::Any);
             match list.get(place) {
-                Some(value) => Ok(Operand::of_type(value.clone(), element)),
+                Some(value) => Ok(Operand::in_place(value.clone(), element)),
                 None => Err(FuncError::new("reflect: slice index out of range")),
             }
         }

@@ -14,6 +14,8 @@ pub(super) enum Form {
     Invalid,
     /// The value itself.
     Concrete,
+    /// The value itself, in a place whose address can be taken: methods of the pointer count.
+    Addressable,
     /// An interface; nil when the value is nil.
     Interface,
 }
@@ -48,6 +50,16 @@ impl Operand {
             _ => Form::Concrete,
         };
         Operand { value, form }
+    }
+
+    /// As [`Operand::of_type`], for what has an address: elements of slices, fields behind a
+    /// pointer.
+    pub fn in_place(value: Value, go_type: GoType) -> Self {
+        let mut operand = Operand::of_type(value, go_type);
+        if operand.form == Form::Concrete {
+            operand.form = Form::Addressable;
+        }
+        operand
     }
 
     /// What Go's `reflect.ValueOf` makes of a value: nil is no value.

@@ -66,7 +66,9 @@ impl<'t> Exec<'t, '_> {
                 return self.fail(format!("can't print {text} of type {type_name}"));
             }
             value => {
-                if let Err(error) = gofmt::append_printable(&mut self.out, value, true) {
+                if let Err(error) =
+                    gofmt::append_printable(&mut self.out, value, operand.form == Form::Addressable)
+                {
                     return self.fail(error.to_string());
                 }
             }
@@ -141,7 +143,7 @@ impl<'t> Exec<'t, '_> {
                     let index = i64::try_from(index).unwrap_or(i64::MAX);
                     (
                         Operand::concrete(Value::Int(index)),
-                        Operand::of_type(item.clone(), element),
+                        Operand::in_place(item.clone(), element),
                     )
                 });
                 self.run_all(elements, branch)
@@ -289,6 +291,6 @@ fn integers(value: &Value) -> Option<Box<dyn Iterator<Item = Value>>> {
 impl Operand {
     /// Whether the operand holds a plain value of this form.
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self.form, Form::Concrete | Form::Interface)
+        !matches!(self.form, Form::Missing | Form::Invalid)
     }
 }

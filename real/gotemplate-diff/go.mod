@@ -1,0 +1,3 @@
+module everflow/real/gotemplate-diff
+
+go 1.26
