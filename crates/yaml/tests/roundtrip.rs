@@ -50,7 +50,7 @@ fn rnode(text: &str) -> Answer {
 }
 
 fn rnode_json(text: &str) -> Answer {
-    let json = document(text)?.root.marshal_json();
+    let json = document(text)?.marshal_json();
     json.map(|json| gojson::to_string(&json))
         .map_err(|error| error.to_string())
 }

@@ -24,7 +24,7 @@ mod tag;
 mod value;
 
 use crate::decode::Decoder;
-use crate::{Dialect, Document, Error, Limits, Loader, Node, sigs as reader};
+use crate::{Dialect, Document, Error, Limits, Loader, Node, gojson, sigs as reader};
 use event::Profile;
 pub use kio::kio_rewrite;
 pub use list_style::list_indent_of;
@@ -41,17 +41,6 @@ pub enum Indent {
     Wide,
 }
 
-/// What Go refused to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DumpError {
-    /// A string holds a character that YAML text cannot carry.
-    #[error("yaml: control characters are not allowed")]
-    ControlCharacter,
-    /// A key is longer than the 1024 bytes the YAML reader takes.
-    #[error("yaml: did not find expected ',' or '}}'")]
-    LongKey,
-}
-
 /// What `sigs.k8s.io/yaml`'s `Marshal` prints.
 ///
 /// Scalars fold at the first space past column 80 and keys are in go-yaml v2's natural order.
@@ -62,10 +51,13 @@ pub fn sigs(value: &Value) -> String {
 }
 
 /// [`sigs`] with Go's failures: the value goes through a YAML reader there, which refuses control
-/// characters such as DEL and keys of more than 1024 bytes.
-pub fn sigs_checked(value: &Value) -> Result<String, DumpError> {
-    check_readable(value)?;
-    Ok(sigs(value))
+/// characters such as DEL, line breaks in keys and keys of more than 1024 characters.
+pub fn sigs_checked(value: &Value) -> Result<String, Error> {
+    if passes_reader(value) {
+        Ok(sigs(value))
+    } else {
+        json_to_yaml(gojson::to_string(value).as_bytes())
+    }
 }
 
 /// Helm's `toYaml`: [`sigs`] less its last newline.
@@ -129,34 +121,35 @@ fn without_last_newline(mut text: String) -> String {
     text
 }
 
-fn check_readable(value: &Value) -> Result<(), DumpError> {
-    const LONGEST_KEY: usize = 1024;
+/// True if the value's JSON text surely is YAML that means the same.
+fn passes_reader(value: &Value) -> bool {
+    // Characters may take six bytes when they are escaped, and the reader counts those.
+    const LONGEST_KEY: usize = 1024 / 6;
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
         match value {
-            Value::String(text) => check_characters(text)?,
+            Value::String(text) if has_control_character(text) => return false,
             Value::Array(items) => pending.extend(items),
             Value::Object(fields) => {
                 for (key, field) in fields {
-                    check_characters(key)?;
-                    if key.chars().count() > LONGEST_KEY {
-                        return Err(DumpError::LongKey);
+                    if has_control_character(key)
+                        || key.len() > LONGEST_KEY
+                        || key.contains('\u{85}')
+                    {
+                        return false;
                     }
                     pending.push(field);
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            _ => {}
         }
     }
-    Ok(())
+    true
 }
 
 /// Go's JSON escapes what is below a space and leaves these to the YAML reader.
-fn check_characters(text: &str) -> Result<(), DumpError> {
+fn has_control_character(text: &str) -> bool {
     let refused =
         |char| matches!(char, '\u{7F}'..='\u{84}' | '\u{86}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}');
-    if !text.is_ascii() && text.contains(refused) || text.as_bytes().contains(&0x7F) {
-        return Err(DumpError::ControlCharacter);
-    }
-    Ok(())
+    text.as_bytes().contains(&0x7F) || !text.is_ascii() && text.contains(refused)
 }

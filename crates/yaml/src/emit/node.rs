@@ -33,7 +33,7 @@ pub(super) fn dump_all<'a>(documents: impl IntoIterator<Item = (&'a Document, In
 enum Open<'a> {
     Sequence {
         items: std::slice::Iter<'a, Node>,
-        node: &'a Node,
+        end: EventComments<'a>,
     },
     Mapping {
         entries: std::slice::Iter<'a, Entry>,
@@ -41,7 +41,7 @@ enum Open<'a> {
         value: Option<&'a Node>,
         /// That key's foot comment: it comes before the next key, after the whole value.
         tail: &'a str,
-        node: &'a Node,
+        end: EventComments<'a>,
     },
 }
 
@@ -61,7 +61,7 @@ impl<'a> Walker<'a> {
     fn document(&mut self, root: &'a Node, comments: &'a Comments, indent: Indent) {
         self.emitter.profile = Profile::v3(indent == Indent::Compact);
         self.emitter.start_document(&comments.head);
-        self.node(root, "");
+        self.node(root);
         self.finish_open();
         self.emitter.end_document(&comments.foot);
     }
@@ -69,10 +69,10 @@ impl<'a> Walker<'a> {
     fn finish_open(&mut self) {
         while let Some(innermost) = self.open.last_mut() {
             match innermost {
-                Open::Sequence { items, node } => match items.next() {
-                    Some(item) => self.node(item, ""),
+                Open::Sequence { items, end } => match items.next() {
+                    Some(item) => self.node(item),
                     None => {
-                        let comments = end_comments(node, "");
+                        let comments = *end;
                         self.close(Event::SequenceEnd, comments);
                     }
                 },
@@ -80,17 +80,17 @@ impl<'a> Walker<'a> {
                     entries,
                     value,
                     tail,
-                    node,
+                    end,
                 } => {
                     if let Some(value) = value.take() {
-                        self.node(value, "");
+                        self.node(value);
                     } else if let Some(entry) = entries.next() {
                         *value = Some(&entry.value);
                         let foot = comments_of(&entry.key).foot.as_str();
                         let before = std::mem::replace(tail, foot);
                         self.key(&entry.key, before);
                     } else {
-                        let comments = end_comments(node, tail);
+                        let comments = EventComments { tail, ..*end };
                         self.close(Event::MappingEnd, comments);
                     }
                 }
@@ -107,26 +107,29 @@ impl<'a> Walker<'a> {
     fn key(&mut self, key: &'a Node, tail: &'a str) {
         let comments = EventComments {
             foot: "",
-            ..own_comments(key, tail)
+            tail,
+            ..own_comments(key)
         };
-        self.node_with(key, comments, tail);
+        self.node_with(key, comments);
     }
 
-    fn node(&mut self, node: &'a Node, tail: &'a str) {
-        self.node_with(node, own_comments(node, tail), tail);
+    fn node(&mut self, node: &'a Node) {
+        self.node_with(node, own_comments(node));
     }
 
-    fn node_with(&mut self, node: &'a Node, comments: EventComments<'a>, tail: &'a str) {
-        let start_comments = EventComments {
-            head: comments.head,
-            ..EventComments::default()
+    /// A collection's head comment goes with its start, its line and foot comments with its end.
+    fn node_with(&mut self, node: &'a Node, comments: EventComments<'a>) {
+        let end = EventComments {
+            head: "",
+            tail: "",
+            ..comments
         };
         match &node.value {
             Value::Scalar(scalar) => self.scalar(node, scalar, comments),
             Value::Alias(name) => {
                 let comments = EventComments {
-                    tail: "",
-                    ..comments
+                    head: comments.head,
+                    ..end
                 };
                 self.emitter.emit(Event::Alias(name), comments);
             }
@@ -136,10 +139,14 @@ impl<'a> Walker<'a> {
                     empty: items.is_empty(),
                     properties: properties(node),
                 };
-                self.emitter.emit(event, start_comments);
+                let start = EventComments {
+                    head: comments.head,
+                    ..EventComments::default()
+                };
+                self.emitter.emit(event, start);
                 self.open.push(Open::Sequence {
                     items: items.iter(),
-                    node,
+                    end,
                 });
             }
             Value::Mapping(mapping) => {
@@ -148,16 +155,17 @@ impl<'a> Walker<'a> {
                     empty: mapping.entries.is_empty(),
                     properties: properties(node),
                 };
-                let start_comments = EventComments {
-                    tail,
-                    ..start_comments
+                let start = EventComments {
+                    head: comments.head,
+                    tail: comments.tail,
+                    ..EventComments::default()
                 };
-                self.emitter.emit(event, start_comments);
+                self.emitter.emit(event, start);
                 self.open.push(Open::Mapping {
                     entries: mapping.entries.iter(),
                     value: None,
                     tail: "",
-                    node,
+                    end,
                 });
             }
         }
@@ -201,21 +209,13 @@ fn comments_of(node: &Node) -> &Comments {
         .map_or(&NO_COMMENTS, |extras| &extras.comments)
 }
 
-fn own_comments<'a>(node: &'a Node, tail: &'a str) -> EventComments<'a> {
+fn own_comments(node: &Node) -> EventComments<'_> {
     let comments = comments_of(node);
     EventComments {
         head: &comments.head,
         line: &comments.line,
         foot: &comments.foot,
-        tail,
-    }
-}
-
-/// The comments of a collection that are printed at its end.
-fn end_comments<'a>(node: &'a Node, tail: &'a str) -> EventComments<'a> {
-    EventComments {
-        head: "",
-        ..own_comments(node, tail)
+        tail: "",
     }
 }
 

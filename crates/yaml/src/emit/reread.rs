@@ -1,11 +1,11 @@
 //! JSON of a tree by way of its text, as kyaml makes it.
 
-use super::{Indent, kyaml};
+use super::{Indent, kyaml, kyaml_document};
 use crate::read::tag_of;
-use crate::{Dialect, Error, Loader, Node, ScalarKind, Style, Value};
+use crate::{Dialect, Document, Error, Loader, Node, ScalarKind, Style, Value};
 use serde_json::Value as Json;
 
-impl Node {
+impl Document {
     /// `RNode.MarshalJSON`, and so what `kustomize build` sees of a resource.
     ///
     /// kyaml prints the tree and reads the text again, and a few texts change on the way: a `>`
@@ -14,40 +14,24 @@ impl Node {
     /// converted directly; an error is found again in the text, because that is what its line
     /// number counts in.
     pub fn marshal_json(&self) -> Result<Json, Error> {
-        if !matches!(self.value, Value::Scalar(_))
-            && !self.changes_in_text()
-            && let Ok(json) = self.to_json()
-        {
-            return Ok(json);
-        }
-        let text = kyaml(self, Indent::Compact);
-        let read = Loader::new(Dialect::Kyaml).load(text.as_bytes())?;
-        read.refuse_scalar()?;
-        read.to_json()
+        self.root
+            .marshal_directly()
+            .map_or_else(|| reread(&kyaml_document(self, Indent::Compact)), Ok)
+    }
+}
+
+impl Node {
+    /// [`Document::marshal_json`] for a node that is no document.
+    pub fn marshal_json(&self) -> Result<Json, Error> {
+        self.marshal_directly()
+            .map_or_else(|| reread(&kyaml(self, Indent::Compact)), Ok)
     }
 
-    /// kyaml decodes into a map, which only null leaves empty.
-    fn refuse_scalar(&self) -> Result<(), Error> {
-        let Value::Scalar(scalar) = &self.value else {
-            return Ok(());
-        };
-        if scalar.kind == ScalarKind::Null {
-            return Ok(());
+    fn marshal_directly(&self) -> Option<Json> {
+        if matches!(self.value, Value::Scalar(_)) || self.changes_in_text() {
+            return None;
         }
-        let shown = match scalar.text.char_indices().nth(7) {
-            Some((seventh, _)) if scalar.text.len() > 10 => {
-                format!("{}...", &scalar.text[..seventh])
-            }
-            _ => scalar.text.to_string(),
-        };
-        let line = self.position.line;
-        let tag = tag_of(scalar.kind);
-        Err(Error::Type {
-            problems: vec![format!(
-                "line {line}: cannot unmarshal {tag} `{shown}` into map[string]interface {{}}"
-            )],
-            position: self.position,
-        })
+        self.to_json().ok()
     }
 
     fn changes_in_text(&self) -> bool {
@@ -74,6 +58,42 @@ impl Node {
         }
         false
     }
+}
+
+fn reread(text: &str) -> Result<Json, Error> {
+    let node = Loader::new(Dialect::Kyaml).load(text.as_bytes())?;
+    refuse_scalar(&node)?;
+    node.to_json()
+}
+
+/// kyaml decodes into a map, which only null leaves empty.
+fn refuse_scalar(node: &Node) -> Result<(), Error> {
+    /// Longer texts are cut.
+    const SHOWN: usize = 10;
+    const CUT: usize = 7;
+    let Value::Scalar(scalar) = &node.value else {
+        return Ok(());
+    };
+    if scalar.kind == ScalarKind::Null {
+        return Ok(());
+    }
+    let shown = if scalar.text.len() > SHOWN {
+        let start = String::from_utf8_lossy(&scalar.text.as_bytes()[..CUT]);
+        format!("{start}...")
+    } else {
+        scalar.text.to_string()
+    };
+    let line = node.position.line;
+    let tag = match node.tag() {
+        Some(tag) if tag != "!" => tag,
+        _ => tag_of(scalar.kind),
+    };
+    Err(Error::Type {
+        problems: vec![format!(
+            "line {line}: cannot unmarshal {tag} `{shown}` into map[string]interface {{}}"
+        )],
+        position: node.position,
+    })
 }
 
 /// Texts that some style cannot carry: tabs beside line breaks, and the breaks of YAML 1.1.
