@@ -36,7 +36,9 @@ fn decode(root: &Node, limits: Limits) -> Result<Json, Error> {
 impl Node {
     /// The plain values of a tree, as kyaml's `RNode.MarshalJSON` sees them.
     pub fn to_json(&self) -> Result<Json, Error> {
-        decode(self, Limits::DEFAULT)
+        Decoder::new(Dialect::Kyaml, false, Limits::DEFAULT)
+            .decode_object(self)?
+            .into_go_json()
     }
 
     /// A tree of plain values: maps sorted by key, text of several lines in literal style.

@@ -60,6 +60,24 @@ impl<'n> Decoder<'n> {
         self.targets = AliasTargets::find(root);
         self.decoded = 1;
         let value = self.value(root)?;
+        self.finish(value)
+    }
+
+    /// Decodes a document into a variable of type `map[string]any`: keys of its top map become
+    /// strings where they can.
+    pub(crate) fn decode_object(mut self, root: &'n Node) -> Result<GoValue, Error> {
+        let Value::Mapping(mapping) = &root.value else {
+            return self.decode(root);
+        };
+        self.targets = AliasTargets::find(root);
+        self.decoded = 1;
+        self.count()?;
+        let mut out = GoMap::new(false);
+        let good = self.mapping(root, mapping, &mut out)?;
+        self.finish(good.then_some(GoValue::Map(out)))
+    }
+
+    fn finish(self, value: Option<GoValue>) -> Result<GoValue, Error> {
         if !self.problems.is_empty() {
             return Err(Error::Type {
                 problems: self.problems,

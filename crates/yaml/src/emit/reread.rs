@@ -61,9 +61,12 @@ impl Node {
 }
 
 fn reread(text: &str) -> Result<Json, Error> {
-    let node = Loader::new(Dialect::Kyaml).load(text.as_bytes())?;
-    refuse_scalar(&node)?;
-    node.to_json()
+    let document = Loader::new(Dialect::Kyaml).load_document(text.as_bytes())?;
+    let Some(Document { root, .. }) = document else {
+        return Ok(Json::Object(serde_json::Map::new()));
+    };
+    refuse_scalar(&root)?;
+    root.to_json()
 }
 
 /// kyaml decodes into a map, which only null leaves empty.
