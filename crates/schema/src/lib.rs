@@ -8,10 +8,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod crd;
 pub mod data;
 mod error;
 mod json_text;
 pub mod model;
+pub mod names;
 pub mod protobuf;
 pub mod registry;
 pub mod schema;

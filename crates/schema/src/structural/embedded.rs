@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::field_error::{FieldError, NO_FIELD};
 use crate::model::{Shape, TypeId, TypeTable};
+use crate::names::kind_problem;
 use crate::schema::SchemaView;
 
 /// Checks that embedded objects say what they are. Their `metadata` is checked by the caller's
@@ -102,33 +103,6 @@ impl Checker<'_> {
             }
         }
     }
-}
-
-/// Kinds are DNS labels but for their case.
-fn kind_problem(kind: &str) -> Option<String> {
-    let lower = kind.to_lowercase();
-    let mut problems = Vec::new();
-    if lower.len() > 63 {
-        problems.push("must be no more than 63 bytes".to_owned());
-    }
-    let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let well_formed = lower.bytes().all(inside)
-        && lower.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
-        && lower.as_bytes().last().is_some_and(|last| *last != b'-');
-    if !well_formed {
-        problems.push(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-             character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
-             validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-                .to_owned(),
-        );
-    }
-    (!problems.is_empty()).then(|| {
-        format!(
-            "may have mixed case, but should otherwise match: {}",
-            problems.join(",")
-        )
-    })
 }
 
 fn below(path: &str, name: &str) -> String {

@@ -77,6 +77,8 @@ pub enum BadValue {
     Omitted,
     /// The message shows this value.
     Shown(Value),
+    /// The message shows this text as it is.
+    Text(String),
 }
 
 /// One error about one field.
@@ -175,9 +177,14 @@ impl FieldError {
     /// The message without the field, as `details.causes` has it.
     pub fn message(&self) -> String {
         let mut text = self.kind.words().to_owned();
-        if let (true, BadValue::Shown(value)) = (self.kind.shows_value(), &self.bad_value) {
+        let shown = match &self.bad_value {
+            BadValue::Omitted => None,
+            BadValue::Shown(value) => Some(go_text::value(value)),
+            BadValue::Text(value) => Some(value.clone()),
+        };
+        if let Some(shown) = shown.filter(|_| self.kind.shows_value()) {
             text.push_str(": ");
-            text.push_str(&go_text::value(value));
+            text.push_str(&shown);
         }
         if !self.detail.is_empty() {
             text.push_str(": ");

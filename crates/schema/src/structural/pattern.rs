@@ -18,13 +18,69 @@ impl Pattern {
             .size_limit(16 << 20)
             .build()
             .map(Self)
-            .map_err(|error| PatternError(error.to_string()))
+            .map_err(|error| PatternError(go_error(pattern, &error)))
     }
 
     /// Whether the text holds a match.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
+}
+
+/// Go's words for the commonest mistakes, ours for the rest.
+fn go_error(pattern: &str, error: &regex::Error) -> String {
+    let mut depth = 0i32;
+    let mut class_start = None;
+    let mut escaped = false;
+    for (at, character) in pattern.char_indices() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match (character, class_start) {
+            ('\\', _) => escaped = true,
+            (']', Some(start)) if at > start + 1 => class_start = None,
+            (_, Some(_)) => {}
+            ('[', None) => class_start = Some(at),
+            ('(', None) => depth += 1,
+            (')', None) => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return format!("error parsing regexp: unexpected ): `{pattern}`");
+        }
+    }
+    if escaped {
+        return "error parsing regexp: trailing backslash at end of expression: ``".to_owned();
+    }
+    if let Some(start) = class_start {
+        return format!(
+            "error parsing regexp: missing closing ]: `{}`",
+            &pattern[start..]
+        );
+    }
+    if depth > 0 {
+        return format!("error parsing regexp: missing closing ): `{pattern}`");
+    }
+    for perl in ["(?=", "(?!", "(?<=", "(?<!"] {
+        if pattern.contains(perl) {
+            return format!("error parsing regexp: invalid or unsupported Perl syntax: `{perl}`");
+        }
+    }
+    if let Some(first) = pattern
+        .chars()
+        .next()
+        .filter(|first| "*+?".contains(*first))
+    {
+        return format!("error parsing regexp: missing argument to repetition operator: `{first}`");
+    }
+    let text = error.to_string();
+    format!(
+        "error parsing regexp: {}",
+        text.lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+    )
 }
 
 /// Both engines know nearly the same syntax. Go's `\d`, `\w`, `\s` and `\b` are ASCII only, it
@@ -142,6 +198,21 @@ mod tests {
                 "{pattern} {text}"
             );
         }
-        assert!(Pattern::new("(").is_err());
+    }
+
+    #[test]
+    fn mistakes_have_go_s_words() {
+        let cases = [
+            ("(", "missing closing ): `(`"),
+            ("a)", "unexpected ): `a)`"),
+            ("a[b", "missing closing ]: `[b`"),
+            ("*a", "missing argument to repetition operator: `*`"),
+            ("a\\", "trailing backslash at end of expression: ``"),
+            ("(?!a)", "invalid or unsupported Perl syntax: `(?!`"),
+        ];
+        for (pattern, expected) in cases {
+            let error = Pattern::new(pattern).unwrap_err().to_string();
+            assert_eq!(error, format!("error parsing regexp: {expected}"));
+        }
     }
 }
