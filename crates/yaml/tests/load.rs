@@ -1,4 +1,5 @@
 //! What both dialects read, against the recorded answers of the Go libraries.
+#![allow(clippy::expect_used, clippy::print_stdout)]
 
 #[path = "writing/mod.rs"]
 mod corpus;
