@@ -1,9 +1,10 @@
 //! kyaml, as kustomize uses it: trees that keep their look, and their JSON.
 
-use crate::decode::{AliasTargets, Decoder};
+use crate::decode::{AliasTargets, Decoder, plain_document, plain_tree};
 use crate::error::{Error, Limit};
 use crate::load::{Limits, Loader};
 use crate::node::{Dialect, Entry, Mapping, Node, Scalar, ScalarKind, Style, Value};
+use crate::read::Input;
 use crate::read::resolve_plain;
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -23,11 +24,18 @@ pub fn yaml_to_json(input: &[u8]) -> Result<Json, Error> {
 
 /// As [`yaml_to_json`], with other limits.
 pub fn yaml_to_json_within(input: &[u8], limits: Limits) -> Result<Json, Error> {
+    limits.check_size(input)?;
+    if let Some(json) = plain_document(&Input::new(input), Dialect::Kyaml, true, limits)? {
+        return Ok(json);
+    }
     let root = Loader::new(Dialect::Kyaml).limits(limits).load(input)?;
     decode(&root, limits)
 }
 
 fn decode(root: &Node, limits: Limits) -> Result<Json, Error> {
+    if let Some(json) = plain_tree(root, limits) {
+        return Ok(json);
+    }
     Decoder::new(Dialect::Kyaml, false, limits)
         .decode(root)?
         .into_go_json()
@@ -99,6 +107,37 @@ impl Node {
             depth: 0,
         };
         expander.node(self)
+    }
+}
+
+impl Node {
+    /// True if [`Node::de_anchor`] would change the tree.
+    pub fn needs_de_anchor(&self) -> bool {
+        let mut stack = vec![self];
+        while let Some(node) = stack.pop() {
+            if node.anchor().is_some() {
+                return true;
+            }
+            match &node.value {
+                Value::Alias(_) => return true,
+                Value::Scalar(_) => {}
+                Value::Sequence(items) => stack.extend(items),
+                Value::Mapping(mapping) => {
+                    for entry in &mapping.entries {
+                        if entry.key.as_text() == Some("<<") || is_merge(&entry.key) {
+                            return true;
+                        }
+                        // Scalars without an anchor need no visit of their own.
+                        for node in [&entry.key, &entry.value] {
+                            if node.extras.is_some() || !matches!(node.value, Value::Scalar(_)) {
+                                stack.push(node);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        false
     }
 }
 

@@ -2,10 +2,12 @@
 //! keys that are not strings, and the limit on what aliases may add.
 
 mod alias;
+mod plain;
 mod text;
 mod value;
 
 pub(crate) use alias::AliasTargets;
+pub(crate) use plain::{plain_document, plain_tree};
 pub(crate) use text::{format_float_g32, go_quote};
 pub(crate) use value::{GoKey, GoMap, GoValue};
 

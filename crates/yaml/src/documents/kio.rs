@@ -110,7 +110,7 @@ impl KioReader {
             if is_tagged_null(&document.root) {
                 continue;
             }
-            if self.de_anchor {
+            if self.de_anchor && document.root.needs_de_anchor() {
                 document.root = document.root.de_anchor_within(self.limits)?;
             }
             match list_to_unwrap(&document.root) {

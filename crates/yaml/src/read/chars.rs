@@ -8,8 +8,8 @@ pub(super) const BREAK: u8 = 2;
 pub(super) const MAYBE_BREAK: u8 = 4;
 /// Ends a plain scalar inside `[` or `{`.
 pub(super) const FLOW: u8 = 8;
-/// `:`
-pub(super) const COLON: u8 = 16;
+/// `:` and `#`, which may end a plain scalar depending on what is beside them.
+pub(super) const MARK: u8 = 16;
 /// Letters, digits, `_` and `-`.
 pub(super) const WORD: u8 = 32;
 /// The byte past the end.
@@ -30,7 +30,7 @@ const fn classes() -> [u8; 256] {
             b'\r' | b'\n' => BREAK,
             0xC2 | 0xE2 => MAYBE_BREAK,
             b',' | b'?' | b'[' | b']' | b'{' | b'}' => FLOW,
-            b':' => COLON,
+            b':' | b'#' => MARK,
             b'\'' | b'"' | b'\\' => QUOTE,
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-' => WORD,
             _ => 0,

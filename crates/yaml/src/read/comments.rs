@@ -33,6 +33,8 @@ struct Comment {
 pub(crate) struct CommentQueue {
     kept: bool,
     queue: VecDeque<Comment>,
+    /// Some comment waits for its event.
+    pub(crate) unfolded: bool,
     pub(crate) head: String,
     pub(crate) line: String,
     pub(crate) foot: String,
@@ -70,6 +72,7 @@ impl CommentQueue {
                 Place::Line => &mut self.line,
                 Place::Foot => &mut self.foot,
             };
+            self.unfolded = true;
             if !target.is_empty() {
                 target.push('\n');
             }

@@ -158,19 +158,23 @@ impl<'a> Parser<'a> {
     /// Gives the comments that wait to an event.
     #[inline(always)]
     fn with_comments(&mut self, mut event: Event<'a>) -> Event<'a> {
-        let queue = self.scanner.comments_mut();
-        if queue.kept() {
-            queue.stem = None;
-            let comments = Comments {
-                head: std::mem::take(&mut queue.head).into(),
-                line: std::mem::take(&mut queue.line).into(),
-                foot: std::mem::take(&mut queue.foot).into(),
-            };
-            if comments != Comments::default() {
-                event.comments = Some(Box::new(comments));
-            }
+        if self.scanner.comments_mut().unfolded {
+            event.comments = self.unfolded_comments();
         }
         event
+    }
+
+    #[cold]
+    fn unfolded_comments(&mut self) -> Option<Box<Comments>> {
+        let queue = self.scanner.comments_mut();
+        queue.unfolded = false;
+        queue.stem = None;
+        let comments = Comments {
+            head: std::mem::take(&mut queue.head).into(),
+            line: std::mem::take(&mut queue.line).into(),
+            foot: std::mem::take(&mut queue.foot).into(),
+        };
+        (comments != Comments::default()).then(|| Box::new(comments))
     }
 
     fn empty_scalar(&mut self, mark: Mark) -> Parsed<'a> {

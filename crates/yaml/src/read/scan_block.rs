@@ -113,10 +113,7 @@ impl<'a> Scanner<'a> {
 
     fn block_line(&mut self, text: &mut String) {
         let from = self.pos;
-        let mut at = from;
-        while !self.is_breakz_at(at) {
-            at += 1;
-        }
+        let at = self.line_end(from);
         text.push_str(&self.text[from..at]);
         if at > from {
             self.skip_run(at);

@@ -1,6 +1,6 @@
 //! Plain and quoted scalars.
 
-use super::chars::{BLANK, BREAK, CLASS, COLON, END, FLOW, MAYBE_BREAK, QUOTE};
+use super::chars::{BLANK, BREAK, CLASS, END, FLOW, MARK, MAYBE_BREAK, QUOTE};
 use super::scanner::Scanner;
 use super::token::{Mark, Token};
 use crate::error::Error;
@@ -49,49 +49,36 @@ impl<'a> Scanner<'a> {
     /// ended.
     #[inline(always)]
     fn plain_line(&mut self) -> usize {
-        let mut stop = BLANK | BREAK | MAYBE_BREAK | COLON | END;
+        let mut stop = BREAK | MAYBE_BREAK | MARK;
         if self.flow_level > 0 {
             stop |= FLOW;
         }
         let mut at = self.pos;
-        let mut end = at;
         loop {
-            let byte = self.byte_at(at);
-            let class = CLASS[byte as usize] & stop;
-            if class == 0 {
-                at += 1;
-                continue;
+            let rest = &self.bytes[at..];
+            let run = rest
+                .iter()
+                .position(|&byte| CLASS[byte as usize] & stop != 0);
+            let Some(run) = run else {
+                at = self.bytes.len();
+                break;
+            };
+            at += run;
+            match self.bytes[at] {
+                b':' if !self.is_blankz_at(at + 1) => {}
+                b'#' if at == self.pos || !self.is_blank_at(at - 1) => {}
+                0xC2 | 0xE2 if !self.is_break_at(at) => {}
+                _ => break,
             }
-            match class {
-                BLANK => {
-                    if CLASS[self.byte_at(at.wrapping_sub(1)) as usize] & BLANK == 0 {
-                        end = at;
-                    }
-                    at += 1;
-                    while CLASS[self.byte_at(at) as usize] & BLANK != 0 {
-                        at += 1;
-                    }
-                    if self.byte_at(at) == b'#' {
-                        break;
-                    }
-                    continue;
-                }
-                COLON if !self.is_blankz_at(at + 1) => {
-                    at += 1;
-                    continue;
-                }
-                MAYBE_BREAK if !self.is_break_at(at) => {
-                    at += 1;
-                    continue;
-                }
-                _ => {
-                    if at > self.pos && CLASS[self.byte_at(at - 1) as usize] & BLANK == 0 {
-                        end = at;
-                    }
-                    break;
-                }
-            }
+            at += 1;
         }
+        let text = &self.bytes[self.pos..at];
+        let blanks = text
+            .iter()
+            .rev()
+            .take_while(|&&byte| matches!(byte, b' ' | b'\t'))
+            .count();
+        let end = at - blanks;
         if end > self.pos {
             self.skip_run(end);
         }
@@ -167,15 +154,16 @@ impl<'a> Scanner<'a> {
         let quote = if single { b'\'' } else { b'"' };
         let mut at = self.pos;
         loop {
-            let byte = self.byte_at(at);
-            let class = CLASS[byte as usize];
-            if class & (QUOTE | BREAK | MAYBE_BREAK | END) == 0
-                || class == QUOTE && byte != quote && (single || byte == b'\'')
-            {
-                at += 1;
-                continue;
+            let stop = QUOTE | BREAK | MAYBE_BREAK;
+            let run = self.bytes[at..]
+                .iter()
+                .position(|&byte| CLASS[byte as usize] & stop != 0);
+            at = run.map_or(self.bytes.len(), |run| at + run);
+            match self.byte_at(at) {
+                b'"' | b'\\' if single => at += 1,
+                b'\'' if !single => at += 1,
+                _ => break,
             }
-            break;
         }
         if self.byte_at(at) == quote && !(single && self.byte_at(at + 1) == b'\'') {
             let text = &self.text[self.pos..at];

@@ -307,11 +307,11 @@ impl<'a> Scanner<'a> {
             token,
             mark: self.mark(),
         };
-        self.forget_key(token);
         self.key_index.push_back((token, level));
         Ok(())
     }
 
+    #[inline(always)]
     fn remove_simple_key(&mut self) -> Result<(), Error> {
         let level = self.simple_keys.len() - 1;
         let key = self.simple_keys[level];
@@ -462,25 +462,54 @@ impl<'a> Scanner<'a> {
             b'*' | b'&' | b'!' => self.fetch_property(byte),
             b'|' if !in_flow => self.fetch_block_scalar(true),
             b'>' if !in_flow => self.fetch_block_scalar(false),
-            b'\'' | b'"' => {
-                self.save_simple_key()?;
-                self.simple_key_allowed = false;
-                let token = self.scan_quoted(byte == b'\'')?;
-                self.queue.push_back(token);
-                Ok(())
-            }
-            b' ' | b'\t' | b'#' | b'|' | b'>' | b'%' | b'@' | b'`' | b'?' | b':' if in_flow => {
-                Err(self.no_token())
-            }
-            b' ' | b'\t' | b'#' | b'%' | b'@' | b'`' => Err(self.no_token()),
-            _ => {
-                self.save_simple_key()?;
-                self.simple_key_allowed = false;
-                let token = self.scan_plain()?;
-                self.queue.push_back(token);
-                Ok(())
-            }
+            b'\'' | b'"' => self.fetch_scalar(|scanner| scanner.scan_quoted(byte == b'\'')),
+            b'|' | b'>' | b' ' | b'\t' | b'#' | b'%' | b'@' | b'`' => Err(self.no_token()),
+            _ => self.fetch_scalar(Self::scan_plain),
         }
+    }
+
+    /// A plain or quoted scalar. Most are keys with the `:` right behind them; those need not wait
+    /// in line as keys that are merely possible.
+    #[inline(always)]
+    fn fetch_scalar(
+        &mut self,
+        scan: impl FnOnce(&mut Self) -> Result<Token<'a>, Error>,
+    ) -> Result<(), Error> {
+        let start = self.mark();
+        let may_be_key = self.simple_key_allowed;
+        if may_be_key {
+            self.remove_simple_key()?;
+        }
+        let required = self.flow_level == 0 && self.indent == start.column as i32;
+        self.simple_key_allowed = false;
+        let number = self.tokens_parsed + self.queue.len();
+        let token = scan(self)?;
+        if may_be_key
+            && self.flow_level == 0
+            && self.byte(0) == b':'
+            && self.is_blankz_at(self.pos + 1)
+            && self.line == start.line
+            && !self.is_too_far(start)
+        {
+            let column = start.column as i32;
+            self.roll_indent(column, None, TokenKind::BlockMappingStart, start)?;
+            self.push(TokenKind::Key, start);
+            self.queue.push_back(token);
+            self.take_indicator(TokenKind::Value);
+            return Ok(());
+        }
+        if may_be_key {
+            let level = self.simple_keys.len() - 1;
+            self.simple_keys[level] = SimpleKey {
+                possible: true,
+                required,
+                token: number,
+                mark: start,
+            };
+            self.key_index.push_back((number, level));
+        }
+        self.queue.push_back(token);
+        Ok(())
     }
 
     fn no_token(&self) -> Error {
@@ -692,11 +721,24 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn skip_comment(&mut self) {
-        let mut pos = self.pos;
-        while !self.is_breakz_at(pos) {
-            pos += 1;
+        self.skip_run(self.line_end(self.pos));
+    }
+
+    /// Where the line ends on which an index is.
+    pub(super) fn line_end(&self, mut at: usize) -> usize {
+        loop {
+            let run = self.bytes[at..]
+                .iter()
+                .position(|&byte| CLASS[byte as usize] & (BREAK | MAYBE_BREAK) != 0);
+            let Some(run) = run else {
+                return self.bytes.len();
+            };
+            at += run;
+            if self.is_break_at(at) {
+                return at;
+            }
+            at += 1;
         }
-        self.skip_run(pos);
     }
 }
 

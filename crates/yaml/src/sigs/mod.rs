@@ -2,12 +2,12 @@
 
 pub mod typed;
 
-use crate::decode::Decoder;
-use crate::error::{Error, Limit};
+use crate::decode::{Decoder, plain_document};
+use crate::error::Error;
 use crate::load::{Limits, Loader};
-use crate::node::{Dialect, Position, ScalarKind, Style};
-use crate::read::{EventKind, Input, Parser, resolve_plain};
-use serde_json::{Map, Value as Json};
+use crate::node::Dialect;
+use crate::read::Input;
+use serde_json::Value as Json;
 
 /// `YAMLToJSON`: the first document, merge keys applied, keys made strings, and of duplicate keys
 /// the last one.
@@ -27,7 +27,7 @@ pub fn yaml_to_json_strict(input: &[u8]) -> Result<Json, Error> {
 pub fn to_json(input: &[u8], strict: bool, limits: Limits) -> Result<Json, Error> {
     limits.check_size(input)?;
     let text = Input::new(input);
-    if let Some(json) = plain_document(&text, strict, limits)? {
+    if let Some(json) = plain_document(&text, Dialect::Sigs, strict, limits)? {
         return Ok(json);
     }
     let root = Loader::new(Dialect::Sigs).limits(limits).load(input)?;
@@ -39,7 +39,7 @@ pub fn to_json(input: &[u8], strict: bool, limits: Limits) -> Result<Json, Error
 /// The first document if it can be read into plain JSON in one go.
 pub(crate) fn plain_json(input: &[u8], limits: Limits) -> Result<Option<Json>, Error> {
     limits.check_size(input)?;
-    plain_document(&Input::new(input), false, limits)
+    plain_document(&Input::new(input), Dialect::Sigs, false, limits)
 }
 
 /// What `k8s.io/apimachinery` makes of the numbers of JSON text that Go wrote: an integer wherever
@@ -98,109 +98,4 @@ fn integer_of(scientific: &str) -> Option<i64> {
     }
     let value: i64 = digits.parse().ok()?;
     Some(if negative { -value } else { value })
-}
-
-/// A collection that is not complete yet.
-enum Open {
-    Array(Vec<Json>),
-    Object(Map<String, Json>, Option<String>),
-}
-
-/// The first document if it has none of what needs care: aliases, tags, merge keys, keys that are
-/// not strings, infinities and (if they are errors) duplicate keys. None if it has.
-fn plain_document(input: &Input<'_>, strict: bool, limits: Limits) -> Result<Option<Json>, Error> {
-    let mut parser = Parser::new(input, Dialect::Sigs, false);
-    parser.next()?;
-    if matches!(parser.next()?.kind, EventKind::StreamEnd) {
-        return Ok(Some(Json::Null));
-    }
-    let mut open: Vec<Open> = Vec::with_capacity(16);
-    loop {
-        let event = parser.next()?;
-        let done = match event.kind {
-            EventKind::Scalar {
-                text,
-                style,
-                properties,
-            } => {
-                if properties.is_some_and(|properties| properties.tag.is_some()) {
-                    return Ok(None);
-                }
-                let kind = match style {
-                    Style::Plain => resolve_plain(Dialect::Sigs, &text),
-                    _ => ScalarKind::String,
-                };
-                if let Some(Open::Object(_, key @ None)) = open.last_mut() {
-                    if kind != ScalarKind::String {
-                        return Ok(None);
-                    }
-                    *key = Some(text.into_owned());
-                    continue;
-                }
-                match kind {
-                    ScalarKind::Null => Json::Null,
-                    ScalarKind::Bool(value) => Json::Bool(value),
-                    ScalarKind::Int(value) => Json::Number(value.into()),
-                    ScalarKind::Uint(value) => Json::Number(value.into()),
-                    ScalarKind::Float(value) => match serde_json::Number::from_f64(value) {
-                        Some(number) => Json::Number(number),
-                        None => return Ok(None),
-                    },
-                    _ => Json::String(text.into_owned()),
-                }
-            }
-            EventKind::SequenceStart { properties, .. } => {
-                if properties.is_some_and(|properties| properties.tag.is_some())
-                    || matches!(open.last(), Some(Open::Object(_, None)))
-                {
-                    return Ok(None);
-                }
-                check_nesting(open.len(), limits, event.start.position())?;
-                open.push(Open::Array(Vec::new()));
-                continue;
-            }
-            EventKind::MappingStart { properties, .. } => {
-                if properties.is_some_and(|properties| properties.tag.is_some())
-                    || matches!(open.last(), Some(Open::Object(_, None)))
-                {
-                    return Ok(None);
-                }
-                check_nesting(open.len(), limits, event.start.position())?;
-                open.push(Open::Object(Map::new(), None));
-                continue;
-            }
-            EventKind::SequenceEnd | EventKind::MappingEnd => match open.pop() {
-                Some(Open::Array(items)) => Json::Array(items),
-                Some(Open::Object(object, _)) => Json::Object(object),
-                None => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
-        match open.last_mut() {
-            Some(Open::Array(items)) => items.push(done),
-            Some(Open::Object(object, key)) => {
-                let Some(key) = key.take() else {
-                    return Ok(None);
-                };
-                if object.insert(key, done).is_some() && strict {
-                    return Ok(None);
-                }
-            }
-            None => {
-                // The end of the document may hold an error yet.
-                parser.next()?;
-                return Ok(Some(done));
-            }
-        }
-    }
-}
-
-fn check_nesting(depth: usize, limits: Limits, position: Position) -> Result<(), Error> {
-    if depth < limits.nesting {
-        return Ok(());
-    }
-    Err(Error::Limit {
-        limit: Limit::Nesting(limits.nesting),
-        position,
-    })
 }
