@@ -311,10 +311,10 @@ impl<'a> LooseShape<'a> {
 }
 
 fn number(digits: &str) -> Result<u64, NumberError> {
-    if only_digits(digits) {
-        if let Ok(value) = digits.parse() {
-            return Ok(value);
-        }
+    if only_digits(digits)
+        && let Ok(value) = digits.parse()
+    {
+        return Ok(value);
     }
     Err(NumberError {
         text: digits.to_owned(),

@@ -1,0 +1,7 @@
+//! JSON, YAML and TOML as Helm's functions read and write them.
+
+pub mod json;
+mod json_read;
+pub(crate) mod toml_read;
+pub(crate) mod toml_write;
+pub(crate) mod yaml;

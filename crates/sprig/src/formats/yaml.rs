@@ -1,0 +1,235 @@
+//! Helm's `toYaml`, `toYamlPretty`, `fromYaml` and `fromYamlArray`.
+
+use everflow_gotemplate::{GoType, List, Map, Numbers, Value};
+use everflow_yaml::{emit, gojson, sigs};
+use serde_json::{Map as JsonMap, Number, Value as Json};
+
+use super::json::is_exported;
+use crate::encoding::base64_encode;
+use crate::objects::{DurationObject, TimeObject, VersionObject};
+use crate::support::MAX_NESTING;
+use crate::text::runes::to_valid;
+
+/// What a value looks like to the YAML printers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// By way of JSON: nil slices are null, byte slices are base64, durations are numbers.
+    Json,
+    /// As the YAML library sees Go values: nil slices are empty, durations are texts.
+    Go,
+}
+
+/// Builds a plain tree. What a tree cannot hold is written as a mark and put in later.
+struct Builder {
+    view: View,
+    marks: Vec<String>,
+}
+
+/// The YAML of a value as Kubernetes tools write it, without the last newline.
+pub(crate) fn to_yaml(value: &Value) -> Result<String, String> {
+    let mut builder = Builder {
+        view: View::Json,
+        marks: Vec::new(),
+    };
+    let tree = builder
+        .tree(value, 0)
+        .map_err(|error| format!("error marshaling into JSON: {error}"))?;
+    let mut text = emit::sigs_checked(&tree)
+        .map_err(|error| format!("error converting JSON to YAML: {error}"))?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}
+
+/// The YAML of a value with indented lists, without the last newline.
+pub(crate) fn to_yaml_pretty(value: &Value) -> Result<String, String> {
+    let mut builder = Builder {
+        view: View::Go,
+        marks: Vec::new(),
+    };
+    if let Value::Object(object) = value
+        && object.basic().is_none()
+        && !object.fields().is_empty()
+    {
+        // The fields of a struct keep their order, which a plain tree would sort.
+        let mut lines = Vec::new();
+        for (name, field) in object
+            .fields()
+            .into_iter()
+            .filter(|(name, _)| is_exported(name))
+        {
+            let entry = (name.to_lowercase(), builder.tree(&field, 1)?);
+            lines.push(emit::to_yaml_pretty(&Json::Object(JsonMap::from_iter([
+                entry,
+            ]))));
+        }
+        return Ok(builder.put_in(lines.join("\n")));
+    }
+    let tree = builder.tree(value, 0)?;
+    Ok(builder.put_in(emit::to_yaml_pretty(&tree)))
+}
+
+impl Builder {
+    fn tree(&mut self, value: &Value, depth: usize) -> Result<Json, String> {
+        if depth > MAX_NESTING {
+            let name = value.type_name();
+            return Err(format!(
+                "json: unsupported value: encountered a cycle via {name}"
+            ));
+        }
+        Ok(match value {
+            Value::Object(_) => return self.object(value, depth),
+            Value::Nil | Value::NilPointer(_) => Json::Null,
+            Value::List(list) if self.view == View::Json && list.is_nil() => Json::Null,
+            Value::Map(map) if self.view == View::Json && map.is_nil() => Json::Null,
+            Value::Bool(value) => Json::Bool(*value),
+            Value::String(text) => Json::String(to_valid(text.as_bytes())),
+            Value::List(list)
+                if self.view == View::Json && list.go_type().element() == Some(GoType::Uint8) =>
+            {
+                Json::String(base64_encode(&value.as_byte_slice().unwrap_or_default()))
+            }
+            Value::List(list) => {
+                let items = list.items().iter().map(|item| self.tree(item, depth + 1));
+                Json::Array(items.collect::<Result<_, _>>()?)
+            }
+            Value::Map(map) => {
+                let mut entries = JsonMap::new();
+                for (key, value) in map.snapshot() {
+                    entries.insert(to_valid(key.as_bytes()), self.tree(&value, depth + 1)?);
+                }
+                Json::Object(entries)
+            }
+            other => return self.number(other),
+        })
+    }
+
+    fn number(&mut self, value: &Value) -> Result<Json, String> {
+        if let Some(int) = value.as_int() {
+            return Ok(Json::Number(int.into()));
+        }
+        if let Some(uint) = value.as_uint() {
+            return Ok(Json::Number(uint.into()));
+        }
+        let float = match value {
+            Value::Float64(number) => *number,
+            // The shortest text that reads as the narrow number, not its exact wide value.
+            Value::Float32(number) => number.to_string().parse().unwrap_or(f64::from(*number)),
+            _ => return Err(format!("json: unsupported type: {}", value.type_name())),
+        };
+        match Number::from_f64(float) {
+            Some(number) => Ok(Json::Number(number)),
+            None if self.view == View::Go => {
+                let text = if float.is_nan() {
+                    ".nan"
+                } else if float > 0.0 {
+                    ".inf"
+                } else {
+                    "-.inf"
+                };
+                Ok(self.mark(text.to_owned()))
+            }
+            None => Err(format!(
+                "json: unsupported value: {}",
+                gojson::format_shortest(float)
+            )),
+        }
+    }
+
+    fn object(&mut self, value: &Value, depth: usize) -> Result<Json, String> {
+        let Value::Object(object) = value else {
+            return Ok(Json::Null);
+        };
+        if let Some(time) = value.as_object::<TimeObject>() {
+            let text = time.0.format(b"2006-01-02T15:04:05.999999999Z07:00");
+            let text = String::from_utf8_lossy(&text).into_owned();
+            return Ok(match self.view {
+                View::Json => Json::String(text),
+                View::Go => self.mark(text),
+            });
+        }
+        if let Some(version) = value.as_object::<VersionObject>() {
+            return Ok(Json::String(version.version.to_string()));
+        }
+        if let Some(duration) = value.as_object::<DurationObject>()
+            && self.view == View::Go
+        {
+            return Ok(Json::String(duration.0.to_string()));
+        }
+        if let Some(basic) = object.basic() {
+            return self.tree(&basic, depth + 1);
+        }
+        let mut entries = JsonMap::new();
+        for (name, field) in object
+            .fields()
+            .into_iter()
+            .filter(|(name, _)| is_exported(name))
+        {
+            let name = if self.view == View::Go {
+                name.to_lowercase()
+            } else {
+                name.to_owned()
+            };
+            entries.insert(name, self.tree(&field, depth + 1)?);
+        }
+        Ok(Json::Object(entries))
+    }
+
+    /// A word that stands for plain text which no tree can hold.
+    fn mark(&mut self, text: String) -> Json {
+        self.marks.push(text);
+        Json::String(format!("everflow_plain_scalar_{}_", self.marks.len() - 1))
+    }
+
+    fn put_in(&self, mut text: String) -> String {
+        for (index, plain) in self.marks.iter().enumerate() {
+            text = text.replace(&format!("everflow_plain_scalar_{index}_"), plain);
+        }
+        text
+    }
+}
+
+/// Reads a YAML map; a complaint becomes its `Error` entry.
+pub(crate) fn from_yaml(text: &[u8]) -> Value {
+    let read = read(text).and_then(|json| match json {
+        Json::Null => Ok(Value::Map(Map::nil(GoType::ANY_MAP))),
+        Json::Object(_) => Ok(Value::from_json(&json, Numbers::Float64)),
+        other => Err(decoding_error(&other, "map[string]interface {}")),
+    });
+    read.unwrap_or_else(error_map)
+}
+
+/// Reads a YAML list; a complaint becomes its only item.
+pub(crate) fn from_yaml_array(text: &[u8]) -> Value {
+    let read = read(text).and_then(|json| match json {
+        Json::Null => Ok(Value::List(List::nil(GoType::ANY_SLICE))),
+        Json::Array(_) => Ok(Value::from_json(&json, Numbers::Float64)),
+        other => Err(decoding_error(&other, "[]interface {}")),
+    });
+    read.unwrap_or_else(|error| Value::list(vec![Value::string(error)]))
+}
+
+fn read(text: &[u8]) -> Result<Json, String> {
+    sigs::yaml_to_json(text).map_err(|error| format!("error converting YAML to JSON: {error}"))
+}
+
+fn decoding_error(json: &Json, wanted: &str) -> String {
+    let found = match json {
+        Json::Null => "null",
+        Json::Bool(_) => "bool",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    };
+    format!(
+        "error unmarshaling JSON: while decoding JSON: \
+         json: cannot unmarshal {found} into Go value of type {wanted}"
+    )
+}
+
+/// A map that holds nothing but a complaint.
+pub(crate) fn error_map(error: String) -> Value {
+    Value::map([("Error", Value::string(error))])
+}

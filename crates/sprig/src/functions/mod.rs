@@ -1,0 +1,83 @@
+//! The functions, by subject. Each module registers its own with their Go signatures.
+
+mod crypto;
+mod data;
+mod dates;
+mod defaults;
+mod dicts;
+mod lists;
+mod math;
+mod merge;
+mod paths;
+mod regex;
+mod strings;
+
+use everflow_gotemplate::{Args, Context, FuncResult, Functions, GoType, Signature};
+
+use crate::SourceOf;
+
+/// Adds functions with less writing.
+struct Registry<'a> {
+    functions: &'a mut Functions,
+    source: SourceOf,
+}
+
+impl Registry<'_> {
+    fn add(
+        &mut self,
+        name: &'static str,
+        params: &'static [GoType],
+        result: GoType,
+        code: fn(Args<'_>) -> FuncResult,
+    ) {
+        self.functions
+            .add(name, Signature::new(params, result), move |_, args| {
+                code(args)
+            });
+    }
+
+    /// Adds a function whose last parameter repeats.
+    fn variadic(
+        &mut self,
+        name: &'static str,
+        params: &'static [GoType],
+        result: GoType,
+        code: fn(Args<'_>) -> FuncResult,
+    ) {
+        self.functions
+            .add(name, Signature::variadic(params, result), move |_, args| {
+                code(args)
+            });
+    }
+
+    /// Adds a function that needs the time or randomness.
+    fn with_source(
+        &mut self,
+        name: &'static str,
+        params: &'static [GoType],
+        result: GoType,
+        code: fn(&mut dyn crate::Source, Args<'_>) -> FuncResult,
+    ) {
+        let source = self.source;
+        let run = move |context: &mut Context<'_>, args: Args<'_>| match source(context) {
+            Some(source) => code(source, args),
+            None => crate::support::fail("no source of time and randomness was given"),
+        };
+        self.functions
+            .add(name, Signature::new(params, result), run);
+    }
+}
+
+pub(crate) fn register(functions: &mut Functions, source: SourceOf) {
+    let mut registry = Registry { functions, source };
+    strings::register(&mut registry);
+    math::register(&mut registry);
+    dates::register(&mut registry);
+    lists::register(&mut registry);
+    dicts::register(&mut registry);
+    defaults::register(&mut registry);
+    data::register(&mut registry);
+    regex::register(&mut registry);
+    paths::register(&mut registry);
+    crypto::register(&mut registry);
+}

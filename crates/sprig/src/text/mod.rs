@@ -1,0 +1,5 @@
+//! Text as Go sees it: bytes that are usually, but not always, UTF-8.
+
+pub(crate) mod case;
+pub(crate) mod runes;
+pub(crate) mod words;
