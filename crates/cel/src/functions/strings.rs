@@ -1,0 +1,307 @@
+//! Functions on text.
+
+use regex::Regex;
+
+use super::convert::double_text;
+use super::{Outcome, boolean, failed, int, text};
+use crate::error::EvalError;
+use crate::value::{Key, Value};
+
+pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
+    match (name, args) {
+        ("startsWith", [Value::String(value), Value::String(part)]) => {
+            boolean(value.starts_with(&**part))
+        }
+        ("endsWith", [Value::String(value), Value::String(part)]) => {
+            boolean(value.ends_with(&**part))
+        }
+        ("contains", [Value::String(value), Value::String(part)]) => {
+            boolean(value.contains(&**part))
+        }
+        ("matches", [Value::String(value), Value::String(pattern)]) => {
+            Some(compiled(pattern).map(|regex| Value::Bool(regex.is_match(value))))
+        }
+        ("find", [Value::String(value), Value::String(pattern)]) => Some(
+            compiled(pattern)
+                .map(|regex| Value::string(regex.find(value).map_or("", |found| found.as_str()))),
+        ),
+        ("findAll", [Value::String(value), Value::String(pattern), limit @ ..]) => {
+            find_all(value, pattern, limit)
+        }
+        ("lowerAscii", [Value::String(value)]) => text(value.to_ascii_lowercase()),
+        ("upperAscii", [Value::String(value)]) => text(value.to_ascii_uppercase()),
+        ("trim", [Value::String(value)]) => text(value.trim()),
+        ("reverse", [Value::String(value)]) => text(value.chars().rev().collect::<String>()),
+        ("charAt", [Value::String(value), Value::Int(index)]) => char_at(value, *index),
+        ("indexOf", [Value::String(value), Value::String(part), from @ ..]) => {
+            index_of(value, part, from)
+        }
+        ("lastIndexOf", [Value::String(value), Value::String(part), from @ ..]) => {
+            last_index_of(value, part, from)
+        }
+        (
+            "replace",
+            [
+                Value::String(value),
+                Value::String(old),
+                Value::String(new),
+                limit @ ..,
+            ],
+        ) => replace(value, old, new, limit),
+        ("split", [Value::String(value), Value::String(separator), limit @ ..]) => {
+            split(value, separator, limit)
+        }
+        ("substring", [Value::String(value), Value::Int(start), end @ ..]) => {
+            substring(value, *start, end)
+        }
+        ("join", [Value::List(list), separator @ ..]) => join(&list.items, separator),
+        ("strings.quote", [Value::String(value)]) => text(format!("{value:?}")),
+        ("format", [Value::String(value), Value::List(list)]) => Some(format(value, &list.items)),
+        _ => None,
+    }
+}
+
+fn compiled(pattern: &str) -> Result<Regex, EvalError> {
+    Regex::new(pattern)
+        .map_err(|error| EvalError::other(format!("error parsing regexp: {pattern:?}: {error}")))
+}
+
+fn limit_of(limit: &[Value]) -> Option<i64> {
+    match limit {
+        [] => Some(-1),
+        [Value::Int(limit)] => Some(*limit),
+        _ => None,
+    }
+}
+
+fn find_all(value: &str, pattern: &str, limit: &[Value]) -> Option<Outcome> {
+    let limit = usize::try_from(limit_of(limit)?).unwrap_or(usize::MAX);
+    Some(compiled(pattern).map(|regex| {
+        let found = regex.find_iter(value).take(limit);
+        Value::list(found.map(|found| Value::string(found.as_str())).collect())
+    }))
+}
+
+fn char_at(value: &str, index: i64) -> Option<Outcome> {
+    let length = value.chars().count() as i64;
+    if index < 0 || index > length {
+        return failed(format!("index out of range: {index}"));
+    }
+    let character = usize::try_from(index)
+        .ok()
+        .and_then(|i| value.chars().nth(i));
+    text(character.map(String::from).unwrap_or_default())
+}
+
+fn characters_before(value: &str, byte: usize) -> i64 {
+    value[..byte].chars().count() as i64
+}
+
+/// The byte where a character begins; the end counts.
+fn byte_of(value: &str, character: i64) -> Option<usize> {
+    let character = usize::try_from(character).ok()?;
+    value
+        .char_indices()
+        .map(|(byte, _)| byte)
+        .chain(std::iter::once(value.len()))
+        .nth(character)
+}
+
+fn index_of(value: &str, part: &str, from: &[Value]) -> Option<Outcome> {
+    let from = match from {
+        [] => 0,
+        [Value::Int(from)] => *from,
+        _ => return None,
+    };
+    let Some(start) = byte_of(value, from) else {
+        return failed(format!("index out of range: {from}"));
+    };
+    int(value[start..]
+        .find(part)
+        .map_or(-1, |found| characters_before(value, start + found)))
+}
+
+fn last_index_of(value: &str, part: &str, from: &[Value]) -> Option<Outcome> {
+    let end = match from {
+        [] => value.len(),
+        [Value::Int(from)] => match byte_of(value, *from) {
+            Some(byte) => (byte + part.len()).min(value.len()),
+            None => return failed(format!("index out of range: {from}")),
+        },
+        _ => return None,
+    };
+    let end = (0..=end).rev().find(|end| value.is_char_boundary(*end))?;
+    int(value[..end]
+        .rfind(part)
+        .map_or(-1, |found| characters_before(value, found)))
+}
+
+fn replace(value: &str, old: &str, new: &str, limit: &[Value]) -> Option<Outcome> {
+    let limit = usize::try_from(limit_of(limit)?).unwrap_or(usize::MAX);
+    text(value.replacen(old, new, limit))
+}
+
+fn split(value: &str, separator: &str, limit: &[Value]) -> Option<Outcome> {
+    let limit = limit_of(limit)?;
+    let parts: Vec<Value> = match (limit, separator) {
+        (0, _) => Vec::new(),
+        (limit, "") => {
+            let most = usize::try_from(limit).unwrap_or(usize::MAX);
+            let mut parts: Vec<Value> = Vec::new();
+            let mut rest = value;
+            while let Some(character) = rest.chars().next() {
+                if parts.len() + 1 == most {
+                    parts.push(Value::string(rest));
+                    break;
+                }
+                let (first, after) = rest.split_at(character.len_utf8());
+                parts.push(Value::string(first));
+                rest = after;
+            }
+            parts
+        }
+        (limit, separator) => match usize::try_from(limit) {
+            Ok(limit) => value.splitn(limit, separator).map(Value::string).collect(),
+            Err(_) => value.split(separator).map(Value::string).collect(),
+        },
+    };
+    Some(Ok(Value::list(parts)))
+}
+
+fn substring(value: &str, start: i64, end: &[Value]) -> Option<Outcome> {
+    let length = value.chars().count() as i64;
+    let end = match end {
+        [] => length,
+        [Value::Int(end)] => *end,
+        _ => return None,
+    };
+    if start > end {
+        return failed(format!(
+            "invalid substring range. start: {start}, end: {end}"
+        ));
+    }
+    match (byte_of(value, start), byte_of(value, end)) {
+        (Some(from), Some(to)) => text(&value[from..to]),
+        (None, _) => failed(format!("index out of range: {start}")),
+        (_, None) => failed(format!("index out of range: {end}")),
+    }
+}
+
+fn join(items: &[Value], separator: &[Value]) -> Option<Outcome> {
+    let separator = match separator {
+        [] => "",
+        [Value::String(separator)] => separator,
+        _ => return None,
+    };
+    let mut parts = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Value::String(part) => parts.push(&**part),
+            _ => return Some(Err(EvalError::NoSuchOverload)),
+        }
+    }
+    text(parts.join(separator))
+}
+
+/// `%s`, `%d`, `%f`, `%e`, `%b`, `%x`, `%X`, `%o` and `%%`.
+fn format(template: &str, args: &[Value]) -> Outcome {
+    let mut out = String::new();
+    let mut args = args.iter();
+    let mut characters = template.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            out.push(character);
+            continue;
+        }
+        if characters.next_if_eq(&'%').is_some() {
+            out.push('%');
+            continue;
+        }
+        let mut precision = None;
+        if characters.next_if_eq(&'.').is_some() {
+            let mut digits = String::new();
+            while let Some(digit) = characters.next_if(char::is_ascii_digit) {
+                digits.push(digit);
+            }
+            precision = digits.parse::<usize>().ok();
+        }
+        let verb = characters
+            .next()
+            .ok_or_else(|| EvalError::other("unexpected end of format string"))?;
+        let arg = args
+            .next()
+            .ok_or_else(|| EvalError::other("index out of range"))?;
+        out.push_str(&formatted(verb, precision, arg)?);
+    }
+    Ok(Value::string(out))
+}
+
+fn formatted(verb: char, precision: Option<usize>, arg: &Value) -> Result<String, EvalError> {
+    let wrong = || {
+        EvalError::other(format!(
+            "error during formatting: clause %{verb} does not take {}",
+            arg.type_name()
+        ))
+    };
+    Ok(match (verb, arg) {
+        ('s', arg) => shown(arg),
+        ('d', Value::Int(value)) => value.to_string(),
+        ('d', Value::Uint(value)) => value.to_string(),
+        ('f', Value::Double(value)) => format!("{value:.*}", precision.unwrap_or(6)),
+        ('f', Value::Int(value)) => format!("{:.*}", precision.unwrap_or(6), *value as f64),
+        ('e', Value::Double(value)) => format!("{value:.*e}", precision.unwrap_or(6)),
+        ('b', Value::Int(value)) => format!("{value:b}"),
+        ('b', Value::Uint(value)) => format!("{value:b}"),
+        ('b', Value::Bool(value)) => u8::from(*value).to_string(),
+        ('o', Value::Int(value)) => format!("{value:o}"),
+        ('o', Value::Uint(value)) => format!("{value:o}"),
+        ('x', Value::Int(value)) => format!("{value:x}"),
+        ('x', Value::Uint(value)) => format!("{value:x}"),
+        ('X', Value::Int(value)) => format!("{value:X}"),
+        ('X', Value::Uint(value)) => format!("{value:X}"),
+        ('x', Value::String(value)) => hex(value.as_bytes()),
+        ('X', Value::String(value)) => hex(value.as_bytes()).to_uppercase(),
+        ('x', Value::Bytes(value)) => hex(value),
+        ('X', Value::Bytes(value)) => hex(value).to_uppercase(),
+        _ => return Err(wrong()),
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A value as text in a message.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Int(int) => int.to_string(),
+        Value::Uint(uint) => uint.to_string(),
+        Value::Double(double) => double_text(*double),
+        Value::String(text) => text.to_string(),
+        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::List(list) => {
+            let items: Vec<String> = list.items.iter().map(shown).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let entries: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{}: {}", key_shown(key), shown(value)))
+                .collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        Value::Timestamp(timestamp) => timestamp.to_string(),
+        Value::Duration(duration) => duration.to_string(),
+        Value::Type(name) => name.to_string(),
+        Value::Ip(ip) => ip.to_string(),
+        Value::Cidr(cidr) => cidr.to_string(),
+        Value::Url(url) => url.text.clone(),
+        other => other.type_name().to_owned(),
+    }
+}
+
+fn key_shown(key: &Key) -> String {
+    shown(&key.to_value())
+}

@@ -1,0 +1,73 @@
+//! The Common Expression Language as Kubernetes speaks it: the language, its macros, and the
+//! functions of the API server (quantities, addresses, URLs, versions, formats, optionals).
+//!
+//! ```
+//! use everflow_cel::{Program, Value, Variables};
+//!
+//! let program = Program::compile("object.spec.replicas >= 2").unwrap();
+//! let object = Value::from_json(&serde_json::json!({"spec": {"replicas": 3}}));
+//! let answer = program.evaluate(&Variables::new().with("object", object)).unwrap();
+//! assert!(answer.equals(&Value::Bool(true)));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod ast;
+mod error;
+mod eval;
+mod formats;
+mod functions;
+pub mod kubernetes;
+mod lexer;
+mod parser;
+pub mod time;
+mod value;
+
+pub use error::{CompileError, EvalError, Issue};
+pub use eval::Variables;
+pub use value::{Key, List, ListKind, Value};
+
+/// How many steps an evaluation may take unless told otherwise.
+const DEFAULT_STEPS: u64 = 1_000_000;
+
+/// A parsed expression; it can be evaluated any number of times, from any thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    text: String,
+    expr: ast::Expr,
+    steps: u64,
+}
+
+impl Program {
+    /// Parses an expression.
+    pub fn compile(text: &str) -> Result<Self, CompileError> {
+        Ok(Program {
+            text: text.to_owned(),
+            expr: parser::parse(text)?,
+            steps: DEFAULT_STEPS,
+        })
+    }
+
+    /// Limits the steps of an evaluation.
+    pub fn with_step_limit(mut self, steps: u64) -> Self {
+        self.steps = steps;
+        self
+    }
+
+    /// The expression's text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The expression's tree.
+    pub fn expr(&self) -> &ast::Expr {
+        &self.expr
+    }
+
+    /// Evaluates the expression.
+    pub fn evaluate(&self, variables: &Variables) -> Result<Value, EvalError> {
+        eval::evaluate(&self.expr, variables, self.steps)
+    }
+}
+
+#[cfg(test)]
+mod tests;

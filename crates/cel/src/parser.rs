@@ -1,0 +1,559 @@
+//! Tokens into expressions.
+
+use crate::ast::{Comprehension, ComprehensionKind, Expr, ExprKind, Literal};
+use crate::error::{CompileError, Issue};
+use crate::lexer::{Token, TokenKind, tokens};
+
+/// How deep expressions may nest.
+const MAX_DEPTH: usize = 120;
+/// How long an expression may be.
+const MAX_LENGTH: usize = 100_000;
+const PRIMARY: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
+     NUM_UINT, STRING, BYTES, IDENTIFIER}";
+
+/// Parses an expression.
+pub(crate) fn parse(text: &str) -> Result<Expr, CompileError> {
+    if text.len() > MAX_LENGTH {
+        return Err(CompileError {
+            text: String::new(),
+            issues: vec![Issue {
+                offset: 0,
+                message: format!(
+                    "expression code point size exceeds limit: size: {}, limit {MAX_LENGTH}",
+                    text.chars().count()
+                ),
+            }],
+        });
+    }
+    let mut parser = Parser {
+        tokens: tokens(text),
+        position: 0,
+        depth: 0,
+        issues: Vec::new(),
+    };
+    let expr = parser.whole();
+    match (expr, parser.issues.is_empty()) {
+        (Ok(expr), true) => Ok(expr),
+        (_, _) => Err(CompileError {
+            text: text.to_owned(),
+            issues: parser.issues,
+        }),
+    }
+}
+
+/// An issue has been noted; nothing sensible can follow.
+struct Stop;
+
+type Parsed<T> = Result<T, Stop>;
+
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    position: usize,
+    depth: usize,
+    issues: Vec<Issue>,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> &Token<'a> {
+        // The end token is never passed.
+        &self.tokens[self.position.min(self.tokens.len() - 1)]
+    }
+
+    fn take(&mut self) -> Token<'a> {
+        let token = self.peek().clone();
+        self.position = (self.position + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn at(&self, symbol: &str) -> bool {
+        let token = self.peek();
+        token.kind == TokenKind::Symbol && token.text == symbol
+    }
+
+    fn accept(&mut self, symbol: &str) -> Option<usize> {
+        self.at(symbol).then(|| self.take().offset)
+    }
+
+    fn fail<T>(&mut self, offset: usize, message: String) -> Parsed<T> {
+        self.issues.push(Issue { offset, message });
+        Err(Stop)
+    }
+
+    fn syntax<T>(&mut self, message: String) -> Parsed<T> {
+        let offset = self.peek().offset;
+        self.fail(offset, format!("Syntax error: {message}"))
+    }
+
+    fn expect(&mut self, symbol: &str) -> Parsed<()> {
+        if self.accept(symbol).is_some() {
+            return Ok(());
+        }
+        let found = self.peek().text.to_owned();
+        self.syntax(format!("missing '{symbol}' at '{found}'"))
+    }
+
+    fn whole(&mut self) -> Parsed<Expr> {
+        let expr = self.expr()?;
+        let token = self.peek().clone();
+        match token.kind {
+            TokenKind::End => Ok(expr),
+            TokenKind::Unknown => {
+                self.syntax(format!("token recognition error at: '{}'", token.text))
+            }
+            _ => self.syntax(format!("extraneous input '{}' expecting <EOF>", token.text)),
+        }
+    }
+
+    fn expr(&mut self) -> Parsed<Expr> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let offset = self.peek().offset;
+            return self.fail(
+                offset,
+                "expression recursion limit exceeded: 250".to_owned(),
+            );
+        }
+        let condition = self.or()?;
+        let expr = match self.accept("?") {
+            None => condition,
+            Some(offset) => {
+                let yes = self.or()?;
+                self.expect(":")?;
+                let no = self.expr()?;
+                call(offset, "_?_:_", vec![condition, yes, no])
+            }
+        };
+        self.depth -= 1;
+        Ok(expr)
+    }
+
+    fn or(&mut self) -> Parsed<Expr> {
+        let mut left = self.and()?;
+        while let Some(offset) = self.accept("||") {
+            let right = self.and()?;
+            left = call(offset, "_||_", vec![left, right]);
+        }
+        Ok(left)
+    }
+
+    fn and(&mut self) -> Parsed<Expr> {
+        let mut left = self.relation()?;
+        while let Some(offset) = self.accept("&&") {
+            let right = self.relation()?;
+            left = call(offset, "_&&_", vec![left, right]);
+        }
+        Ok(left)
+    }
+
+    fn relation(&mut self) -> Parsed<Expr> {
+        let names = [
+            ("==", "_==_"),
+            ("!=", "_!=_"),
+            ("<=", "_<=_"),
+            (">=", "_>=_"),
+            ("<", "_<_"),
+            (">", "_>_"),
+            ("in", "@in"),
+        ];
+        self.binary(&names, Self::sum)
+    }
+
+    fn sum(&mut self) -> Parsed<Expr> {
+        self.binary(&[("+", "_+_"), ("-", "_-_")], Self::product)
+    }
+
+    fn product(&mut self) -> Parsed<Expr> {
+        self.binary(&[("*", "_*_"), ("/", "_/_"), ("%", "_%_")], Self::unary)
+    }
+
+    fn binary(
+        &mut self,
+        operators: &[(&str, &str)],
+        operand: fn(&mut Self) -> Parsed<Expr>,
+    ) -> Parsed<Expr> {
+        let mut left = operand(self)?;
+        while let Some((_, name)) = operators.iter().find(|(symbol, _)| self.at(symbol)) {
+            let offset = self.take().offset;
+            let right = operand(self)?;
+            left = call(offset, name, vec![left, right]);
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Parsed<Expr> {
+        let first = self.peek().offset;
+        let mut count = 0;
+        if self.at("!") {
+            while self.accept("!").is_some() {
+                count += 1;
+            }
+            let operand = self.member()?;
+            return Ok(match count % 2 {
+                1 => call(first, "!_", vec![operand]),
+                _ => operand,
+            });
+        }
+        if self.at("-") {
+            while self.accept("-").is_some() {
+                count += 1;
+            }
+            let operand = self.negative_literal_or_member(count % 2 == 1)?;
+            return Ok(match (count % 2, &operand.kind) {
+                (1, ExprKind::Literal(Literal::Int(_) | Literal::Double(_))) => operand,
+                (1, _) => call(first, "-_", vec![operand]),
+                _ => operand,
+            });
+        }
+        self.member()
+    }
+
+    /// `-` before a number belongs to it.
+    fn negative_literal_or_member(&mut self, negative: bool) -> Parsed<Expr> {
+        let token = self.peek().clone();
+        let next_binds = self
+            .tokens
+            .get(self.position + 1)
+            .is_some_and(|next| matches!(next.text, "." | "["));
+        if negative && !next_binds && token.kind != TokenKind::Ident {
+            let negated = match &token.kind {
+                TokenKind::Literal(Literal::Int(value)) => Some(Literal::Int(-value)),
+                TokenKind::Literal(Literal::Double(value)) => Some(Literal::Double(-value)),
+                TokenKind::Unknown if token.text == "9223372036854775808" => {
+                    Some(Literal::Int(i64::MIN))
+                }
+                _ => None,
+            };
+            if let Some(literal) = negated {
+                self.take();
+                return Ok(expr(token.offset, ExprKind::Literal(literal)));
+            }
+        }
+        self.member()
+    }
+
+    fn member(&mut self) -> Parsed<Expr> {
+        let mut operand = self.primary()?;
+        loop {
+            if let Some(offset) = self.accept(".") {
+                operand = self.selection(operand, offset)?;
+            } else if let Some(offset) = self.accept("[") {
+                let optional = self.accept("?").is_some();
+                let index = self.expr()?;
+                self.expect("]")?;
+                let name = if optional { "_[?_]" } else { "_[_]" };
+                operand = call(offset, name, vec![operand, index]);
+            } else {
+                return Ok(operand);
+            }
+        }
+    }
+
+    fn selection(&mut self, operand: Expr, offset: usize) -> Parsed<Expr> {
+        let optional = self.accept("?").is_some();
+        let token = self.take();
+        if !matches!(token.kind, TokenKind::Ident) {
+            self.position -= usize::from(token.kind != TokenKind::End);
+            return self.syntax(format!("no viable alternative at input '.{}'", token.text));
+        }
+        let field = token.text.trim_matches('`').to_owned();
+        if !optional && let Some(open) = self.accept("(") {
+            let args = self.arguments(")")?;
+            return self.method(operand, field, args, open);
+        }
+        Ok(expr(
+            offset,
+            ExprKind::Select {
+                operand: Box::new(operand),
+                field,
+                optional,
+            },
+        ))
+    }
+
+    fn arguments(&mut self, close: &str) -> Parsed<Vec<Expr>> {
+        let mut args = Vec::new();
+        if self.accept(close).is_some() {
+            return Ok(args);
+        }
+        loop {
+            args.push(self.expr()?);
+            if self.accept(",").is_none() {
+                break;
+            }
+        }
+        self.expect(close)?;
+        Ok(args)
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        let token = self.peek().clone();
+        match &token.kind {
+            TokenKind::Literal(literal) => {
+                self.take();
+                Ok(expr(token.offset, ExprKind::Literal(literal.clone())))
+            }
+            TokenKind::Ident => {
+                self.take();
+                self.name(token.text.trim_matches('`').to_owned(), token.offset)
+            }
+            TokenKind::Symbol => match token.text {
+                "(" => {
+                    self.take();
+                    let inner = self.expr()?;
+                    self.expect(")")?;
+                    Ok(inner)
+                }
+                "[" => self.list(),
+                "{" => self.map(),
+                "." => {
+                    self.take();
+                    let name = self.take();
+                    match name.kind {
+                        TokenKind::Ident => self.name(format!(".{}", name.text), token.offset),
+                        _ => self.mismatched(),
+                    }
+                }
+                _ => self.mismatched(),
+            },
+            TokenKind::Unknown => {
+                self.syntax(format!("token recognition error at: '{}'", token.text))
+            }
+            TokenKind::End => self.mismatched(),
+        }
+    }
+
+    /// Tells what cannot stand here, and looks once behind it, as cel-go's parser does.
+    fn mismatched(&mut self) -> Parsed<Expr> {
+        let token = self.peek().clone();
+        self.issues.push(Issue {
+            offset: token.offset,
+            message: format!(
+                "Syntax error: mismatched input '{}' expecting {PRIMARY}",
+                token.text
+            ),
+        });
+        if token.kind == TokenKind::End {
+            return Err(Stop);
+        }
+        self.take();
+        match self.peek().kind {
+            TokenKind::End => self.mismatched(),
+            _ => Err(Stop),
+        }
+    }
+
+    fn name(&mut self, name: String, offset: usize) -> Parsed<Expr> {
+        let Some(open) = self.accept("(") else {
+            return Ok(expr(offset, ExprKind::Ident(name)));
+        };
+        let args = self.arguments(")")?;
+        if name == "has" {
+            return self.has(args, open);
+        }
+        Ok(call(open, name.trim_start_matches('.'), args))
+    }
+
+    fn has(&mut self, mut args: Vec<Expr>, offset: usize) -> Parsed<Expr> {
+        match (args.pop(), args.is_empty()) {
+            (
+                Some(Expr {
+                    kind:
+                        ExprKind::Select {
+                            operand,
+                            field,
+                            optional: false,
+                        },
+                    ..
+                }),
+                true,
+            ) => Ok(expr(offset, ExprKind::Has { operand, field })),
+            (Some(other), true) => {
+                self.fail(other.offset, "invalid argument to has() macro".to_owned())
+            }
+            _ => self.fail(
+                offset,
+                "found no matching overload for 'has' applied to '()'".to_owned(),
+            ),
+        }
+    }
+
+    fn list(&mut self) -> Parsed<Expr> {
+        let offset = self.take().offset;
+        let mut items = Vec::new();
+        while !self.at("]") {
+            let optional = self.accept("?").is_some();
+            items.push((self.expr()?, optional));
+            if self.accept(",").is_none() {
+                break;
+            }
+        }
+        self.expect("]")?;
+        Ok(expr(offset, ExprKind::List(items)))
+    }
+
+    fn map(&mut self) -> Parsed<Expr> {
+        let offset = self.take().offset;
+        let mut entries = Vec::new();
+        while !self.at("}") {
+            let optional = self.accept("?").is_some();
+            let key = self.expr()?;
+            self.expect(":")?;
+            let value = self.expr()?;
+            entries.push((key, value, optional));
+            if self.accept(",").is_none() {
+                break;
+            }
+        }
+        self.expect("}")?;
+        Ok(expr(offset, ExprKind::Map(entries)))
+    }
+
+    /// A call on a receiver: a macro or a plain method.
+    fn method(
+        &mut self,
+        target: Expr,
+        name: String,
+        args: Vec<Expr>,
+        offset: usize,
+    ) -> Parsed<Expr> {
+        use ComprehensionKind::{
+            All, Exists, ExistsOne, Filter, Map, TransformMap, TransformMapEntry,
+        };
+        let is_cel = matches!(&target.kind, ExprKind::Ident(ident) if ident == "cel");
+        match (name.as_str(), args.len()) {
+            ("bind", 3) if is_cel => self.bind(args),
+            ("all", 2) => self.comprehension(All, target, args, 1, offset),
+            ("all", 3) => self.comprehension(All, target, args, 2, offset),
+            ("exists", 2) => self.comprehension(Exists, target, args, 1, offset),
+            ("exists", 3) => self.comprehension(Exists, target, args, 2, offset),
+            ("exists_one" | "existsOne", 2) => {
+                self.comprehension(ExistsOne, target, args, 1, offset)
+            }
+            ("exists_one" | "existsOne", 3) => {
+                self.comprehension(ExistsOne, target, args, 2, offset)
+            }
+            ("filter", 2) => self.comprehension(Filter, target, args, 1, offset),
+            ("map", 2 | 3) => self.comprehension(Map, target, args, 1, offset),
+            ("transformList", 3 | 4) => self.comprehension(Map, target, args, 2, offset),
+            ("transformMap", 3 | 4) => self.comprehension(TransformMap, target, args, 2, offset),
+            ("transformMapEntry", 3 | 4) => {
+                self.comprehension(TransformMapEntry, target, args, 2, offset)
+            }
+            ("optMap" | "optFlatMap", 2) => self.optional_map(&name, target, args, offset),
+            _ => Ok(expr(
+                offset,
+                ExprKind::Call {
+                    function: name,
+                    target: Some(Box::new(target)),
+                    args,
+                },
+            )),
+        }
+    }
+
+    fn variable(&mut self, arg: Expr) -> Parsed<String> {
+        match arg.kind {
+            ExprKind::Ident(name) if !name.starts_with('.') => Ok(name),
+            _ => self.fail(arg.offset, "argument must be a simple name".to_owned()),
+        }
+    }
+
+    fn bind(&mut self, args: Vec<Expr>) -> Parsed<Expr> {
+        let mut args = args.into_iter();
+        let (Some(name), Some(value), Some(body)) = (args.next(), args.next(), args.next()) else {
+            return Err(Stop);
+        };
+        let offset = name.offset;
+        let name = self.variable(name)?;
+        let (value, body) = (Box::new(value), Box::new(body));
+        Ok(expr(offset, ExprKind::Bind { name, value, body }))
+    }
+
+    fn comprehension(
+        &mut self,
+        kind: ComprehensionKind,
+        range: Expr,
+        args: Vec<Expr>,
+        names: usize,
+        offset: usize,
+    ) -> Parsed<Expr> {
+        let mut args = args.into_iter();
+        let mut variables = Vec::new();
+        for arg in args.by_ref().take(names) {
+            variables.push(self.variable(arg)?);
+        }
+        let mut variables = variables.into_iter();
+        let mut rest: Vec<Expr> = args.collect();
+        let (Some(first), Some(body)) = (variables.next(), rest.pop()) else {
+            return Err(Stop);
+        };
+        Ok(expr(
+            offset,
+            ExprKind::Comprehension(Box::new(Comprehension {
+                kind,
+                range,
+                first,
+                second: variables.next(),
+                filter: rest.pop(),
+                body,
+            })),
+        ))
+    }
+
+    /// `o.optMap(v, e)` is `o.hasValue() ? optional.of(bind(v, o.value(), e)) : optional.none()`.
+    fn optional_map(
+        &mut self,
+        name: &str,
+        target: Expr,
+        args: Vec<Expr>,
+        offset: usize,
+    ) -> Parsed<Expr> {
+        let mut args = args.into_iter();
+        let (Some(variable), Some(body)) = (args.next(), args.next()) else {
+            return Err(Stop);
+        };
+        let method = |function: &str| {
+            expr(
+                offset,
+                ExprKind::Call {
+                    function: function.to_owned(),
+                    target: Some(Box::new(target.clone())),
+                    args: Vec::new(),
+                },
+            )
+        };
+        let bound = expr(
+            offset,
+            ExprKind::Bind {
+                name: self.variable(variable)?,
+                value: Box::new(method("value")),
+                body: Box::new(body),
+            },
+        );
+        let result = match name {
+            "optMap" => call(offset, "optional.of", vec![bound]),
+            _ => bound,
+        };
+        let none = call(offset, "optional.none", Vec::new());
+        Ok(call(
+            offset,
+            "_?_:_",
+            vec![method("hasValue"), result, none],
+        ))
+    }
+}
+
+fn expr(offset: usize, kind: ExprKind) -> Expr {
+    Expr { kind, offset }
+}
+
+fn call(offset: usize, function: &str, args: Vec<Expr>) -> Expr {
+    expr(
+        offset,
+        ExprKind::Call {
+            function: function.to_owned(),
+            target: None,
+            args,
+        },
+    )
+}

@@ -1,0 +1,279 @@
+//! Moments and spans of time.
+
+/// A moment: seconds and nanoseconds since 1970, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// Nanoseconds of the second.
+    pub nanos: u32,
+}
+
+/// A span of time in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Duration(pub i64);
+
+const NANOS: i128 = 1_000_000_000;
+
+/// The parts of a moment in a calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Calendar {
+    pub(crate) year: i64,
+    /// From 1.
+    pub(crate) month: i64,
+    /// From 1.
+    pub(crate) day: i64,
+    /// From 0.
+    pub(crate) day_of_year: i64,
+    /// From 0, which is Sunday.
+    pub(crate) weekday: i64,
+    pub(crate) hour: i64,
+    pub(crate) minute: i64,
+    pub(crate) second: i64,
+}
+
+impl Timestamp {
+    /// Reads RFC 3339.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |range: std::ops::Range<usize>| -> Option<i64> {
+            let part = text.get(range)?;
+            part.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
+            part.parse().ok()
+        };
+        let bytes = text.as_bytes();
+        let separators = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
+        if bytes.len() < 20 || separators.iter().any(|(at, mark)| bytes[*at] != *mark) {
+            return None;
+        }
+        if !matches!(bytes[10], b'T' | b't') {
+            return None;
+        }
+        let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+        let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+        if !(1..=12).contains(&month) || day < 1 || day > days_in_month(year, month) {
+            return None;
+        }
+        if hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        let mut rest = &text[19..];
+        let mut nanos = 0;
+        if let Some(fraction) = rest.strip_prefix('.') {
+            let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+            if digits == 0 {
+                return None;
+            }
+            let nine: String = fraction[..digits]
+                .chars()
+                .chain("000000000".chars())
+                .take(9)
+                .collect();
+            nanos = nine.parse().ok()?;
+            rest = &fraction[digits..];
+        }
+        let offset = match rest {
+            "Z" | "z" => 0,
+            _ => parse_offset(rest)?,
+        };
+        let seconds =
+            days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second
+                - offset;
+        Some(Timestamp { seconds, nanos })
+    }
+
+    pub(crate) fn calendar(self, offset: i64) -> Calendar {
+        let seconds = self.seconds + offset;
+        let days = seconds.div_euclid(86_400);
+        let of_day = seconds.rem_euclid(86_400);
+        let (year, month, day) = civil_from_days(days);
+        Calendar {
+            year,
+            month,
+            day,
+            day_of_year: days - days_from_civil(year, 1, 1),
+            weekday: (days + 4).rem_euclid(7),
+            hour: of_day / 3_600,
+            minute: of_day / 60 % 60,
+            second: of_day % 60,
+        }
+    }
+
+    pub(crate) fn plus(self, duration: Duration) -> Option<Self> {
+        let total =
+            i128::from(self.seconds) * NANOS + i128::from(self.nanos) + i128::from(duration.0);
+        Some(Timestamp {
+            seconds: i64::try_from(total.div_euclid(NANOS)).ok()?,
+            nanos: u32::try_from(total.rem_euclid(NANOS)).ok()?,
+        })
+    }
+
+    pub(crate) fn minus(self, other: Timestamp) -> Option<Duration> {
+        let total = (i128::from(self.seconds) - i128::from(other.seconds)) * NANOS
+            + i128::from(self.nanos)
+            - i128::from(other.nanos);
+        i64::try_from(total).ok().map(Duration)
+    }
+}
+
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let c = self.calendar(0);
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+            c.year, c.month, c.day, c.hour, c.minute, c.second
+        )?;
+        if self.nanos > 0 {
+            let fraction = format!("{:09}", self.nanos);
+            write!(f, ".{}", fraction.trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
+    }
+}
+
+impl Duration {
+    /// Reads Go's form: `1h30m`, `1.5s`, `-2ms`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (negative, mut rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        if rest == "0" {
+            return Some(Duration(0));
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        let mut total: i128 = 0;
+        while !rest.is_empty() {
+            let digits = rest
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .filter(|length| *length > 0)?;
+            let (number, after) = rest.split_at(digits);
+            let units = [
+                ("ns", 1),
+                ("us", 1_000),
+                ("µs", 1_000),
+                ("μs", 1_000),
+                ("ms", 1_000_000),
+                ("s", 1_000_000_000),
+                ("m", 60_000_000_000),
+                ("h", 3_600_000_000_000i128),
+            ];
+            let (unit, scale) = units.iter().find(|(unit, _)| after.starts_with(unit))?;
+            let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+            if whole.is_empty() && fraction.is_empty() {
+                return None;
+            }
+            total += whole.parse::<i128>().unwrap_or(0).checked_mul(*scale)?;
+            let mut weight = *scale;
+            for digit in fraction.bytes() {
+                weight /= 10;
+                total += i128::from(digit.checked_sub(b'0').filter(|d| *d < 10)?) * weight;
+            }
+            rest = &after[unit.len()..];
+        }
+        i64::try_from(if negative { -total } else { total })
+            .ok()
+            .map(Duration)
+    }
+}
+
+impl std::fmt::Display for Duration {
+    /// As cel-go prints it: seconds with their fraction.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let nanos = self.0.unsigned_abs();
+        write!(f, "{sign}{}", nanos / 1_000_000_000)?;
+        let fraction = nanos % 1_000_000_000;
+        if fraction > 0 {
+            write!(f, ".{}", format!("{fraction:09}").trim_end_matches('0'))?;
+        }
+        f.write_str("s")
+    }
+}
+
+/// `+02:00` or `-02:00` in seconds; `UTC` too. Names of places are not known.
+pub(crate) fn parse_offset(text: &str) -> Option<i64> {
+    if text.is_empty() || text == "UTC" || text == "Z" {
+        return Some(0);
+    }
+    let (sign, rest) = match text.as_bytes().first()? {
+        b'-' => (-1, &text[1..]),
+        b'+' => (1, &text[1..]),
+        _ => (1, text),
+    };
+    let (hours, minutes) = rest.split_once(':')?;
+    if hours.len() != 2 || minutes.len() != 2 {
+        return None;
+    }
+    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3_600 + minutes * 60))
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 => 28 + i64::from(is_leap(year)),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days since 1970-01-01, by shifting the year to begin in March.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let era = year.div_euclid(400);
+    let of_era = year - era * 400;
+    let shifted = (month + 9) % 12;
+    let of_year = (153 * shifted + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days - era * 146_097;
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_survive() {
+        for text in [
+            "1970-01-01T00:00:00Z",
+            "2024-02-29T23:59:59.5Z",
+            "0001-01-01T00:00:00Z",
+        ] {
+            assert_eq!(Timestamp::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(
+            Timestamp::parse("2024-01-01T02:00:00+02:00"),
+            Timestamp::parse("2024-01-01T00:00:00Z")
+        );
+        assert!(Timestamp::parse("2023-02-29T00:00:00Z").is_none());
+    }
+
+    #[test]
+    fn durations_read_and_print() {
+        assert_eq!(Duration::parse("1h30m").unwrap().to_string(), "5400s");
+        assert_eq!(Duration::parse("-1.5s").unwrap().to_string(), "-1.5s");
+        assert!(Duration::parse("5").is_none());
+        assert!(Duration::parse("").is_none());
+    }
+}
