@@ -125,6 +125,8 @@ pub struct FieldError {
     pub shown: Option<String>,
     /// What was expected.
     pub detail: String,
+    /// The whole message where it was worded elsewhere.
+    pub verbatim: Option<String>,
 }
 
 impl FieldError {
@@ -139,6 +141,7 @@ impl FieldError {
             field: field.clone(),
             shown,
             detail: detail.into(),
+            verbatim: None,
         }
     }
 
@@ -231,6 +234,9 @@ impl FieldError {
 
     /// The message without the field's name.
     pub fn body(&self) -> String {
+        if let Some(text) = &self.verbatim {
+            return text.clone();
+        }
         let mut text = self.problem.label().to_owned();
         if let Some(shown) = &self.shown {
             let _ = write!(text, ": {shown}");

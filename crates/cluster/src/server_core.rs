@@ -46,6 +46,7 @@ struct Inner {
     options: Options,
     authenticator: Authenticator,
     allocator: crate::kinds::service::Allocator,
+    tasks: Mutex<std::collections::VecDeque<crate::controllers::Task>>,
     /// Held by every write from reading the old object to committing the new one.
     writing: Mutex<()>,
 }
@@ -85,11 +86,13 @@ impl ApiServer {
             options,
             authenticator,
             allocator,
+            tasks: Mutex::default(),
             writing: Mutex::new(()),
         };
         let server = ApiServer {
             inner: Arc::new(inner),
         };
+        crate::crd::restore(&server);
         crate::bootstrap::run(&server);
         server
     }
@@ -146,9 +149,29 @@ impl ApiServer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes something to look at after the current write.
+    pub fn note(&self, task: crate::controllers::Task) {
+        self.inner
+            .tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(task);
+    }
+
+    /// The next thing to look at.
+    pub fn next_task(&self) -> Option<crate::controllers::Task> {
+        self.inner
+            .tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+
     /// Answers a request. A watch is answered with a stream that the caller reads.
     pub fn handle(&self, request: &Request) -> Answer {
-        match self.try_handle(request) {
+        let result = self.try_handle(request);
+        crate::controllers::settle(self);
+        match result {
             Ok(answer) => answer,
             Err(error)
                 if error

@@ -217,6 +217,34 @@ impl GoTypes {
         decoder.decode(ty, body)
     }
 
+    /// What storing does to an object: there are no empty lists and maps afterwards, only missing ones.
+    pub fn settle(&self, ty: &GoType, value: &mut Value) {
+        match (ty, value) {
+            (GoType::Pointer(inner), value) => self.settle(inner, value),
+            (GoType::Slice(inner), Value::Array(items)) => {
+                items.iter_mut().for_each(|item| self.settle(inner, item))
+            }
+            (GoType::Map(inner), Value::Object(map)) => {
+                map.values_mut().for_each(|item| self.settle(inner, item))
+            }
+            (GoType::Struct(index), Value::Object(map)) => {
+                for field in &self.structs[*index].fields {
+                    let Some(value) = map.get_mut(field.name) else {
+                        continue;
+                    };
+                    if matches!(field.ty, GoType::Slice(_) | GoType::Map(_))
+                        && is_empty(&field.ty, value)
+                    {
+                        *value = Value::Null;
+                    } else {
+                        self.settle(&field.ty, value);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// The value as Go encodes it when it was never set.
     pub fn zero(&self, ty: &GoType) -> Value {
         match ty {
@@ -243,11 +271,7 @@ impl GoTypes {
         }
     }
 
-    fn put(&self, map: &mut Map<String, Value>, field: &GoField, mut value: Value) {
-        // What is stored has no empty lists and maps, only missing ones.
-        if matches!(field.ty, GoType::Slice(_) | GoType::Map(_)) && is_empty(&field.ty, &value) {
-            value = Value::Null;
-        }
+    fn put(&self, map: &mut Map<String, Value>, field: &GoField, value: Value) {
         if field.omit_empty && is_empty(&field.ty, &value) {
             return;
         }

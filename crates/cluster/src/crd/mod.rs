@@ -1,42 +1,160 @@
 //! Custom resource definitions and the kinds they bring.
 
-use serde_json::Value;
+mod columns;
+mod definition;
 
+use std::sync::Arc;
+
+use everflow_schema::structural::{
+    Prune, Validator, apply_defaults, check_embedded, check_lists, prune, prune_nulls,
+};
+use everflow_schema::{Schema, SchemaView};
+use serde_json::{Map, Value};
+
+pub use definition::{
+    TABLE, after_delete, after_write, default_definition, finish_deletion, mark_for_deletion,
+    prepare_definition, prepare_definition_update, restore,
+};
+
+use crate::codec::gotypes::types;
 use crate::codec::json::Json;
-use crate::field::Errors;
+use crate::field::{Errors, FieldError, Path, Problem};
+use crate::kinds::meta;
 use crate::resource::Resource;
 use crate::rest::Call;
 use crate::status::{ApiError, ApiResult};
 use crate::time::Timestamp;
 
+/// One version of a custom kind.
+#[derive(Debug)]
+pub struct CustomVersion {
+    /// The name of the version.
+    pub name: String,
+    /// The schema with what every object has, as apply and field validation see it.
+    complete: Option<Schema>,
+    /// The schema as it was given, with its checks.
+    validator: Option<Validator>,
+}
+
 /// What a custom resource definition says about one of its versions.
 #[derive(Debug)]
 pub struct CustomKind {
-    /// The structural schema, if the version has one.
-    pub schema: Option<Value>,
+    /// All versions of the kind.
+    pub versions: Arc<Vec<CustomVersion>>,
+    /// The version of this resource.
+    pub version: usize,
     /// Whether it has a status subresource.
     pub status: bool,
+    /// The paths of its scale subresource.
+    pub scale: Option<ScalePaths>,
+    /// Its printer columns.
+    pub columns: Vec<Value>,
+    /// Its selectable fields as JSON pointers, with the dotted names.
+    pub selectable: Vec<(String, String)>,
+}
+
+/// Where a scale subresource finds its numbers, as JSON pointers.
+#[derive(Clone, Debug)]
+pub struct ScalePaths {
+    /// The wanted replicas.
+    pub spec: String,
+    /// The actual replicas.
+    pub status: String,
+    /// The selector, if there is one.
+    pub selector: Option<String>,
 }
 
 impl CustomKind {
-    /// The schema of one of the kind's versions.
-    pub fn schema_of(&self, _version: &str) -> Option<everflow_schema::SchemaView<'_>> {
-        None
+    /// The schema of one of the kind's versions, for apply.
+    pub fn schema_of(&self, version: &str) -> Option<SchemaView<'_>> {
+        self.versions
+            .iter()
+            .find(|known| known.name == version)?
+            .complete
+            .as_ref()
+            .map(Schema::view)
+    }
+
+    fn current(&self) -> Option<&CustomVersion> {
+        self.versions.get(self.version)
+    }
+
+    fn validator(&self) -> Option<&Validator> {
+        self.current()?.validator.as_ref()
+    }
+
+    fn view(&self) -> Option<SchemaView<'_>> {
+        self.validator().map(|validator| validator.schema().view())
     }
 }
 
 /// Decodes the body of a custom resource: prunes unknown fields and coerces metadata.
 pub fn decode(
-    _resource: &Resource,
+    resource: &Resource,
     tree: &Json,
-    _warnings: &mut Vec<String>,
-    _handled: &dyn Fn(&str) -> Box<ApiError>,
+    warnings: &mut Vec<String>,
+    handled: &dyn Fn(&str) -> Box<ApiError>,
 ) -> ApiResult<Value> {
-    Ok(tree.to_value())
+    let mut value = tree.to_value();
+    let mut unknown: Vec<String> = Vec::new();
+    if let Some(metadata) = tree.get("metadata") {
+        let clean =
+            decode_metadata(metadata, "metadata", &mut unknown).map_err(|why| handled(&why))?;
+        if let Some(map) = value.as_object_mut() {
+            map.insert("metadata".into(), clean);
+        }
+    }
+    if let Some(view) = resource.custom.as_ref().and_then(|custom| custom.view()) {
+        unknown.extend(prune(
+            &mut value,
+            view,
+            Prune {
+                resource_root: true,
+            },
+        ));
+    }
+    unknown.sort();
+    warnings.extend(
+        unknown
+            .into_iter()
+            .map(|path| format!("unknown field \"{path}\"")),
+    );
+    Ok(value)
+}
+
+fn decode_metadata(
+    metadata: &Json,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<Value, String> {
+    let Some(ty) = types().struct_named("v1.ObjectMeta") else {
+        return Ok(metadata.to_value());
+    };
+    let (clean, findings) = types().decode(&ty, metadata);
+    if let Some(problem) = findings.error {
+        return Err(problem.replacen(
+            "ObjectMeta.",
+            "ObjectMeta.metadata.",
+            usize::from(!problem.contains("ObjectMeta.metadata.")),
+        ));
+    }
+    unknown.extend(
+        findings
+            .strict
+            .iter()
+            .filter_map(|text| text.strip_prefix("unknown field \""))
+            .map(|rest| format!("{path}.{}", rest.trim_end_matches('"'))),
+    );
+    Ok(clean)
 }
 
 /// Fills in the schema's defaults.
-pub fn default(_resource: &Resource, _object: &mut Value) {}
+pub fn default(resource: &Resource, object: &mut Value) {
+    if let Some(view) = resource.custom.as_ref().and_then(|custom| custom.view()) {
+        prune_nulls(object, view);
+        apply_defaults(object, view);
+    }
+}
 
 /// Prepares a new custom resource.
 pub fn prepare_create(call: &Call<'_>, object: &mut Value) {
@@ -47,22 +165,123 @@ pub fn prepare_create(call: &Call<'_>, object: &mut Value) {
     }
 }
 
-/// Prepares a changed custom resource.
-pub fn prepare_update(_call: &Call<'_>, _new: &mut Value, _old: &Value) {}
+/// Prepares a changed custom resource: the status has its own subresource.
+pub fn prepare_update(call: &Call<'_>, new: &mut Value, old: &Value) {
+    if has_status(&call.resource)
+        && let Some(map) = new.as_object_mut()
+    {
+        match old.get("status") {
+            Some(status) => drop(map.insert("status".into(), status.clone())),
+            None => drop(map.remove("status")),
+        }
+    }
+}
 
-/// Prepares a changed status of a custom resource.
-pub fn prepare_status(_call: &Call<'_>, _new: &mut Value, _old: &Value) {}
+/// Prepares a changed status: everything but the status and who manages it stays.
+pub fn prepare_status(call: &Call<'_>, new: &mut Value, old: &Value) {
+    if !call.resource.is_custom() {
+        return;
+    }
+    let status = new.get("status").cloned();
+    let managed = meta::metadata(new)
+        .and_then(|map| map.get("managedFields"))
+        .cloned();
+    let revision = meta::text(new, "resourceVersion").to_owned();
+    let api_version = new.get("apiVersion").cloned();
+    *new = old.clone();
+    if let Some(map) = new.as_object_mut() {
+        match status {
+            Some(status) => drop(map.insert("status".into(), status)),
+            None => drop(map.remove("status")),
+        }
+        if let Some(api_version) = api_version {
+            map.insert("apiVersion".into(), api_version);
+        }
+    }
+    meta::set(new, "managedFields", managed);
+    meta::set(new, "resourceVersion", Some(revision.into()));
+}
 
 /// Checks a custom resource against its schema.
-pub fn validate(_call: &Call<'_>, _object: &Value, _old: Option<&Value>, _errors: &mut Errors) {}
+pub fn validate(call: &Call<'_>, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let Some(validator) = call
+        .resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.validator())
+    else {
+        return;
+    };
+    let to_status = call.target.subresource == "status";
+    let mut found = match old {
+        None => validator.validate(object),
+        Some(old) if to_status => validator.validate_status_update(object, old),
+        Some(old) => validator.validate_update(object, old),
+    };
+    let view = validator.schema().view();
+    if !to_status {
+        found.extend(check_embedded(object, view, &|_, _| Vec::new()));
+        found.extend(check_lists(object, view));
+    }
+    errors.extend(found.into_iter().map(convert_error));
+}
+
+/// An error of the schema's checks as one of ours.
+pub fn convert_error(error: everflow_schema::structural::FieldError) -> FieldError {
+    let reason = error.kind.reason();
+    let kinds = [
+        Problem::Required,
+        Problem::Invalid,
+        Problem::TypeInvalid,
+        Problem::NotSupported,
+        Problem::Forbidden,
+        Problem::Duplicate,
+        Problem::NotFound,
+        Problem::TooLong,
+        Problem::TooMany,
+        Problem::TooFew,
+    ];
+    let problem = kinds
+        .into_iter()
+        .find(|kind| kind.reason() == reason)
+        .unwrap_or(Problem::Internal);
+    let field = if error.field == "<nil>" {
+        Path::root()
+    } else {
+        Path::new(&error.field)
+    };
+    FieldError {
+        problem,
+        field,
+        shown: None,
+        detail: String::new(),
+        verbatim: Some(error.message()),
+    }
+}
 
 /// Whether the kind is custom and has a status subresource.
 pub fn has_status(resource: &Resource) -> bool {
     resource.custom.as_ref().is_some_and(|custom| custom.status)
 }
 
-/// The object as it is read: with the defaults of its version.
-pub fn on_read(_resource: &Resource, object: Value) -> Value {
+/// The object as it is read: in the version asked for, with that version's defaults.
+pub fn on_read(resource: &Resource, mut object: Value) -> Value {
+    if !resource.is_custom() {
+        return object;
+    }
+    if let Some(map) = object.as_object_mut() {
+        map.insert("apiVersion".into(), resource.api_version().into());
+    }
+    if let Some(view) = resource.custom.as_ref().and_then(|custom| custom.view()) {
+        prune(
+            &mut object,
+            view,
+            Prune {
+                resource_root: true,
+            },
+        );
+    }
+    default(resource, &mut object);
     object
 }
 
@@ -72,21 +291,41 @@ pub fn reads_as_stored(resource: &Resource) -> bool {
 }
 
 /// The value of a selectable field.
-pub fn selectable(_resource: &Resource, _object: &Value, _field: &str) -> Option<String> {
-    None
+pub fn selectable(resource: &Resource, object: &Value, field: &str) -> Option<String> {
+    let custom = resource.custom.as_ref()?;
+    let (_, pointer) = custom.selectable.iter().find(|(name, _)| name == field)?;
+    Some(match object.pointer(pointer) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    })
 }
 
 /// Whether a field selector may name the field.
-pub fn is_selectable(_resource: &Resource, _field: &str) -> bool {
-    false
+pub fn is_selectable(resource: &Resource, field: &str) -> bool {
+    resource
+        .custom
+        .as_ref()
+        .is_some_and(|custom| custom.selectable.iter().any(|(name, _)| name == field))
 }
 
 /// The table columns of a custom kind.
-pub fn table_columns(_resource: &Resource) -> Option<Value> {
-    None
+pub fn table_columns(resource: &Resource) -> Option<Value> {
+    resource
+        .custom
+        .as_ref()
+        .map(|custom| columns::headers(&custom.columns))
 }
 
 /// The table cells of a custom resource.
-pub fn table_cells(_resource: &Resource, _object: &Value, _now: Timestamp) -> Option<Vec<Value>> {
-    None
+pub fn table_cells(resource: &Resource, object: &Value, now: Timestamp) -> Option<Vec<Value>> {
+    resource
+        .custom
+        .as_ref()
+        .map(|custom| columns::cells(&custom.columns, object, now))
+}
+
+/// An empty map, for callers that need one.
+pub(crate) fn empty() -> Value {
+    Value::Object(Map::new())
 }

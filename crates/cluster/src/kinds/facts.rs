@@ -219,7 +219,13 @@ facts! {
         "mutatingadmissionpolicybindings" => KindRules { unconditional_update: false, generation: Generation::Spec, ..BASE },
     }
     "apiextensions.k8s.io" {
-        "customresourcedefinitions" => KindRules { unconditional_update: false, ..SPEC },
+        "customresourcedefinitions" => KindRules {
+            unconditional_update: false,
+            default: crate::crd::default_definition,
+            prepare_create: crate::crd::prepare_definition,
+            prepare_update: crate::crd::prepare_definition_update,
+            ..SPEC
+        },
     }
     "flowcontrol.apiserver.k8s.io" {
         "flowschemas" => SPEC,

@@ -84,8 +84,6 @@ pub struct KindRules {
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Fields a field selector may name besides name and namespace, with how they are read.
     pub selectable: &'static [(&'static str, fn(&Value) -> String)],
-    /// The columns and cells of tables.
-    pub table: Option<&'static crate::negotiate::table::TableRules>,
 }
 
 fn no_default(_: &mut Value) {}
@@ -139,7 +137,6 @@ impl KindRules {
         validate_status: no_check_update,
         warnings: no_warnings,
         selectable: &[],
-        table: None,
     };
 
     /// The rules of custom kinds before their schema is looked at.

@@ -1,5 +1,6 @@
 //! The form of an answer: JSON, YAML, tables, metadata only.
 
+mod cells;
 pub mod table;
 
 use std::sync::Arc;
@@ -120,6 +121,14 @@ fn choose(call: &Call<'_>, is_list: bool, transforms: bool, accepted: &str) -> A
 /// Whether the client takes plain JSON of the object itself.
 pub fn wants_plain_json(call: &Call<'_>) -> bool {
     matches!(choose(call, false, true, ACCEPTED), Ok(Form::Json))
+}
+
+/// Whether the client takes a list of the objects themselves.
+pub fn wants_plain_list(call: &Call<'_>) -> bool {
+    matches!(
+        choose(call, true, true, ACCEPTED),
+        Ok(Form::Json | Form::Yaml)
+    )
 }
 
 /// The form of a watch's events.

@@ -13,58 +13,6 @@ use crate::status::{ApiError, ApiResult};
 use crate::store::Stored;
 use crate::time::Timestamp;
 
-/// A column.
-#[derive(Debug)]
-pub struct Column {
-    /// The heading.
-    pub name: &'static str,
-    /// The JSON type of its cells.
-    pub kind: &'static str,
-    /// The format of its cells.
-    pub format: &'static str,
-    /// What it shows.
-    pub description: &'static str,
-    /// Zero for columns that are always shown.
-    pub priority: i64,
-}
-
-/// How a kind is shown.
-#[derive(Debug)]
-pub struct TableRules {
-    /// The columns.
-    pub columns: &'static [Column],
-    /// The cells of one object.
-    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
-}
-
-const NAME_TEXT: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-const CREATED_TEXT: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
-
-static PLAIN: TableRules = TableRules {
-    columns: &[
-        Column {
-            name: "Name",
-            kind: "string",
-            format: "name",
-            description: NAME_TEXT,
-            priority: 0,
-        },
-        Column {
-            name: "Created At",
-            kind: "date",
-            format: "",
-            description: CREATED_TEXT,
-            priority: 0,
-        },
-    ],
-    cells: |object, _| {
-        vec![
-            meta::text(object, "name").into(),
-            meta::text(object, "creationTimestamp").into(),
-        ]
-    },
-};
-
 enum Include {
     Metadata,
     Nothing,
@@ -92,19 +40,35 @@ fn include(call: &Call<'_>) -> ApiResult<Include> {
     }
 }
 
-fn columns(call: &Call<'_>) -> Value {
+/// The columns of a resource and whether they are the ones of kinds nobody prints specially.
+fn columns(call: &Call<'_>) -> (Value, bool) {
     if let Some(columns) = crate::crd::table_columns(&call.resource) {
-        return columns;
+        return (columns, false);
     }
-    let rules = call.resource.rules.table.unwrap_or(&PLAIN);
-    let list = rules.columns.iter().map(|column| json!({"name": column.name, "type": column.kind, "format": column.format, "description": column.description, "priority": column.priority}));
-    Value::Array(list.collect())
+    let resource = &call.resource;
+    let known =
+        everflow_schema::builtin().resource(&resource.group, &resource.version, &resource.plural);
+    let columns = known.map_or(&[] as &[everflow_schema::Column], |known| {
+        known.columns.as_slice()
+    });
+    let plain = columns.iter().any(|column| column.name == "Created At");
+    let list = columns.iter().map(|column| json!({"name": column.name, "type": column.cell_type, "format": column.format, "description": column.description, "priority": column.priority}));
+    (Value::Array(list.collect()), plain)
 }
 
 fn row(call: &Call<'_>, object: &Value, version: &str, include: &Include) -> Value {
     let now = call.server.env().now();
-    let cells = crate::crd::table_cells(&call.resource, object, now)
-        .unwrap_or_else(|| (call.resource.rules.table.unwrap_or(&PLAIN).cells)(object, now));
+    let resource = &call.resource;
+    let stored = crate::kinds::convert::to_storage(resource, object.clone());
+    let plain = || {
+        vec![
+            meta::text(object, "name").into(),
+            meta::text(object, "creationTimestamp").into(),
+        ]
+    };
+    let cells = crate::crd::table_cells(resource, object, now)
+        .or_else(|| super::cells::of(&resource.group, &resource.plural, &stored, now))
+        .unwrap_or_else(plain);
     let shown = match include {
         Include::Nothing => None,
         Include::Metadata => Some(partial(object, version)),
@@ -116,7 +80,8 @@ fn row(call: &Call<'_>, object: &Value, version: &str, include: &Include) -> Val
     }
 }
 
-fn table(metadata: Value, columns: Value, rows: Vec<Value>, version: &str) -> Value {
+fn table(metadata: Value, columns: Value, rows: impl Into<Value>, version: &str) -> Value {
+    let rows: Value = rows.into();
     json!({"kind": "Table", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata, "columnDefinitions": columns, "rows": rows})
 }
 
@@ -129,8 +94,8 @@ pub fn of_object(call: &Call<'_>, object: &Value, version: &str) -> ApiResult<Va
     }
     Ok(table(
         Value::Object(metadata),
-        columns(call),
-        vec![row(call, object, version, &include)],
+        columns(call).0,
+        Value::Array(vec![row(call, object, version, &include)]),
         version,
     ))
 }
@@ -143,11 +108,18 @@ pub fn of_list(
     version: &str,
 ) -> ApiResult<Value> {
     let include = include(call)?;
-    let rows = items
+    let rows: Vec<Value> = items
         .iter()
         .map(|item| row(call, &read_value(call, item), version, &include))
         .collect();
-    Ok(table(metadata, columns(call), rows, version))
+    let (columns, plain) = columns(call);
+    // The plain printer makes no list of rows before it has one.
+    let rows = if plain && rows.is_empty() {
+        Value::Null
+    } else {
+        Value::Array(rows)
+    };
+    Ok(table(metadata, columns, rows, version))
 }
 
 /// The table of a watch event; only the first one has columns.

@@ -8,7 +8,7 @@ use super::options::{FieldValidation, WriteOptions};
 use super::request::Answer;
 use super::write::{check_name, check_namespace, default, insert, replace};
 use crate::codec::json::Json;
-use crate::kinds::{convert, meta};
+use crate::kinds::meta;
 use crate::status::{ApiError, ApiResult};
 
 /// Answers an apply.
@@ -34,7 +34,7 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
     }
     let live = current
         .as_ref()
-        .map(|current| convert::from_storage(&call.resource, current.value.clone()));
+        .map(|current| super::read::read_value(call, current));
     let merged = managed::apply(call, live.as_ref(), &applied, &manager, options.force)?;
     let mut object = super::decode::normalize_wrapping(&call.resource, &merged);
     check_name(call, &object)?;
@@ -68,12 +68,82 @@ fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
 }
 
 /// The result of a strategic merge patch.
-pub fn strategic(_call: &Call<'_>, _live: &Value, _options: &WriteOptions) -> ApiResult<Value> {
-    Err(ApiError::new(
-        501,
-        "NotImplemented",
-        "strategic merge patches are not served yet",
-    ))
+pub fn strategic(call: &Call<'_>, live: &Value, options: &WriteOptions) -> ApiResult<Value> {
+    use everflow_merge::MergeError;
+    let resource = &call.resource;
+    let patch = crate::codec::json::parse(&call.request.body).map_err(ApiError::bad_request)?;
+    if !matches!(patch, Json::Object(_)) {
+        return Err(ApiError::bad_request(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            super::patch::json_kind(&patch)
+        )));
+    }
+    let Some(schema) =
+        everflow_schema::builtin().schema(&resource.group, &resource.version, &resource.kind)
+    else {
+        return Err(ApiError::internal_plain("no schema for the kind"));
+    };
+    let duplicates: Vec<String> = patch
+        .duplicates()
+        .into_iter()
+        .map(|path| format!("duplicate field \"{path}\""))
+        .collect();
+    let merged =
+        everflow_merge::strategic::apply(live, &patch.to_value(), schema).map_err(|error| {
+            match error {
+                MergeError::Strategic { message } => ApiError::internal_plain(message),
+                MergeError::StrategicListOfLists => ApiError::new(
+                    422,
+                    "Invalid",
+                    "the server rejected our request due to an error in our request",
+                )
+                .with_details(serde_json::json!({})),
+                other => ApiError::bad_request(other.to_string()),
+            }
+        })?;
+    let (value, warnings) = super::decode::convert_tree(resource, &merged).map_err(|why| {
+        let errors = vec![crate::field::FieldError::invalid_shown(
+            &crate::field::Path::new("patch"),
+            go_map(&patch.to_value()),
+            why,
+        )];
+        ApiError::invalid("", "", "", &errors)
+    })?;
+    let all: Vec<String> = duplicates.into_iter().chain(warnings).collect();
+    match options.field_validation {
+        FieldValidation::Warn => all.into_iter().for_each(|text| call.warn(text)),
+        FieldValidation::Strict if !all.is_empty() => {
+            let why = format!("strict decoding error: {}", all.join(", "));
+            let errors = vec![crate::field::FieldError::invalid_shown(
+                &crate::field::Path::new("patch"),
+                go_map(&patch.to_value()),
+                why,
+            )];
+            return Err(ApiError::invalid("", "", "", &errors));
+        }
+        _ => {}
+    }
+    Ok(value)
+}
+
+/// A tree as Go prints a map: `map[a:1 b:[x y]]`.
+fn go_map(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(go_map).collect::<Vec<_>>().join(" ")
+        ),
+        Value::Object(map) => format!(
+            "map[{}]",
+            map.iter()
+                .map(|(key, value)| format!("{key}:{}", go_map(value)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
+        other => other.to_string(),
+    }
 }
 
 /// A document as Go prints it inside a message.

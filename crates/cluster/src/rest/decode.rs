@@ -239,6 +239,20 @@ pub fn normalize(resource: &Resource, value: &Value) -> Value {
     }
 }
 
+/// Turns a merged tree into an object of its kind; unknown fields are listed, a wrong type is an error.
+pub fn convert_tree(resource: &Resource, value: &Value) -> Result<(Value, Vec<String>), String> {
+    let Some(ty) = &resource.go_type else {
+        return Ok((value.clone(), Vec::new()));
+    };
+    let mut tree = Json::from_value(value);
+    set_type(&mut tree, &resource.api_version(), &resource.kind);
+    let (value, findings) = types().decode(ty, &tree);
+    match findings.error {
+        Some(problem) => Err(problem),
+        None => Ok((value, findings.strict)),
+    }
+}
+
 /// As [`normalize`]; whole numbers too large for their field lose their upper bits, as in Go's conversion from a tree.
 pub fn normalize_wrapping(resource: &Resource, value: &Value) -> Value {
     match &resource.go_type {

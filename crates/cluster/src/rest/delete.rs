@@ -63,10 +63,20 @@ pub fn delete(call: &Call<'_>) -> ApiResult<Answer> {
     }
     let outcome = remove(call, &current, &options)?;
     match outcome {
-        Outcome::Marked(object) => call.answer(200, &convert::from_storage(&call.resource, object)),
-        Outcome::Gone(object) if call.resource.rules.delete_answers_object => {
-            call.answer(200, &convert::from_storage(&call.resource, object))
-        }
+        Outcome::Marked(object) => call.answer(
+            200,
+            &crate::crd::on_read(
+                &call.resource,
+                convert::from_storage(&call.resource, object),
+            ),
+        ),
+        Outcome::Gone(object) if call.resource.rules.delete_answers_object => call.answer(
+            200,
+            &crate::crd::on_read(
+                &call.resource,
+                convert::from_storage(&call.resource, object),
+            ),
+        ),
         Outcome::Gone(object) => {
             let status = deleted(
                 &call.target.name,
@@ -153,6 +163,9 @@ fn wanted_finalizers(call: &Call<'_>, object: &Value, options: &DeleteOptions) -
 
 fn remove(call: &Call<'_>, current: &Arc<Stored>, options: &DeleteOptions) -> ApiResult<Outcome> {
     check_preconditions(call, &current.value, options)?;
+    if *call.resource.table == *crate::crd::TABLE {
+        return remove_definition(call, current, options.dry_run);
+    }
     if let Some(outcome) = crate::kinds::namespace_delete(call, current, options.dry_run)? {
         return Ok(Outcome::Marked(outcome));
     }
@@ -266,6 +279,23 @@ fn remove(call: &Call<'_>, current: &Arc<Stored>, options: &DeleteOptions) -> Ap
     } else {
         last
     }))
+}
+
+/// A definition stays until its instances are gone.
+fn remove_definition(call: &Call<'_>, current: &Arc<Stored>, dry_run: bool) -> ApiResult<Outcome> {
+    let mut object = current.value.clone();
+    crate::crd::mark_for_deletion(&mut object, &call.server.env().now().rfc3339());
+    if dry_run || object == current.value {
+        return Ok(Outcome::Marked(object));
+    }
+    let name = meta::text(&object, "name").to_owned();
+    let written = call
+        .server
+        .store()
+        .update(&call.resource.table, &name, current.revision, object)
+        .map_err(|error| store_error(call, &name, &error))?;
+    crate::controllers::after_write(call, &written.value, Some(&current.value));
+    Ok(Outcome::Marked(written.value.clone()))
 }
 
 fn key_of(call: &Call<'_>, object: &Value) -> String {

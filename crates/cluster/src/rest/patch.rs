@@ -10,7 +10,6 @@ use super::request::Answer;
 use super::write::{check_name, check_namespace, default, replace};
 use crate::codec::json::{self, Json};
 use crate::field::{FieldError, Path};
-use crate::kinds::convert;
 use crate::status::{ApiError, ApiResult};
 
 /// The kinds of patches.
@@ -54,7 +53,7 @@ pub fn patch(call: &Call<'_>) -> ApiResult<Answer> {
     let Some(current) = call.current() else {
         return Err(call.missing());
     };
-    let live = convert::from_storage(&call.resource, current.value.clone());
+    let live = super::read::read_value(call, &current);
     let mut object = patched(call, kind, &live, &options)?;
     check_name(call, &object)?;
     default(call, &mut object);

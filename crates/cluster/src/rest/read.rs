@@ -293,6 +293,9 @@ pub fn answer_list(call: &Call<'_>, listed: &Listed) -> ApiResult<Answer> {
     if !listed.continue_token.is_empty() {
         metadata.insert("continue".into(), listed.continue_token.as_str().into());
     }
+    if call.resource.is_custom() && crate::negotiate::wants_plain_list(call) {
+        metadata.entry("continue").or_insert_with(|| "".into());
+    }
     if let Some(remaining) = listed.remaining {
         metadata.insert("remainingItemCount".into(), remaining.into());
     }

@@ -77,6 +77,7 @@ pub fn insert(
         Some(env.now().rfc3339().into()),
     );
     track(call, &mut object)?;
+    settle(call, &mut object);
     let mut stored = convert::to_storage(resource, object);
     let context = call.context(options.dry_run);
     crate::admission::create(call, &mut stored)?;
@@ -115,16 +116,29 @@ pub fn insert(
         return Err(error);
     }
     if options.dry_run {
-        return Ok(convert::from_storage(resource, stored));
+        return Ok(crate::crd::on_read(
+            resource,
+            convert::from_storage(resource, stored),
+        ));
     }
     meta::set(&mut stored, "resourceVersion", None);
+    store_version(call, &mut stored);
     let written = call
         .server
         .store()
         .create(&resource.table, &key, stored)
         .map_err(|error| store_error(call, &name, &error))?;
     crate::controllers::after_write(call, &written.value, None);
-    Ok(convert::from_storage(resource, written.value.clone()))
+    Ok(crate::crd::on_read(
+        resource,
+        convert::from_storage(resource, written.value.clone()),
+    ))
+}
+
+fn settle(call: &Call<'_>, object: &mut Value) {
+    if let Some(ty) = &call.resource.go_type {
+        crate::codec::gotypes::types().settle(ty, object);
+    }
 }
 
 /// A new object has the status its kind starts with, whatever the client sent.
@@ -293,9 +307,11 @@ pub fn replace(
     track: impl FnOnce(&Call<'_>, &Value, &mut Value) -> ApiResult<()>,
 ) -> ApiResult<Value> {
     let resource = &call.resource;
-    let old = &current.value;
+    let read = crate::crd::on_read(resource, current.value.clone());
+    let old = &read;
     check_revision(call, &mut object, current)?;
     track(call, old, &mut object)?;
+    settle(call, &mut object);
     let mut new = convert::to_storage(resource, object);
     let context = call.context(options.dry_run);
     crate::admission::update(call, &mut new, old)?;
@@ -439,7 +455,7 @@ fn check_revision(call: &Call<'_>, object: &mut Value, current: &Arc<Stored>) ->
 pub fn commit(
     call: &Call<'_>,
     current: &Arc<Stored>,
-    new: Value,
+    mut new: Value,
     options: &WriteOptions,
 ) -> ApiResult<Value> {
     let resource = &call.resource;
@@ -450,7 +466,10 @@ pub fn commit(
         && grace_is_over(&new)
         && crate::kinds::may_disappear(resource, &new);
     if options.dry_run {
-        return Ok(convert::from_storage(resource, new));
+        return Ok(crate::crd::on_read(
+            resource,
+            convert::from_storage(resource, new),
+        ));
     }
     if gone && !call.target.subresource.contains("approval") {
         let removed = store
@@ -462,16 +481,39 @@ pub fn commit(
             )
             .map_err(|error| store_error(call, &name, &error))?;
         crate::controllers::after_delete(call, &removed.value);
-        return Ok(convert::from_storage(resource, new));
+        return Ok(crate::crd::on_read(
+            resource,
+            convert::from_storage(resource, new),
+        ));
     }
+    store_version(call, &mut new);
     if new == current.value {
-        return Ok(convert::from_storage(resource, new));
+        return Ok(crate::crd::on_read(
+            resource,
+            convert::from_storage(resource, new),
+        ));
     }
     let written = store
         .update(&resource.table, &call.key(), current.revision, new)
         .map_err(|error| store_error(call, &name, &error))?;
     crate::controllers::after_write(call, &written.value, Some(&current.value));
-    Ok(convert::from_storage(resource, written.value.clone()))
+    Ok(crate::crd::on_read(
+        resource,
+        convert::from_storage(resource, written.value.clone()),
+    ))
+}
+
+/// Custom resources are stored under their storage version.
+fn store_version(call: &Call<'_>, object: &mut Value) {
+    if call.resource.is_custom()
+        && let Some(map) = object.as_object_mut()
+    {
+        map.insert(
+            "apiVersion".into(),
+            crate::resource::join_version(&call.resource.group, &call.resource.storage_version)
+                .into(),
+        );
+    }
 }
 
 fn grace_is_over(object: &Value) -> bool {

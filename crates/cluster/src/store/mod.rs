@@ -426,6 +426,16 @@ impl Store {
         state.table(table).moved.subscribe()
     }
 
+    /// Starts a table whose history begins now.
+    pub fn open_table(&self, table: &str) {
+        let mut state = self.write();
+        let now = state.revision;
+        state
+            .tables
+            .entry(Arc::from(table))
+            .or_insert_with(|| Table::new(now));
+    }
+
     /// Forgets history up to a revision.
     pub fn compact(&self, revision: u64) {
         let mut state = self.write();

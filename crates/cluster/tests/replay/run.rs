@@ -57,7 +57,7 @@ pub fn replay(root: &Path, file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).unwrap();
     let whole: Raw<'_> = serde_json::from_str(&text).unwrap();
     let env = Arc::new(ManualEnvironment::new(
-        Timestamp::from_seconds(1_790_000_000),
+        Timestamp::from_seconds(1_794_740_000),
         7,
     ));
     let user = User {
