@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 /// The same cases on every run, so that a failure is never a surprise of the day.
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: 400,
+        cases: 200,
         rng_seed: RngSeed::Fixed(42),
         failure_persistence: None,
         ..ProptestConfig::default()

@@ -1,7 +1,7 @@
 //! kyaml's `kio.ByteReader`.
 
 use super::meta::resource_meta;
-use crate::emit::{Indent, list_indent_of};
+use crate::emit::{self, Indent, list_indent_of};
 use crate::error::Error;
 use crate::load::{Document, Limits, Loader};
 use crate::node::{Dialect, Node, Value};
@@ -37,6 +37,7 @@ pub struct Wrapping {
 pub struct KioReader {
     keep_comments: bool,
     find_list_indents: bool,
+    maps_only: bool,
     unwrap: bool,
     de_anchor: bool,
     limits: Limits,
@@ -47,6 +48,7 @@ impl Default for KioReader {
         KioReader {
             keep_comments: true,
             find_list_indents: false,
+            maps_only: false,
             unwrap: true,
             de_anchor: false,
             limits: Limits::DEFAULT,
@@ -70,6 +72,12 @@ impl KioReader {
     /// Whether to find out how each document indents its lists (`PreserveSeqIndent` in Go).
     pub fn find_list_indents(mut self, find: bool) -> Self {
         self.find_list_indents = find;
+        self
+    }
+
+    /// Whether to refuse documents that are no maps, as a reader does that sets annotations.
+    pub fn maps_only(mut self, only: bool) -> Self {
+        self.maps_only = only;
         self
     }
 
@@ -109,6 +117,9 @@ impl KioReader {
             };
             if is_tagged_null(&document.root) {
                 continue;
+            }
+            if self.maps_only {
+                require_mapping(&document)?;
             }
             if self.de_anchor && document.root.needs_de_anchor() {
                 document.root = document.root.de_anchor_within(self.limits)?;
@@ -156,6 +167,19 @@ impl KioDocuments {
                 ..Document::default()
             }));
     }
+}
+
+fn require_mapping(document: &Document) -> Result<(), Error> {
+    let kind = match &document.root.value {
+        Value::Mapping(_) => return Ok(()),
+        Value::Sequence(_) => "SequenceNode",
+        Value::Scalar(_) => "ScalarNode",
+        Value::Alias(_) => "AliasNode",
+    };
+    let contents = emit::kyaml(&document.root, Indent::Compact);
+    Err(Error::refused(format!(
+        "wrong node kind: expected MappingNode but got {kind}: node contents:\n{contents}"
+    )))
 }
 
 /// The `apiVersion` and `kind` of a list with something to take out.

@@ -1,7 +1,7 @@
 //! Reading a stream and writing it back, as kyaml's readers and writers do when they stand back to
 //! back.
 
-use super::{Indent, kyaml, kyaml_documents};
+use super::{Indent, kyaml_documents};
 use crate::documents::KioReader;
 use crate::{Error, Mapping, Node, Value};
 
@@ -10,32 +10,18 @@ use crate::{Error, Mapping, Node, Value};
 /// Comments, styles and the way lists are indented stay; empty `annotations` and `metadata` go, and
 /// the items of a sole list stand on their own afterwards.
 pub fn kio_rewrite(input: &[u8]) -> Result<String, Error> {
-    let mut read = KioReader::default().find_list_indents(true).read(input)?;
+    let mut read = KioReader::default()
+        .find_list_indents(true)
+        .maps_only(true)
+        .read(input)?;
     for document in &mut read.documents {
-        let root = require_mapping(&mut document.root)?;
-        clear_empty_annotations(root);
+        if let Some(root) = document.root.as_mapping_mut() {
+            clear_empty_annotations(root);
+        }
     }
     let indents = read.list_indents.iter().copied();
     let indents = indents.chain(std::iter::repeat(Indent::Compact));
     Ok(kyaml_documents(read.documents.iter().zip(indents)))
-}
-
-/// kyaml's reader sets annotations, which only maps can hold.
-fn require_mapping(root: &mut Node) -> Result<&mut Mapping, Error> {
-    let kind = match &root.value {
-        Value::Mapping(_) => "",
-        Value::Sequence(_) => "SequenceNode",
-        Value::Scalar(_) => "ScalarNode",
-        Value::Alias(_) => "AliasNode",
-    };
-    if !kind.is_empty() {
-        let contents = kyaml(root, Indent::Compact);
-        return Err(Error::refused(format!(
-            "wrong node kind: expected MappingNode but got {kind}: node contents:\n{contents}"
-        )));
-    }
-    root.as_mapping_mut()
-        .ok_or_else(|| Error::refused("wrong node kind"))
 }
 
 fn clear_empty_annotations(root: &mut Mapping) {

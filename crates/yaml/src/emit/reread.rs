@@ -48,6 +48,10 @@ impl Node {
                 Value::Sequence(items) => pending.extend(items.iter().map(|item| (item, in_flow))),
                 Value::Mapping(mapping) => {
                     for entry in &mapping.entries {
+                        // A comment after a key can end up where it hides a part of the text.
+                        if has_line_comment(&entry.key) {
+                            return true;
+                        }
                         // An empty key is quoted as if it stood in a flow.
                         pending.push((&entry.key, true));
                         pending.push((&entry.value, in_flow));
@@ -97,6 +101,11 @@ fn refuse_scalar(node: &Node) -> Result<(), Error> {
         )],
         position: node.position,
     })
+}
+
+fn has_line_comment(node: &Node) -> bool {
+    let extras = node.extras.as_ref();
+    extras.is_some_and(|extras| !extras.comments.line.is_empty())
 }
 
 /// Texts that some style cannot carry: tabs beside line breaks, and the breaks of YAML 1.1.

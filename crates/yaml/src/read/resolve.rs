@@ -23,7 +23,7 @@ pub(crate) fn resolve_plain(dialect: Dialect, text: &str) -> ScalarKind {
             resolve_number(dialect, text)
         }
         b'.' => special_float(text)
-            .or_else(|| parse_float(text))
+            .or_else(|| parse_fraction(text))
             .map_or(ScalarKind::String, ScalarKind::Float),
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~'
             if bytes.len() <= 5 =>
@@ -33,6 +33,21 @@ pub(crate) fn resolve_plain(dialect: Dialect, text: &str) -> ScalarKind {
         b'<' if text == "<<" => ScalarKind::Merge,
         _ => ScalarKind::String,
     }
+}
+
+/// A float that begins with its point. Go leaves it to a parser that takes underscores between
+/// digits and nowhere else.
+fn parse_fraction(text: &str) -> Option<f64> {
+    if !text.contains('_') {
+        return parse_float(text);
+    }
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let between_digits =
+        |(at, byte): (usize, &u8)| *byte != b'_' || is_digit(at - 1) && is_digit(at + 1);
+    let good = bytes.iter().enumerate().skip(1).all(between_digits);
+    good.then(|| text.replace('_', ""))
+        .and_then(|plain| parse_float(&plain))
 }
 
 fn resolve_word(dialect: Dialect, text: &str) -> ScalarKind {
@@ -179,6 +194,21 @@ pub(crate) fn resolve_scalar(
         },
         Some(tag) => {
             resolve_tagged(dialect, tag, text, Position::default()).unwrap_or(ScalarKind::String)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn underscores_in_fractions_stand_between_digits() {
+        for dialect in [Dialect::Sigs, Dialect::Kyaml] {
+            assert_eq!(resolve_plain(dialect, ".5_1"), ScalarKind::Float(0.51));
+            for text in ["._5", ".5_", ".5__1", ".5_e1"] {
+                assert_eq!(resolve_plain(dialect, text), ScalarKind::String, "{text}");
+            }
         }
     }
 }
