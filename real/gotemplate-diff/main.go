@@ -1,5 +1,6 @@
 // Renders templates with the real text/template: one JSON case per line on standard input, one
-// JSON answer per line on standard output. The Rust side is crates/gotemplate/tests/differential.rs,
+// JSON answer per line on standard output. With the argument fmt it writes the expectations of
+// crates/gotemplate/tests/data/fmt.jsonl instead. The Rust side is crates/gotemplate/tests/differential.rs,
 // which generates the cases and has the same data types and functions.
 package main
 
@@ -17,10 +18,10 @@ import (
 )
 
 type spec struct {
-	Kind  string          `json:"k"`
-	Value string          `json:"v"`
-	Items []spec          `json:"i"`
-	Map   map[string]spec `json:"m"`
+	Kind  string          `json:"k,omitempty"`
+	Value string          `json:"v,omitempty"`
+	Items []spec          `json:"i,omitempty"`
+	Map   map[string]spec `json:"m,omitempty"`
 }
 
 type request struct {
@@ -268,6 +269,10 @@ func render(r request) (a answer) {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "fmt" {
+		writeFormatData(os.Stdout)
+		return
+	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	defer out.Flush()

@@ -314,7 +314,7 @@ impl Value {
 
 /// How many values one copy may hold: parts can be shared, so that a small structure unfolds into
 /// an endless one.
-pub(crate) const MAX_COPIED: usize = 10_000_000;
+pub(crate) const MAX_COPIED: usize = 1_000_000;
 
 /// How deep a structure may nest before walks over it stop.
 pub(crate) const MAX_NESTING: usize = 500;

@@ -290,8 +290,11 @@ impl<'t> Exec<'t, '_> {
                 _ => self.fail(format!("invalid value; expected {go_type}")),
             };
         }
-        if go_type == GoType::Reflected || go_type == GoType::Any || fits(&operand.value, go_type) {
+        if go_type == GoType::Reflected || go_type == GoType::Any {
             return Ok(operand);
+        }
+        if fits(&operand.value, go_type) {
+            return Ok(Operand::concrete(converted(operand.value, go_type)));
         }
         let got = match operand.is_nil_interface() {
             true => GoType::Any.to_string(),
@@ -324,6 +327,14 @@ pub(super) fn fits(value: &Value, go_type: GoType) -> bool {
         (Value::Object(object), _) if go_type == GoType::Error => object.is_error(),
         (_, GoType::Pointer(target)) => target.assignable_to(go_type),
         _ => false,
+    }
+}
+
+/// A value that fits, under the type of the parameter: a named map becomes a plain one.
+fn converted(value: Value, go_type: GoType) -> Value {
+    match value {
+        Value::Map(map) if map.go_type() != go_type => Value::Map(map.converted(go_type)),
+        other => other,
     }
 }
 

@@ -122,7 +122,11 @@ impl<'t> Exec<'t, '_> {
         let entered = self.iterate(&value, branch);
         let flow = match entered {
             Ok(Some(flow)) => Ok(flow),
-            Ok(None) => self.walk_otherwise(dot, branch),
+            // A break in the else part leaves this range too, not the one around it.
+            Ok(None) => self.walk_otherwise(dot, branch).map(|flow| match flow {
+                Flow::Break => Flow::Next,
+                flow => flow,
+            }),
             Err(error) => Err(error),
         };
         self.variables.truncate(outer);

@@ -17,13 +17,13 @@ fn finish(stop: Option<Stop>) -> Result<(), FuncError> {
         Some(Stop::TooDeep) => Err(FuncError::new(
             "cannot print a value that contains itself or nests deeper than 500 levels",
         )),
-        Some(Stop::TooLong) => Err(FuncError::new("cannot print more than 64 MiB of text")),
+        Some(Stop::TooLong) => Err(FuncError::new("cannot print more than 16 MiB of text")),
     }
 }
 
 /// Prints the values as Go's `fmt.Sprint`: a space between two that are not strings.
 ///
-/// Fails only for values that contain themselves or print as more than 64 MiB.
+/// Fails only for values that contain themselves or print as more than 16 MiB.
 pub fn sprint(values: &[Value]) -> Result<GoStr, FuncError> {
     if let [Value::String(text)] = values {
         return Ok(text.clone());

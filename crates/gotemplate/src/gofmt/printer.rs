@@ -9,7 +9,7 @@ use crate::value::{MAX_NESTING, Value};
 
 /// The longest text one call may produce. Structures can share parts, so that a small one prints
 /// as an endless text.
-const MAX_TEXT: usize = 64 << 20;
+const MAX_TEXT: usize = 16 << 20;
 
 /// Why printing stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,16 +89,17 @@ impl<'o> Printer<'o> {
 
     /// Text of values that know how to print themselves.
     fn by_method(&mut self, value: &Value, verb: u32) -> bool {
-        let Value::Object(object) = value else {
-            return false;
-        };
         if self.erroring {
             return false;
         }
-        if verb == u32::from(b'w') {
+        let basic = !value.is_container() && !matches!(value, Value::Object(_));
+        if verb == u32::from(b'w') && !basic {
             self.bad_verb(value, verb);
             return true;
         }
+        let Value::Object(object) = value else {
+            return false;
+        };
         if self.flags.sharp_v || !matches!(ascii(verb), b'v' | b's' | b'x' | b'X' | b'q') {
             return false;
         }

@@ -44,7 +44,8 @@ impl Number {
         let (real, rest) = text.split_at(real_end);
         let imaginary_end = float_length(rest);
         let (imaginary, rest) = rest.split_at(imaginary_end);
-        if !matches!(imaginary.first(), Some(b'+' | b'-')) || rest.first() != Some(&b'i') {
+        let signed = matches!(imaginary.first(), Some(b'+' | b'-'));
+        if !signed || imaginary.len() < 2 || rest.first() != Some(&b'i') {
             return Err(SYNTAX.to_owned());
         }
         let parse = |part: &[u8]| {
