@@ -150,7 +150,9 @@ cmd_build() {
 
 cmd_path() {
   [ $# -eq 1 ] || fail "path takes the name of one peer"
-  local binary; binary=$(binary_of "$1")
+  local binary
+  version_of "$1" >/dev/null
+  binary=$(binary_of "$1")
   [ -x "$binary" ] || fail "$1 $(version_of "$1") is not built; run: real/peers.sh build $1"
   echo "$binary"
 }
@@ -190,7 +192,11 @@ wait_for() {
   pid=$(cat "$dir/$name.pid")
   for _ in $(seq 600); do
     curl -fsk -o /dev/null --max-time 5 -H "Authorization: Bearer $token" "$url" 2>/dev/null && return
-    kill -0 "$pid" 2>/dev/null || { tail -n 20 "$dir/$name.log" >&2; fail "$name ended; its log is $dir/$name.log"; }
+    if ! kill -0 "$pid" 2>/dev/null; then
+      tail -n 20 "$dir/$name.log" >&2
+      cmd_stop --dir "$dir"
+      fail "$name ended; its log is $dir/$name.log"
+    fi
     sleep 0.2
   done
   cmd_stop --dir "$dir"

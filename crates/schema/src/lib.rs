@@ -14,6 +14,7 @@ mod error;
 mod json_text;
 pub mod model;
 pub mod names;
+pub mod openapi;
 pub mod protobuf;
 pub mod registry;
 pub mod schema;

@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use everflow_schema::data::description;
+use everflow_schema::openapi::{self, documents};
 use everflow_schema::{
     Field, ListKind, MapType, Registry, Resource, ScalarKind, Shape, Subresource, TypeId, builtin,
 };
@@ -33,19 +33,9 @@ fn the_data_is_whole() {
         everflow_schema::data::load().unwrap().kubernetes_version,
         "1.36.1"
     );
-    let descriptions = everflow_schema::data::load_descriptions().unwrap();
-    let named = builtin()
-        .types()
-        .iter()
-        .filter(|(_, node)| node.name.is_some())
-        .count();
-    assert_eq!(descriptions.len(), named);
-    let pod = description("io.k8s.api.core.v1.Pod").unwrap();
-    assert!(
-        pod.field("spec")
-            .unwrap()
-            .starts_with("Specification of the desired behavior of the pod")
-    );
+    assert!(openapi::load().is_ok());
+    let pod = documents().description("io.k8s.api.core.v1.Pod").unwrap();
+    assert!(pod.fields["spec"].starts_with("Specification of the desired behavior of the pod"));
 }
 
 #[test]
@@ -54,7 +44,7 @@ fn the_data_stays_small() {
         let path = format!("{}/data/{name}", env!("CARGO_MANIFEST_DIR"));
         std::fs::metadata(path).unwrap().len()
     };
-    assert!(size("builtin.bin") + size("descriptions.bin") < 1_500_000);
+    assert!(size("builtin.bin") + size("openapi.bin") < 1_500_000);
 }
 
 #[test]
@@ -117,7 +107,8 @@ fn type_facts(registry: &Registry, name: &str, id: TypeId, expected: &Value) -> 
             drop(facts.insert("gvk".to_owned(), json!([first, {"and": rest.len()}])))
         }
     }
-    if let Some(unions) = description(name).and_then(|text| text.unions.clone()) {
+    let definition = documents().definition(name).unwrap_or_default();
+    if let Some(unions) = definition.get("x-kubernetes-unions").cloned() {
         facts.insert("x-kubernetes-unions".to_owned(), unions);
     }
     match &node.shape {
@@ -352,4 +343,37 @@ fn resources_have_storage_versions_and_columns() {
         let listed = resource.verbs.iter().any(|verb| verb == "list");
         assert_eq!(listed, !resource.columns.is_empty(), "{}", resource.plural);
     }
+}
+
+#[test]
+fn every_published_document_is_there() {
+    let Some(corpus) = common::corpus("apiserver") else {
+        return;
+    };
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(corpus.join("openapi").join(name)).unwrap()).unwrap()
+    };
+    let third = read("v3-index.json");
+    let recorded: Vec<&str> = third["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap())
+        .collect();
+    let mut known: Vec<&str> = documents().v3_paths().collect();
+    known.sort_unstable();
+    let mut wanted = recorded.clone();
+    wanted.sort_unstable();
+    assert_eq!(known, wanted);
+    for path in known {
+        assert_eq!(documents().v3(path).unwrap()["openapi"], "3.0.0", "{path}");
+    }
+    let (second, index) = (documents().v2().unwrap(), read("v2-index.json"));
+    assert_eq!(second["info"], index["info"]);
+    let names: Vec<&String> = second["definitions"].as_object().unwrap().keys().collect();
+    assert_eq!(json!(names), index["definitions"]);
+    assert_eq!(
+        second["paths"].as_object().unwrap().len() as u64,
+        index["path_count"].as_u64().unwrap()
+    );
 }

@@ -26,7 +26,7 @@ const USAGE: &str = "usage: generate-schema DOCUMENTS MODULES OUTPUT
   DOCUMENTS  directory with what a kube-apiserver published
   MODULES    directory with one directory (or link) per Go module: api, apimachinery,
              apiextensions-apiserver, kube-aggregator
-  OUTPUT     directory for builtin.bin and descriptions.bin";
+  OUTPUT     directory for builtin.bin and openapi.bin";
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<PathBuf> = env::args_os().skip(1).map(PathBuf::from).collect();
@@ -45,10 +45,8 @@ fn main() -> Result<(), Failure> {
         resources,
     };
     fs::write(output.join("builtin.bin"), pack::pack(&facts)?)?;
-    fs::write(
-        output.join("descriptions.bin"),
-        pack::pack(&openapi::descriptions(&definitions))?,
-    )?;
+    let published = openapi::documents(documents)?;
+    fs::write(output.join("openapi.bin"), pack::pack(&published)?)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use everflow_schema::data::TypeDescription;
+use everflow_schema::openapi::Documents;
 use everflow_schema::{
     Field, JsonType, Kind, ListKind, ListType, MapType, ObjectType, PatchRule, ScalarKind, Shape,
     Type, TypeId, TypeTable, Validation,
@@ -304,28 +304,21 @@ pub fn kinds(definitions: &Definitions, table: &TypeTable) -> Result<Vec<Kind>, 
     Ok(kinds)
 }
 
-/// The descriptions of all definitions and their fields.
-pub fn descriptions(definitions: &Definitions) -> Vec<TypeDescription> {
-    definitions
-        .iter()
-        .map(|(name, schema)| TypeDescription {
-            name: name.into(),
-            text: schema["description"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            unions: schema.get("x-kubernetes-unions").cloned(),
-            fields: schema["properties"]
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter_map(|(field, property)| {
-                    Some((
-                        SmolStr::new(field),
-                        property["description"].as_str()?.to_owned(),
-                    ))
-                })
-                .collect(),
-        })
-        .collect()
+/// All published documents in their packed form.
+pub fn documents(directory: &Path) -> Result<Documents, Failure> {
+    let mut builder = everflow_schema::openapi::Builder::default();
+    builder.add_v2(&read_json(&directory.join("openapi-v2.json"))?);
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory.join("openapi-v3"))? {
+        files.push(entry?.path());
+    }
+    files.sort();
+    for file in files {
+        let stem = file
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default();
+        builder.add_v3(&stem.replace("__", "/"), &read_json(&file)?);
+    }
+    Ok(builder.finish())
 }
