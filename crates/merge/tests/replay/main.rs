@@ -3,6 +3,8 @@
 //! The live object of each step is the one that the real server answered before; what the server
 //! adds on its own (defaults, allocated fields, versions) is not compared.
 
+#![allow(clippy::unwrap_used)]
+
 mod corpus;
 mod kinds;
 mod object;
