@@ -111,9 +111,9 @@ pub fn create_three_way(
     keep_only(&mut changes, false);
     let mut removals = create(original, modified)?;
     keep_only(&mut removals, true);
-    // Merging the two patches into one keeps nulls, they are the removals.
+    // The removals are nulls of the first patch, which a merge keeps.
     if let (Value::Object(target), Value::Object(patch)) = (&mut removals, &changes) {
-        merge_patches(target, patch);
+        merge_into(target, patch);
     }
     Ok(removals)
 }
@@ -130,18 +130,6 @@ fn keep_only(patch: &mut Value, nulls: bool) {
         }
         _ => !nulls,
     });
-}
-
-fn merge_patches(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
-    for (key, change) in patch {
-        match (target.get_mut(key), change) {
-            (Some(Value::Object(current)), Value::Object(change)) => merge_patches(current, change),
-            (Some(current), change) => *current = change.clone(),
-            (None, change) => {
-                target.insert(key.clone(), change.clone());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! The field manager: ownership over all writes of an object.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::cap::cap;
 use super::conflict::Conflicts;
 use super::last_applied::{KUBECTL, last_applied, record};
 use super::managed::{
-    Manager, ManagerId, Managers, Operation, asks_for_reset, decode_managers, entries_of,
-    remove_from, write_to,
+    Manager, ManagerId, Managers, Operation, asks_for_reset, copy_without, decode_managers,
+    entries_of, remove_from, write_to,
 };
 use super::reset::ResetFields;
 use super::updater::{Updater, Versioned};
@@ -69,8 +71,7 @@ impl<'a> FieldManager<'a> {
         if managers.is_empty() && !is_create {
             return Ok(new);
         }
-        let mut live = live.clone();
-        remove_from(&mut live);
+        let live = copy_without(live);
         let managers = self.update_managers(&live, &new, managers, writer)?;
         write_to(&mut new, &managers);
         Ok(new)
@@ -104,10 +105,10 @@ impl<'a> FieldManager<'a> {
         let managers = decode_managers(entries_of(live)).map_err(|error| MergeError::Apply {
             message: format!("failed to decode managed fields: {error}"),
         })?;
-        let mut plain_live = live.clone();
-        remove_from(&mut plain_live);
-        let mut run = self.apply_as(&plain_live, applied, managers.clone(), writer, force);
-        if writer.manager == KUBECTL
+        let plain_live = copy_without(live);
+        let retry = (writer.manager == KUBECTL).then(|| managers.clone());
+        let mut run = self.apply_as(&plain_live, applied, managers, writer, force);
+        if let (Err(MergeError::Conflict(_)), Some(managers)) = (&run, retry)
             && let Err(MergeError::Conflict(conflicts)) = run
         {
             run = self.resolve_for_kubectl(&plain_live, applied, managers, writer, conflicts);
@@ -152,14 +153,18 @@ impl<'a> FieldManager<'a> {
         }
     }
 
-    fn updater(&self) -> Updater<'a> {
+    fn updater(&self) -> Updater<'_> {
         Updater {
             versions: self.versions,
             reset: self.reset,
         }
     }
 
-    fn typed(&self, object: &Value, duplicates: Duplicates) -> Result<Versioned<'a>, MergeError> {
+    fn typed<'v>(
+        &'v self,
+        object: &'v Value,
+        duplicates: Duplicates,
+    ) -> Result<Versioned<'v>, MergeError> {
         let schema = self
             .versions
             .schema(self.api_version)
@@ -169,7 +174,7 @@ impl<'a> FieldManager<'a> {
                     kind_text(self.api_version, self.kind)
                 ),
             })?;
-        let typed = TypedValue::new(object.clone(), schema, duplicates)?;
+        let typed = TypedValue::of(Cow::Borrowed(object), schema, duplicates)?;
         Ok(Versioned {
             typed,
             version: self.api_version.to_owned(),

@@ -194,6 +194,26 @@ pub(super) fn remove_from(object: &mut Value) {
     }
 }
 
+/// A copy of an object without `metadata.managedFields`.
+pub(super) fn copy_without(object: &Value) -> Value {
+    let Value::Object(fields) = object else {
+        return object.clone();
+    };
+    let copy = fields
+        .iter()
+        .map(|(key, value)| match (key.as_str(), value) {
+            ("metadata", Value::Object(metadata)) => {
+                let kept = metadata.iter().filter(|(key, _)| *key != "managedFields");
+                (
+                    key.clone(),
+                    Value::Object(kept.map(|(k, v)| (k.clone(), v.clone())).collect()),
+                )
+            }
+            _ => (key.clone(), value.clone()),
+        });
+    Value::Object(copy.collect())
+}
+
 /// Writes the managers into an object; without any the field is absent.
 pub(super) fn write_to(object: &mut Value, managers: &Managers) {
     remove_from(object);

@@ -208,8 +208,10 @@ fn diff_scalars(
             of_maps: false,
         },
     )?;
+    // The real code compares with the old list after sorting it in place.
+    let is_same = old_sorted.iter().map(|(_, item)| item).eq(new);
     let wants_order = (!options.ignore_deletions && !deletions.is_empty())
-        || (!options.ignore_changes && old != new);
+        || (!options.ignore_changes && !is_same);
     let order = if options.set_element_order && wants_order {
         new.to_vec()
     } else {

@@ -137,6 +137,55 @@ pub(super) fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> 
     failure(format!("unknown patch type: {directive} in map: {map}"))
 }
 
+/// The list that the real code takes for the live order after it merged into it in place: deleted
+/// items are closed up from the right, and new items fill the places that became free.
+pub(super) fn live_order_after_merge(
+    live: &[Value],
+    patch: &[Value],
+    merge_key: &str,
+) -> Vec<Value> {
+    let directive_of = |item: &Value| {
+        item.get(DIRECTIVE)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let mut order: Vec<&Value> = live.iter().collect();
+    let mut used = order.len();
+    for item in patch
+        .iter()
+        .filter(|item| directive_of(item).as_deref() == Some(DELETE))
+    {
+        let Some(wanted) = item.get(merge_key) else {
+            continue;
+        };
+        let gone = |item: &&Value| item.get(merge_key) == Some(wanted);
+        while let Some(position) = order[..used].iter().position(gone) {
+            order.copy_within(position + 1..used, position);
+            used -= 1;
+        }
+    }
+    let replaces = patch
+        .iter()
+        .any(|item| directive_of(item).as_deref() == Some(REPLACE));
+    for item in patch
+        .iter()
+        .filter(|item| !replaces && directive_of(item).is_none())
+    {
+        if used == order.len() {
+            break;
+        }
+        let key = item.get(merge_key);
+        if !order[..used]
+            .iter()
+            .any(|known| known.get(merge_key) == key)
+        {
+            order[used] = item;
+            used += 1;
+        }
+    }
+    order.into_iter().cloned().collect()
+}
+
 /// Merges items by key; new ones go to the end.
 fn merge_items(
     mut original: Vec<Value>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::lists::{items_are_maps, merge_lists, unknown_directive};
+use super::lists::{items_are_maps, live_order_after_merge, merge_lists, unknown_directive};
 use super::order::{Identity, as_map, interleave, partition, split_deletions};
 use super::types::{FieldRule, PatchType, Strategy};
 use super::{
@@ -257,13 +257,16 @@ fn set_order(
     let change = list_at(patch, field)?;
     let (item, rule) = object.list_field(field)?;
     check_order(change.as_deref().unwrap_or_default(), order, rule.merge_key)?;
-    let live = current.clone().unwrap_or_default();
+    let mut live = current.clone().unwrap_or_default();
     let listed = change.clone().unwrap_or_default();
     let merged = match (current, change) {
         (None, None) => return Ok(()),
         (Some(current), None) => current,
         (None, Some(change)) => change.into_iter().filter_map(without_directives).collect(),
         (Some(current), Some(change)) => {
+            if rule.strategy == Strategy::Merge && !rule.merge_key.is_empty() {
+                live = live_order_after_merge(&live, &listed, rule.merge_key);
+            }
             merge_list_field(current, change, item, rule, false, options)?
         }
     };

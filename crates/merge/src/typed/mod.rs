@@ -10,6 +10,8 @@ mod remove;
 mod types;
 mod validate;
 
+use std::borrow::Cow;
+
 use everflow_schema::SchemaView;
 use serde_json::{Map, Value};
 
@@ -24,7 +26,7 @@ use types::TypeView;
 /// A document together with its type.
 #[derive(Debug, Clone)]
 pub struct TypedValue<'s> {
-    value: Value,
+    value: Cow<'s, Value>,
     view: TypeView<'s>,
 }
 
@@ -48,6 +50,18 @@ impl<'s> TypedValue<'s> {
         schema: SchemaView<'s>,
         duplicates: Duplicates,
     ) -> Result<Self, MergeError> {
+        Self::of(Cow::Owned(value), schema, duplicates)
+    }
+
+    /// As [`TypedValue::new`], for a document that may be borrowed.
+    ///
+    /// # Errors
+    /// Those of [`TypedValue::new`].
+    pub fn of(
+        value: Cow<'s, Value>,
+        schema: SchemaView<'s>,
+        duplicates: Duplicates,
+    ) -> Result<Self, MergeError> {
         ensure_depth(&value)?;
         let view = TypeView::root(schema).ok_or(MergeError::NoType)?;
         validate::validate(&value, view, duplicates == Duplicates::Allow)?;
@@ -63,7 +77,7 @@ impl<'s> TypedValue<'s> {
     /// The document without its type.
     #[must_use]
     pub fn into_value(self) -> Value {
-        self.value
+        self.value.into_owned()
     }
 
     /// The set of all leaves, list items and map keys that the document mentions.
@@ -87,7 +101,7 @@ impl<'s> TypedValue<'s> {
     pub fn merge(&self, applied: &TypedValue<'_>) -> Result<Self, MergeError> {
         let value = merge::merge(&self.value, &applied.value, self.view)?;
         Ok(Self {
-            value,
+            value: Cow::Owned(value),
             view: self.view,
         })
     }
@@ -95,8 +109,9 @@ impl<'s> TypedValue<'s> {
     /// The document without the given fields and items.
     #[must_use]
     pub fn without(&self, gone: &FieldSet) -> Self {
+        let value = self.value.clone().into_owned();
         Self {
-            value: remove::remove_items(self.value.clone(), gone, self.view),
+            value: Cow::Owned(remove::remove_items(value, gone, self.view)),
             view: self.view,
         }
     }
