@@ -4,7 +4,7 @@ use super::trim::{first_char, trim_start};
 use crate::error::Error;
 use crate::gojson::{self, JsonError, Numbers};
 use crate::sigs;
-use memchr::{memchr, memmem};
+use memchr::{memchr, memmem, memrchr};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 
@@ -22,6 +22,9 @@ pub fn yaml_reader(input: &[u8]) -> YamlReader<'_> {
         input,
         at: 0,
         failed: false,
+        separator: memchr(b'\r', input)
+            .is_none()
+            .then(|| memmem::Finder::new(b"\n---")),
     }
 }
 
@@ -31,6 +34,9 @@ pub struct YamlReader<'a> {
     input: &'a [u8],
     at: usize,
     failed: bool,
+    /// Finds separators; only for input whose lines all end in `\n` alone, because those need not be
+    /// looked at one by one.
+    separator: Option<memmem::Finder<'static>>,
 }
 
 /// A document while it is read: a part of the input as long as nothing in it changes.
@@ -52,6 +58,19 @@ impl<'a> YamlReader<'a> {
     /// How many bytes were read.
     pub fn offset(&self) -> usize {
         self.at
+    }
+
+    /// Moves to the next line that may be a separator or has no end.
+    fn skip_lines(&mut self) {
+        let Some(separator) = &self.separator else {
+            return;
+        };
+        // The last line's end is where a separator may begin.
+        let last = self.at - 1;
+        self.at = match separator.find(&self.input[last..]) {
+            Some(found) => last + found + 1,
+            None => memrchr(b'\n', self.input).map_or(self.at, |end| end + 1),
+        };
     }
 
     fn line(&self) -> Line<'a> {
@@ -121,6 +140,10 @@ impl<'a> Iterator for YamlReader<'a> {
                 break;
             }
             gathered.add(self.input, start, &line);
+            if let Gathered::Slice(range) = &mut gathered {
+                self.skip_lines();
+                range.end = self.at;
+            }
         }
         (!gathered.is_empty()).then(|| Ok(gathered.finish(self.input)))
     }

@@ -97,6 +97,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The next event; after the end of the stream it is the end of the stream again.
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Parsed<'a> {
         match self.state {
             State::StreamStart => {
@@ -109,12 +110,12 @@ impl<'a> Parser<'a> {
             State::DocumentStart => self.document_start(false),
             State::DocumentContent => self.document_content(),
             State::DocumentEnd => self.document_end(),
-            State::BlockNode => self.node(true, false),
+            State::BlockNode => self.rare_node(true, false),
             State::BlockSequenceFirstEntry => self.block_sequence_entry(true),
             State::BlockSequenceEntry => self.block_sequence_entry(false),
             State::IndentlessSequenceEntry => self.indentless_sequence_entry(),
-            State::BlockMappingFirstKey => self.block_mapping_key(true),
-            State::BlockMappingKey => self.block_mapping_key(false),
+            State::BlockMappingFirstKey => self.block_mapping_first_key(),
+            State::BlockMappingKey => self.block_mapping_key(),
             State::BlockMappingValue => self.block_mapping_value(),
             State::FlowSequenceFirstEntry => self.flow_sequence_entry(true),
             State::FlowSequenceEntry => self.flow_sequence_entry(false),
@@ -251,6 +252,12 @@ impl<'a> Parser<'a> {
         }))
     }
 
+    /// [`Self::node`] where speed does not matter.
+    #[inline(never)]
+    fn rare_node(&mut self, block: bool, indentless: bool) -> Parsed<'a> {
+        self.node(block, indentless)
+    }
+
     fn document_content(&mut self) -> Parsed<'a> {
         let (kind, start) = self.peek()?;
         match kind {
@@ -262,7 +269,7 @@ impl<'a> Parser<'a> {
                 self.pop_state();
                 self.empty_scalar(start)
             }
-            _ => self.node(true, false),
+            _ => self.rare_node(true, false),
         }
     }
 
@@ -328,6 +335,7 @@ impl<'a> Parser<'a> {
 
     // ----- nodes ----------------------------------------------------------------------------
 
+    #[inline(always)]
     fn node(&mut self, block: bool, indentless: bool) -> Parsed<'a> {
         let (mut kind, start) = self.peek()?;
         let mut properties = None;
@@ -531,12 +539,16 @@ impl<'a> Parser<'a> {
         self.node(true, false)
     }
 
-    fn block_mapping_key(&mut self, first: bool) -> Parsed<'a> {
-        if first {
-            let (_, start) = self.peek()?;
-            self.marks.push(start);
-            self.skip();
-        }
+    fn block_mapping_first_key(&mut self) -> Parsed<'a> {
+        let (_, start) = self.peek()?;
+        self.marks.push(start);
+        self.skip();
+        self.state = State::BlockMappingKey;
+        self.block_mapping_key()
+    }
+
+    #[inline(always)]
+    fn block_mapping_key(&mut self) -> Parsed<'a> {
         let (kind, start) = self.peek()?;
         match kind {
             TokenKind::Key => {
@@ -571,6 +583,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    #[inline(always)]
     fn block_mapping_value(&mut self) -> Parsed<'a> {
         let (kind, start) = self.peek()?;
         if kind != TokenKind::Value {
@@ -619,7 +632,7 @@ impl<'a> Parser<'a> {
             }
             if kind != TokenKind::FlowSequenceEnd {
                 self.states.push(State::FlowSequenceEntry);
-                return self.node(false, false);
+                return self.rare_node(false, false);
             }
         }
         self.pop_state();
@@ -640,7 +653,7 @@ impl<'a> Parser<'a> {
             return self.empty_scalar(start.after_indicator());
         }
         self.states.push(State::FlowSequenceEntryMappingValue);
-        self.node(false, false)
+        self.rare_node(false, false)
     }
 
     fn flow_sequence_mapping_value(&mut self) -> Parsed<'a> {
@@ -650,7 +663,7 @@ impl<'a> Parser<'a> {
             let (kind, _) = self.peek()?;
             if !matches!(kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
                 self.states.push(State::FlowSequenceEntryMappingEnd);
-                return self.node(false, false);
+                return self.rare_node(false, false);
             }
         }
         self.state = State::FlowSequenceEntryMappingEnd;
@@ -684,11 +697,11 @@ impl<'a> Parser<'a> {
                     return self.empty_scalar(start);
                 }
                 self.states.push(State::FlowMappingValue);
-                return self.node(false, false);
+                return self.rare_node(false, false);
             }
             if kind != TokenKind::FlowMappingEnd {
                 self.states.push(State::FlowMappingEmptyValue);
-                return self.node(false, false);
+                return self.rare_node(false, false);
             }
         }
         self.pop_state();
@@ -705,7 +718,7 @@ impl<'a> Parser<'a> {
             (kind, start) = self.peek()?;
             if !matches!(kind, TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
                 self.states.push(State::FlowMappingKey);
-                return self.node(false, false);
+                return self.rare_node(false, false);
             }
         }
         self.state = State::FlowMappingKey;

@@ -77,7 +77,7 @@ impl<'a> Scanner<'a> {
             flow_level: 0,
             simple_key_allowed: true,
             simple_keys: vec![SimpleKey::default()],
-            key_index: VecDeque::with_capacity(8),
+            key_index: VecDeque::new(),
             comments: CommentQueue::new(keep_comments && dialect == Dialect::Kyaml),
         }
     }
@@ -338,6 +338,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline(always)]
     fn push(&mut self, kind: TokenKind, start: Mark) {
         self.queue.push_back(Token::new(kind, start));
     }
@@ -352,6 +353,7 @@ impl<'a> Scanner<'a> {
 
     // ----- indentation ----------------------------------------------------------------------
 
+    #[inline(always)]
     fn roll_indent(
         &mut self,
         column: i32,
@@ -556,6 +558,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Pushes the token of the one character that stands here.
+    #[inline(always)]
     fn take_indicator(&mut self, kind: TokenKind) {
         self.push(kind, self.mark());
         self.newlines = 0;
