@@ -1,0 +1,439 @@
+//! Field paths: finding nodes by names, list indexes and `[key=value]` parts.
+
+use everflow_yaml::{Node, Value};
+
+use crate::error::{Error, Result, Within};
+use crate::fieldspec::split_path;
+use crate::node_ops::{self, raw_text, untagged, wrong_kind};
+use crate::pattern;
+use crate::yaml_io;
+
+/// Splits a path at dots that are neither escaped nor inside brackets.
+pub fn split_field_path(path: &str, delimiter: char) -> Vec<String> {
+    let parts = split_path(path, delimiter);
+    let mut out = Vec::with_capacity(parts.len());
+    let mut parts = parts.into_iter();
+    while let Some(part) = parts.next() {
+        if !part.starts_with('[') || part.ends_with(']') {
+            out.push(part);
+            continue;
+        }
+        let mut bracketed = part;
+        for more in parts.by_ref() {
+            bracketed.push(delimiter);
+            bracketed.push_str(&more);
+            if more.ends_with(']') {
+                break;
+            }
+        }
+        if bracketed.contains('=') {
+            out.push(bracketed);
+        } else {
+            out.push(bracketed.trim_matches(['[', ']']).to_owned());
+        }
+    }
+    out
+}
+
+/// Turns `ports[0]` into the two parts `ports` and `0`.
+pub fn convert_list_index(parts: Vec<String>) -> Vec<String> {
+    let mut out = Vec::with_capacity(parts.len());
+    for part in parts {
+        let index = part
+            .strip_suffix(']')
+            .and_then(|head| head.rsplit_once('['))
+            .filter(|(_, index)| !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()));
+        match index {
+            Some((name, index)) => {
+                if !name.is_empty() {
+                    out.push(name.to_owned());
+                }
+                out.push(index.to_owned());
+            }
+            None => out.push(part),
+        }
+    }
+    out
+}
+
+/// One part of a path.
+enum Part<'a> {
+    Index(usize),
+    Last,
+    Element(&'a str, &'a str),
+    Field(&'a str),
+}
+
+fn parse_part(part: &str) -> Result<Part<'_>> {
+    if let Ok(index) = part.parse::<i64>() {
+        return usize::try_from(index).map(Part::Index).map_err(|_| {
+            Error::Field(format!("array index {index} cannot be negative"))
+        });
+    }
+    match part {
+        "-" => Ok(Part::Last),
+        "*" => Err(Error::Field(
+            "wildcard is not supported in PathGetter".to_owned(),
+        )),
+        _ if is_element(part) => split_element(part).map(|(key, value)| Part::Element(key, value)),
+        _ => Ok(Part::Field(part)),
+    }
+}
+
+fn is_element(part: &str) -> bool {
+    part.starts_with('[') && part.ends_with(']')
+}
+
+fn split_element(part: &str) -> Result<(&str, &str)> {
+    let inner = part.strip_suffix(']').unwrap_or(part);
+    let inner = inner.strip_prefix('[').unwrap_or(inner);
+    inner.split_once('=').ok_or_else(|| {
+        Error::Field(
+            "list path element must contain fieldName=fieldValue for element to match".to_owned(),
+        )
+    })
+}
+
+/// Finds one node; `None` when the path leads nowhere.
+pub fn lookup<'a, S: AsRef<str>>(node: &'a Node, path: &[S]) -> Result<Option<&'a Node>> {
+    let mut here = node;
+    for part in path {
+        let part = part.as_ref().trim();
+        if part.is_empty() {
+            continue;
+        }
+        let next = match parse_part(part)? {
+            Part::Index(index) => elements(here)?.get(index),
+            Part::Last => elements(here)?.last(),
+            Part::Element(key, value) => elements(here)?.iter().find(|item| {
+                if key.is_empty() {
+                    raw_text(item) == value
+                } else {
+                    item.get(key).is_some_and(|field| raw_text(field) == value)
+                }
+            }),
+            Part::Field(name) => field_of(here, name)?,
+        };
+        match next {
+            Some(next) => here = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(here))
+}
+
+/// [`lookup`] for changing what is found.
+pub fn lookup_mut<'a, S: AsRef<str>>(
+    node: &'a mut Node,
+    path: &[S],
+) -> Result<Option<&'a mut Node>> {
+    let mut here = node;
+    for part in path {
+        let part = part.as_ref().trim();
+        if part.is_empty() {
+            continue;
+        }
+        let next = match parse_part(part)? {
+            Part::Index(index) => elements_mut(here)?.get_mut(index),
+            Part::Last => elements_mut(here)?.last_mut(),
+            Part::Element(key, value) => elements_mut(here)?.iter_mut().find(|item| {
+                if key.is_empty() {
+                    raw_text(item) == value
+                } else {
+                    item.get(key).is_some_and(|field| raw_text(field) == value)
+                }
+            }),
+            Part::Field(name) => {
+                field_of(here, name)?;
+                here.get_mut(name)
+            }
+        };
+        match next {
+            Some(next) => here = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(here))
+}
+
+/// Finds a scalar, making it and what leads to it when missing.
+pub fn lookup_or_create<'a>(node: &'a mut Node, path: &[String]) -> Result<&'a mut Node> {
+    let parts: Vec<&str> = path
+        .iter()
+        .map(|part| part.trim())
+        .filter(|part| !part.is_empty())
+        .collect();
+    let mut here = node;
+    for (position, part) in parts.iter().enumerate() {
+        let next = parts.get(position + 1).copied();
+        here = match parse_part(part)? {
+            Part::Index(index) => elements_mut(here)?
+                .get_mut(index)
+                .ok_or_else(|| Error::Field(format!("index {index} is out of range")))?,
+            Part::Last => elements_mut(here)?
+                .last_mut()
+                .ok_or_else(|| Error::Field("list has no last element".to_owned()))?,
+            Part::Element(key, value) => {
+                let items = elements_mut(here)?;
+                let found = items.iter().position(|item| {
+                    if key.is_empty() {
+                        raw_text(item) == value
+                    } else {
+                        item.get(key).is_some_and(|field| raw_text(field) == value)
+                    }
+                });
+                let index = found.unwrap_or_else(|| {
+                    items.push(new_element(key, value));
+                    items.len() - 1
+                });
+                &mut items[index]
+            }
+            Part::Field(name) => {
+                if field_of(here, name)?.is_none() {
+                    let made = empty_for(next, Shape::Scalar);
+                    node_ops::set_entry(here, name, made)?;
+                }
+                here.get_mut(name)
+                    .ok_or_else(|| Error::Field(format!("cannot create field {name}")))?
+            }
+        };
+    }
+    Ok(here)
+}
+
+fn new_element(key: &str, value: &str) -> Node {
+    if key.is_empty() {
+        return untagged(value);
+    }
+    let mut element = Node::mapping();
+    if let Some(mapping) = element.as_mapping_mut() {
+        node_ops::append_field(mapping, key, untagged(value));
+    }
+    element
+}
+
+fn field_of<'a>(node: &'a Node, name: &str) -> Result<Option<&'a Node>> {
+    match &node.value {
+        Value::Mapping(mapping) => Ok(mapping.get(name)),
+        _ if node.is_null() => Ok(None),
+        _ => Err(wrong_kind("MappingNode", node)),
+    }
+}
+
+fn elements(node: &Node) -> Result<&[Node]> {
+    match &node.value {
+        Value::Sequence(items) => Ok(items),
+        _ if node.is_null() => Ok(&[]),
+        _ => Err(wrong_kind("SequenceNode", node)),
+    }
+}
+
+fn elements_mut(node: &mut Node) -> Result<&mut [Node]>
+where
+{
+    if node.is_null() {
+        return Ok(&mut []);
+    }
+    if node.as_sequence().is_none() {
+        return Err(wrong_kind("SequenceNode", node));
+    }
+    Ok(node.as_sequence_mut().map_or(&mut [], Vec::as_mut_slice))
+}
+
+/// The shape of what a path may create at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A scalar.
+    Scalar,
+    /// A list.
+    Sequence,
+    /// A map.
+    Mapping,
+}
+
+impl Shape {
+    /// The shape of a node.
+    pub fn of(node: &Node) -> Self {
+        match &node.value {
+            Value::Mapping(_) => Shape::Mapping,
+            Value::Sequence(_) => Shape::Sequence,
+            _ => Shape::Scalar,
+        }
+    }
+}
+
+fn empty_for(next: Option<&str>, last: Shape) -> Node {
+    let shape = match next {
+        Some(part) if is_element(part) || part.parse::<u32>().is_ok() => Shape::Sequence,
+        Some(part) if !part.is_empty() => Shape::Mapping,
+        _ => last,
+    };
+    match shape {
+        Shape::Scalar => untagged(""),
+        Shape::Sequence => Node::sequence(Vec::new()),
+        Shape::Mapping => Node::mapping(),
+    }
+}
+
+/// Visits every node that a path leads to: `*` stands for all elements, and the value in
+/// `[key=value]` is a regular expression. Returns how many nodes were visited.
+pub fn visit_matches(
+    node: &mut Node,
+    path: &[String],
+    create: Option<Shape>,
+    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
+) -> Result<usize> {
+    let Some((part, rest)) = path.split_first() else {
+        visit(node)?;
+        return Ok(1);
+    };
+    if let Ok(index) = part.parse::<i64>()
+        && let Ok(index) = usize::try_from(index)
+    {
+        return visit_index(node, index, part, rest, create, visit);
+    }
+    if is_element(part) {
+        return visit_elements(node, part, rest, create, visit);
+    }
+    if part == "*" {
+        let mut count = 0;
+        for item in elements_mut(node)? {
+            count += visit_matches(item, rest, create, visit)?;
+        }
+        return Ok(count);
+    }
+    visit_field(node, part, rest, create, visit)
+}
+
+fn visit_field(
+    node: &mut Node,
+    name: &str,
+    rest: &[String],
+    create: Option<Shape>,
+    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
+) -> Result<usize> {
+    if field_of(node, name)?.is_none() {
+        let Some(last) = create else { return Ok(0) };
+        let mut made = empty_for(rest.first().map(String::as_str), last);
+        if node.is_null() {
+            // A null cannot hold fields; what is set there is lost.
+            return visit_matches(&mut made, rest, create, visit);
+        }
+        node_ops::set_entry(node, name, made)?;
+    }
+    let Some(field) = node.get_mut(name) else {
+        return Ok(0);
+    };
+    if !rest.is_empty() && matches!(field.value, Value::Scalar(_)) {
+        // Text may hold YAML of its own; what is set in it here does not come back into the text.
+        let mut inner = yaml_io::parse_inner(raw_text(field))?;
+        return visit_matches(&mut inner, rest, create, visit);
+    }
+    visit_matches(field, rest, create, visit)
+}
+
+fn visit_index(
+    node: &mut Node,
+    index: usize,
+    part: &str,
+    rest: &[String],
+    create: Option<Shape>,
+    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
+) -> Result<usize> {
+    let mut length = elements(node)?.len();
+    if length == index
+        && let Some(last) = create
+    {
+        let made = empty_for(rest.first().map(String::as_str), last);
+        if let Some(items) = node.as_sequence_mut() {
+            items.push(made);
+            length += 1;
+        } else if !node.is_null() {
+            return Err(wrong_kind("SequenceNode", node)
+                .within(format!("failed to append element for {part:?}")));
+        }
+    }
+    let Some(element) = elements_mut(node)?.get_mut(index) else {
+        return Err(Error::Field(format!(
+            "index {index} specified but only {length} elements found"
+        )));
+    };
+    visit_matches(element, rest, create, visit)
+}
+
+fn visit_elements(
+    node: &mut Node,
+    part: &str,
+    rest: &[String],
+    create: Option<Shape>,
+    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
+) -> Result<usize> {
+    let (key, value) = split_element(part)?;
+    let count = visit_matching_elements(node, key, value, rest, create, visit)?;
+    if count > 0 || create.is_none() {
+        return Ok(count);
+    }
+    match node.as_sequence_mut() {
+        Some(items) => items.push(new_element(key, value)),
+        None => {
+            return Err(wrong_kind("SequenceNode", node))
+                .within(|| format!("failed to create element for {part:?}"));
+        }
+    }
+    visit_matching_elements(node, key, value, rest, create, visit)
+}
+
+fn visit_matching_elements(
+    node: &mut Node,
+    key: &str,
+    value: &str,
+    rest: &[String],
+    create: Option<Shape>,
+    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
+) -> Result<usize> {
+    let items = elements_mut(node)?;
+    if items.is_empty() {
+        return Ok(0);
+    }
+    let expression = pattern::compile(value)?;
+    let mut count = 0;
+    for item in items {
+        let text = if key.is_empty() {
+            Some(yaml_io::print_node(item))
+        } else {
+            item.get(key).map(yaml_io::print_node)
+        };
+        if !text.is_some_and(|text| expression.is_match(text.trim())) {
+            continue;
+        }
+        if key.is_empty() {
+            visit(item)?;
+            count += 1;
+        } else {
+            count += visit_matches(item, rest, create, visit)?;
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_as_kustomize_splits_them() {
+        assert_eq!(
+            split_field_path(r"metadata.annotations.a\.b/c", '.'),
+            ["metadata", "annotations", "a.b/c"]
+        );
+        assert_eq!(
+            split_field_path("spec.containers.[name=a.b].image", '.'),
+            ["spec", "containers", "[name=a.b]", "image"]
+        );
+        assert_eq!(split_field_path("data.[a.b]", '.'), ["data", "a.b"]);
+        assert_eq!(
+            convert_list_index(vec!["ports[0]".to_owned(), "name".to_owned()]),
+            ["ports", "0", "name"]
+        );
+    }
+}
