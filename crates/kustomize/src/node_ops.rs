@@ -232,3 +232,19 @@ pub fn retext(node: &mut Node, text: &str) {
         node.extras.get_or_insert_default().tag = Some(SmolStr::new_static(tag));
     }
 }
+
+/// Sets a field to a text without a tag. A new field is quoted when its text would read as something
+/// else; an old one keeps its style.
+pub fn set_untagged(mapping: &mut Mapping, name: &str, text: &str) {
+    let mut value = untagged(text);
+    match mapping.get_mut(name) {
+        Some(field) => overwrite(field, value),
+        None => {
+            if !is_text(&value) {
+                value.style = Style::DoubleQuoted;
+                settle(&mut value);
+            }
+            append_field(mapping, name, value);
+        }
+    }
+}

@@ -252,21 +252,21 @@ impl Resource {
         if let Some(root) = self.node.as_mapping_mut()
             && let Some(meta) = node_ops::mapping_at(root, "metadata")
         {
-            node_ops::set_field(meta, field, untagged(text));
+            node_ops::set_untagged(meta, field, text);
         }
     }
 
     /// Sets `kind`.
     pub fn set_kind(&mut self, kind: &str) {
         if let Some(root) = self.node.as_mapping_mut() {
-            node_ops::set_field(root, "kind", untagged(kind));
+            node_ops::set_untagged(root, "kind", kind);
         }
     }
 
     /// Sets `apiVersion`.
     pub fn set_api_version(&mut self, api_version: &str) {
         if let Some(root) = self.node.as_mapping_mut() {
-            node_ops::set_field(root, "apiVersion", untagged(api_version));
+            node_ops::set_untagged(root, "apiVersion", api_version);
         }
     }
 
@@ -471,6 +471,36 @@ impl Resource {
         self.helm_generated = false;
     }
 
+    /// A copy of the notes, to bring them back after a step that may lose them.
+    pub fn clone_notes(&self) -> Notes {
+        Notes {
+            previous: self.previous.clone(),
+            prefixes: self.prefixes.clone(),
+            suffixes: self.suffixes.clone(),
+            behavior: self.behavior,
+            needs_hash: self.needs_hash,
+            helm_generated: self.helm_generated,
+        }
+    }
+
+    /// Brings back notes. What was not noted before stays as it is.
+    pub fn restore_notes(&mut self, notes: Notes) {
+        if !notes.previous.is_empty() {
+            self.previous = notes.previous;
+        }
+        if !notes.prefixes.is_empty() {
+            self.prefixes = notes.prefixes;
+        }
+        if !notes.suffixes.is_empty() {
+            self.suffixes = notes.suffixes;
+        }
+        if notes.behavior.is_some() {
+            self.behavior = notes.behavior;
+        }
+        self.needs_hash |= notes.needs_hash;
+        self.helm_generated |= notes.helm_generated;
+    }
+
     // ---- values that stand in several places at once ----
 
     /// Starts a group of places that share a value, and returns its mark.
@@ -544,6 +574,17 @@ impl Resource {
             describe()
         )))
     }
+}
+
+/// What kustomize notes on an object.
+#[derive(Clone, Debug)]
+pub struct Notes {
+    previous: Vec<PreviousId>,
+    prefixes: Vec<SmolStr>,
+    suffixes: Vec<SmolStr>,
+    behavior: Option<Behavior>,
+    needs_hash: bool,
+    helm_generated: bool,
 }
 
 fn mark_of(node: &Node) -> Option<usize> {

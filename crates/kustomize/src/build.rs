@@ -1,0 +1,226 @@
+//! The entry to a build.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use everflow_yaml::Node;
+
+use crate::cache::{Access, Build, BuildKey, Cache, Digest};
+use crate::error::{Result, Within};
+use crate::fieldspec::FieldSpec;
+use crate::kustomization::Kustomization;
+use crate::loader::Loader;
+use crate::options::{Options, Plugins, Reorder};
+use crate::reader::Reader;
+use crate::resid::ResId;
+use crate::resmap::ResMap;
+use crate::schema::Schemas;
+use crate::target::{Context, Target};
+use crate::transform::labels::Entries;
+use crate::transform::{Transformer, name_references, order};
+use crate::view::{FileView, Located, ViewError};
+use crate::yaml_io;
+
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const MANAGER: &str = "kustomize-v5.8.1";
+
+/// One object of a result.
+#[derive(Clone, Debug)]
+pub struct BuiltObject {
+    /// The object.
+    pub node: Node,
+    /// Its identity.
+    pub id: ResId,
+    /// Its identity before any transformer renamed it.
+    pub original_id: ResId,
+}
+
+/// The result of a build.
+#[derive(Clone, Debug, Default)]
+pub struct Output {
+    /// The objects in order.
+    pub objects: Vec<BuiltObject>,
+    /// What the real tool prints to standard error: fields that are going away.
+    pub warnings: Vec<String>,
+}
+
+impl Output {
+    /// The bytes that `kustomize build` prints.
+    ///
+    /// # Errors
+    /// An object that YAML cannot hold, such as one with a number as a key.
+    pub fn to_yaml(&self) -> Result<String> {
+        let mut out = String::new();
+        for object in &self.objects {
+            let text = yaml_io::print_object(&object.node).within(|| object.id.to_string())?;
+            if !out.is_empty() {
+                out.push_str("---\n");
+            }
+            out.push_str(&text);
+        }
+        Ok(out)
+    }
+}
+
+/// Builds the kustomization in a directory of the view.
+///
+/// # Errors
+/// Says which step failed in which file, in the words of `kustomize build`.
+pub fn build(
+    view: &dyn FileView,
+    directory: &str,
+    options: &Options,
+    plugins: Plugins<'_>,
+) -> Result<Output> {
+    run(view, directory, options, plugins, None)
+}
+
+/// Like [`build`], with a cache that builds may share: a file is parsed once for each content, and
+/// building a tree that has not changed costs reading and hashing its files.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_cached(
+    view: &dyn FileView,
+    directory: &str,
+    options: &Options,
+    plugins: Plugins<'_>,
+    cache: &Cache,
+) -> Result<Arc<Output>> {
+    let key = BuildKey {
+        directory: directory.to_owned(),
+        options: options.clone(),
+    };
+    // What plugins answer is not known to the cache.
+    let pure = plugins.helm.is_none() && plugins.remote.is_none();
+    if pure
+        && let Some(known) = cache.build(&key)
+        && known
+            .reads
+            .iter()
+            .all(|(access, digest)| ask(view, access) == *digest)
+    {
+        return Ok(Arc::clone(&known.output));
+    }
+    let recorder = Recorder {
+        view,
+        log: RefCell::default(),
+    };
+    let output = Arc::new(run(&recorder, directory, options, plugins, Some(cache))?);
+    if pure {
+        let log = recorder.log.into_inner();
+        let build = Build {
+            reads: log.reads,
+            output: Arc::clone(&output),
+        };
+        cache.store_build(key, log.bytes, build);
+    }
+    Ok(output)
+}
+
+/// Asks a view and hashes its answer.
+fn ask(view: &dyn FileView, access: &Access) -> Digest {
+    match access {
+        Access::Locate(path) => Digest::of(format!("{:?}", view.locate(path)).as_bytes()),
+        Access::Read(path) => match view.read(path) {
+            Ok(content) => Digest::of(&content),
+            Err(error) => Digest::of(format!("{error:?}").as_bytes()),
+        },
+    }
+}
+
+/// A view that writes down what it is asked.
+struct Recorder<'a> {
+    view: &'a dyn FileView,
+    log: RefCell<Log>,
+}
+
+#[derive(Default)]
+struct Log {
+    reads: Vec<(Access, Digest)>,
+    bytes: usize,
+}
+
+impl FileView for Recorder<'_> {
+    fn locate(&self, path: &str) -> std::result::Result<Located, ViewError> {
+        let answer = self.view.locate(path);
+        let digest = Digest::of(format!("{answer:?}").as_bytes());
+        let mut log = self.log.borrow_mut();
+        log.reads.push((Access::Locate(path.to_owned()), digest));
+        answer
+    }
+
+    fn read(&self, path: &str) -> std::result::Result<Arc<[u8]>, ViewError> {
+        let answer = self.view.read(path);
+        let digest = match &answer {
+            Ok(content) => Digest::of(content),
+            Err(error) => Digest::of(format!("{error:?}").as_bytes()),
+        };
+        let mut log = self.log.borrow_mut();
+        log.bytes += answer.as_ref().map_or(0, |content| content.len());
+        log.reads.push((Access::Read(path.to_owned()), digest));
+        answer
+    }
+}
+
+fn run(
+    view: &dyn FileView,
+    directory: &str,
+    options: &Options,
+    plugins: Plugins<'_>,
+    cache: Option<&Cache>,
+) -> Result<Output> {
+    let loader = Loader::new(view, directory, options.load_restriction, plugins.remote)?;
+    let context = Context {
+        options,
+        plugins,
+        schemas: Rc::new(Schemas::new(options.release)),
+        reader: Reader::new(cache),
+    };
+    let mut target = Target::load(&context, loader)?;
+    target.configure_openapi(true)?;
+    target.track_origins();
+    let mut all = target.accumulate_alone()?;
+    Transformer::Hash.apply(&mut all.resources, options.release)?;
+    let config = all.config.clone();
+    let config = config.get(&context);
+    name_references::fix(&mut all.resources, &config.name_reference)?;
+    all.vars.resolve(&mut all.resources, config)?;
+    all.resources.retain(|resource| !resource.is_local_config());
+    let kustomization = Rc::clone(&target.kustomization);
+    finish(&mut all.resources, &kustomization, options)?;
+    let objects = all
+        .resources
+        .into_resources()
+        .into_iter()
+        .map(|resource| BuiltObject {
+            id: resource.id().clone(),
+            original_id: resource.original_id(),
+            node: resource.node,
+        })
+        .collect();
+    Ok(Output {
+        objects,
+        warnings: context.reader.take_warnings(),
+    })
+}
+
+fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Options) -> Result<()> {
+    match (&kustomization.sort_options, options.reorder) {
+        (Some(sort), _) => order::apply(resources, sort)?,
+        (None, Reorder::Legacy) => order::sort_by_default(resources)?,
+        (None, Reorder::None) => {}
+    }
+    let wants = |name: &str| kustomization.build_metadata.iter().any(|item| item == name);
+    if options.managed_by_label || wants("managedByLabel") {
+        let labels = [(MANAGED_BY.to_owned(), MANAGER.to_owned())].into();
+        let specs = [FieldSpec::everywhere("metadata/labels", true)];
+        Transformer::Entries(Entries::new(&labels, &specs)).apply(resources, options.release)?;
+    }
+    let (origins, transformations) = (wants("originAnnotations"), wants("transformerAnnotations"));
+    for resource in resources.contents_mut() {
+        resource.finish_annotations(origins, transformations);
+    }
+    Ok(())
+}
