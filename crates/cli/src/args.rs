@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::kustomize;
 use crate::version;
 
 /// The GitOps engine that does not get stuck.
@@ -24,6 +25,8 @@ pub struct Cli {
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Build kustomizations as the real kustomize does
+    Kustomize(kustomize::Args),
     /// Print the version of this program
     Version(version::Args),
 }

@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod disk_view;
 mod exit;
+mod kustomize;
 mod output;
 mod version;
 
@@ -24,6 +26,7 @@ fn main() -> std::process::ExitCode {
 
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
+        Verb::Kustomize(args) => kustomize::run(&args),
         Verb::Version(args) => version::run(&args),
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Result, Within};
 use crate::fieldspec::FieldSpec;
 use crate::kustomization::Kustomization;
 use crate::loader::Loader;
-use crate::options::{Options, Plugins, Reorder};
+use crate::options::{Options, Plugins, Release, Reorder};
 use crate::reader::Reader;
 use crate::resid::ResId;
 use crate::resmap::ResMap;
@@ -23,7 +23,6 @@ use crate::view::{FileView, Located, ViewError};
 use crate::yaml_io;
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-const MANAGER: &str = "kustomize-v5.8.1";
 
 /// One object of a result.
 #[derive(Clone, Debug)]
@@ -34,6 +33,16 @@ pub struct BuiltObject {
     pub id: ResId,
     /// Its identity before any transformer renamed it.
     pub original_id: ResId,
+}
+
+impl BuiltObject {
+    /// The object as `kustomize build` prints it.
+    ///
+    /// # Errors
+    /// When YAML cannot hold it.
+    pub fn to_yaml(&self) -> Result<String> {
+        yaml_io::print_object(&self.node).within(|| self.id.to_string())
+    }
 }
 
 /// The result of a build.
@@ -53,7 +62,7 @@ impl Output {
     pub fn to_yaml(&self) -> Result<String> {
         let mut out = String::new();
         for object in &self.objects {
-            let text = yaml_io::print_object(&object.node).within(|| object.id.to_string())?;
+            let text = object.to_yaml()?;
             if !out.is_empty() {
                 out.push_str("---\n");
             }
@@ -214,7 +223,11 @@ fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Optio
     }
     let wants = |name: &str| kustomization.build_metadata.iter().any(|item| item == name);
     if options.managed_by_label || wants("managedByLabel") {
-        let labels = [(MANAGED_BY.to_owned(), MANAGER.to_owned())].into();
+        let manager = match options.release {
+            Release::V5_8 => "kustomize-v5.8.1",
+            Release::Next => "kustomize-(devel)",
+        };
+        let labels = [(MANAGED_BY.to_owned(), manager.to_owned())].into();
         let specs = [FieldSpec::everywhere("metadata/labels", true)];
         Transformer::Entries(Entries::new(&labels, &specs)).apply(resources, options.release)?;
     }

@@ -79,20 +79,10 @@ impl TransformerConfig {
         Ok(config)
     }
 
-    /// True when nothing is configured.
-    pub fn is_empty(&self) -> bool {
-        let mut copy = self.clone();
-        copy.name_reference.is_empty() && copy.lists_mut().iter().all(|(_, specs)| specs.is_empty())
-    }
-
     /// Adds another configuration.
     pub fn merge(&mut self, other: &TransformerConfig) -> Result<()> {
         let mut other_copy = other.clone();
-        for ((_, specs), (name, more)) in self
-            .lists_mut()
-            .into_iter()
-            .zip(other_copy.lists_mut())
-        {
+        for ((_, specs), (name, more)) in self.lists_mut().into_iter().zip(other_copy.lists_mut()) {
             merge_specs(specs, more).within(|| format!("failed to merge {name} fieldSpec"))?;
         }
         for reference in &other.name_reference {
@@ -137,7 +127,10 @@ impl TransformerConfig {
             ("commonLabels", &mut self.common_labels),
             ("labels", &mut self.labels),
             ("templateLabels", &mut self.template_labels),
-            ("volumeClaimTemplateLabels", &mut self.volume_claim_template_labels),
+            (
+                "volumeClaimTemplateLabels",
+                &mut self.volume_claim_template_labels,
+            ),
             ("varReference", &mut self.var_reference),
             ("images", &mut self.images),
             ("replicas", &mut self.replicas),
@@ -176,7 +169,12 @@ fn builtin_config() -> TransformerConfig {
         }
     }
     config.sort();
-    config
+    // Merging drops what is there twice.
+    let mut merged = TransformerConfig::default();
+    match merged.merge(&config) {
+        Ok(()) => merged,
+        Err(_) => config,
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +188,11 @@ mod tests {
         assert_eq!(config.replicas.len(), 4);
         assert_eq!(config.images.len(), 6);
         assert_eq!(config.name_reference.len(), 16);
-        let referrers: usize = config.name_reference.iter().map(|r| r.referrers.len()).sum();
+        let referrers: usize = config
+            .name_reference
+            .iter()
+            .map(|r| r.referrers.len())
+            .sum();
         assert_eq!(referrers, 167);
         assert!(config.var_reference.len() > 50);
         let next = TransformerConfig::builtin(Release::Next);

@@ -69,10 +69,9 @@ impl<'a> Fields<'a> {
     /// The value of a field, unless it is missing or null.
     pub fn take(&mut self, name: &str) -> Option<&'a Value> {
         let map = self.map?;
-        let (key, value) = map.get_key_value(name).or_else(|| {
-            map.iter()
-                .find(|(key, _)| key.eq_ignore_ascii_case(name))
-        })?;
+        let (key, value) = map
+            .get_key_value(name)
+            .or_else(|| map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)))?;
         self.taken.insert(key.as_str());
         (!value.is_null()).then_some(value)
     }
@@ -187,9 +186,7 @@ impl<'a> Fields<'a> {
     ) -> Result<Option<T>> {
         match self.take(name) {
             None => Ok(None),
-            Some(value) => {
-                read(Fields::new(value, self.path_of(name), self.mode)?).map(Some)
-            }
+            Some(value) => read(Fields::new(value, self.path_of(name), self.mode)?).map(Some),
         }
     }
 

@@ -97,9 +97,9 @@ pub fn merge_spec(specs: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<()> {
         .iter()
         .find(|known| known.gvk.is_selected_by(&spec.gvk) && known.path == spec.path);
     match known {
-        Some(known) if known.create != spec.create => Err(Error::Configuration(
-            "conflicting fieldspecs".to_owned(),
-        )),
+        Some(known) if known.create != spec.create => {
+            Err(Error::Configuration("conflicting fieldspecs".to_owned()))
+        }
         Some(_) => Ok(()),
         None => {
             specs.push(spec.clone());
@@ -166,11 +166,6 @@ impl Steps {
     ) -> Result<()> {
         walk(node, &self.parts, create, set)
     }
-
-    /// The names of the path's parts.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.parts.iter().map(|step| step.name.as_str())
-    }
 }
 
 fn walk(
@@ -214,8 +209,9 @@ fn walk_field(
         ));
     }
     if step.name.starts_with(|c: char| c.is_ascii_digit()) && step.name.parse::<u32>().is_ok() {
-        return Err(node_ops::wrong_kind("SequenceNode", node)
-            .within(format!("fieldName: {}", step.name)));
+        return Err(
+            node_ops::wrong_kind("SequenceNode", node).within(format!("fieldName: {}", step.name))
+        );
     }
     let made = if create == Create::Nothing || step.is_list {
         None

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::decode::{Fields, KUSTOMIZATION, Mode};
+use crate::decode::{Fields, KUSTOMIZATION};
 use crate::error::{Error, Result};
 use crate::fieldspec::FieldSpec;
 use crate::replacement::ReplacementField;
@@ -211,11 +211,31 @@ impl Kustomization {
         *empty = self.name_prefix.is_empty() && self.name_suffix.is_empty();
         *empty &= self.namespace.is_empty();
         const PRESENCE: [&str; 26] = [
-            "metadata", "openapi", "commonLabels", "labels", "commonAnnotations",
-            "patchesStrategicMerge", "patchesJson6902", "patches", "images", "replacements",
-            "replicas", "vars", "sortOptions", "resources", "components", "crds",
-            "configMapGenerator", "secretGenerator", "helmGlobals", "helmCharts",
-            "generatorOptions", "configurations", "generators", "transformers", "validators",
+            "metadata",
+            "openapi",
+            "commonLabels",
+            "labels",
+            "commonAnnotations",
+            "patchesStrategicMerge",
+            "patchesJson6902",
+            "patches",
+            "images",
+            "replacements",
+            "replicas",
+            "vars",
+            "sortOptions",
+            "resources",
+            "components",
+            "crds",
+            "configMapGenerator",
+            "secretGenerator",
+            "helmGlobals",
+            "helmCharts",
+            "generatorOptions",
+            "configurations",
+            "generators",
+            "transformers",
+            "validators",
             "buildMetadata",
         ];
         for name in PRESENCE {
@@ -268,8 +288,9 @@ impl Kustomization {
     }
 
     fn read_generators(&mut self, fields: &mut Fields<'_>) -> Result<()> {
-        self.config_map_generator =
-            fields.objects("configMapGenerator", |args| GeneratorArgs::read(args, false))?;
+        self.config_map_generator = fields.objects("configMapGenerator", |args| {
+            GeneratorArgs::read(args, false)
+        })?;
         self.secret_generator =
             fields.objects("secretGenerator", |args| GeneratorArgs::read(args, true))?;
         let globals = fields.object("helmGlobals", HelmGlobals::read)?;
@@ -346,10 +367,7 @@ impl Kustomization {
         }
         let required = self.required_version();
         if self.api_version != required {
-            problems.push(format!(
-                "apiVersion for {} should be {required}",
-                self.kind
-            ));
+            problems.push(format!("apiVersion for {} should be {required}", self.kind));
         }
         if problems.is_empty() {
             return Ok(());
@@ -548,11 +566,6 @@ impl HelmChart {
             ..HelmChart::default()
         })
     }
-}
-
-/// The mode of a reader, for those that behave differently in plugins.
-pub(crate) fn is_plugin(mode: Mode) -> bool {
-    mode != KUSTOMIZATION
 }
 
 #[cfg(test)]

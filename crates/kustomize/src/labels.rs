@@ -32,15 +32,10 @@ impl LabelSelector {
             tokens: tokenize(text),
             next: 0,
         };
-        let requirements = parser.requirements().map_err(|why| {
-            Error::Configuration(format!("unable to parse requirement: {why}"))
-        })?;
+        let requirements = parser
+            .requirements()
+            .map_err(|why| Error::Configuration(format!("unable to parse requirement: {why}")))?;
         Ok(LabelSelector { requirements })
-    }
-
-    /// True when nothing is asked for.
-    pub fn is_empty(&self) -> bool {
-        self.requirements.is_empty()
     }
 
     /// True when the labels that `get` finds fit.
@@ -153,8 +148,16 @@ impl Parser {
         check_key(&key)?;
         let at_end = matches!(self.peek(), None | Some(Token::Symbol(",")));
         if negated || at_end {
-            let operator = if negated { Operator::DoesNotExist } else { Operator::Exists };
-            return Ok(Requirement { key, operator, values: Vec::new() });
+            let operator = if negated {
+                Operator::DoesNotExist
+            } else {
+                Operator::Exists
+            };
+            return Ok(Requirement {
+                key,
+                operator,
+                values: Vec::new(),
+            });
         }
         let operator = match self.take() {
             Some(Token::Word(word)) if word == "in" => Operator::In,
@@ -169,7 +172,11 @@ impl Parser {
             }
         };
         let values = self.value_list()?;
-        Ok(Requirement { key, operator, values })
+        Ok(Requirement {
+            key,
+            operator,
+            values,
+        })
     }
 
     fn exact(&mut self, key: String, operator: Operator) -> Parsed<Requirement> {
@@ -189,7 +196,11 @@ impl Parser {
             ));
         }
         check_value(&key, &value)?;
-        Ok(Requirement { key, operator, values: vec![value] })
+        Ok(Requirement {
+            key,
+            operator,
+            values: vec![value],
+        })
     }
 
     fn value_list(&mut self) -> Parsed<Vec<String>> {

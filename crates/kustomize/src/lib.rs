@@ -60,7 +60,7 @@ pub use cache::Cache;
 pub use error::{Error, Result};
 pub use kustomization::{HelmChart, HelmGlobals};
 pub use options::{
-    HelmCharts, LoadRestriction, Options, Plugins, Release, RemoteFiles, Reorder,
+    HelmCharts, LoadRestriction, Options, Plugins, ReadFile, Release, RemoteFiles, Reorder,
 };
 pub use remote::RepoUrl;
 pub use resid::{Gvk, ResId};

@@ -77,7 +77,9 @@ impl<'a> Loader<'a> {
             LoadRestriction::None => paths::clean(&absolute),
             LoadRestriction::RootOnly => self.confine(&absolute)?,
         };
-        self.view.read(&found).map_err(|error| Error::Load(error.to_string()))
+        self.view
+            .read(&found)
+            .map_err(|error| Error::Load(error.to_string()))
     }
 
     fn confine(&self, path: &str) -> Result<String> {
@@ -172,12 +174,13 @@ fn refuse(path: &str) -> Error {
 }
 
 fn locate(view: &dyn FileView, path: &str) -> Result<Located> {
-    view.locate(&paths::clean(&format!("/{path}"))).map_err(|error| {
-        let text = format!("evalsymlink failure on '{path}' : {error}");
-        match error {
-            ViewError::NotFound { .. } | ViewError::Other(_) => Error::Load(text),
-        }
-    })
+    view.locate(&paths::clean(&format!("/{path}")))
+        .map_err(|error| {
+            let text = format!("evalsymlink failure on '{path}' : {error}");
+            match error {
+                ViewError::NotFound { .. } | ViewError::Other(_) => Error::Load(text),
+            }
+        })
 }
 
 fn confirm_directory(view: &dyn FileView, path: &str) -> Result<String> {

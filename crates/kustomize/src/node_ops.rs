@@ -20,6 +20,13 @@ pub fn untagged(text: impl Into<SmolStr>) -> Node {
     Node::new(Value::Scalar(Scalar { text, kind }))
 }
 
+/// An empty scalar that means whatever text it gets.
+pub fn undecided() -> Node {
+    let mut node = Node::string("");
+    node.extras.get_or_insert_default().tag = Some(SmolStr::new_static(""));
+    node
+}
+
 /// An integer scalar.
 pub fn integer(number: i64) -> Node {
     Node::new(Value::Scalar(Scalar {
@@ -162,14 +169,14 @@ pub fn set_field_styled(mapping: &mut Mapping, name: &str, style: Style, value: 
 
 /// Sets a field of a node that has to be a map. What is set on null is lost.
 pub fn set_entry(node: &mut Node, name: &str, value: Node) -> Result<()> {
-    match &mut node.value {
-        Value::Mapping(mapping) => {
-            set_field(mapping, name, value);
-            Ok(())
-        }
-        _ if node.is_null() => Ok(()),
-        _ => Err(wrong_kind("MappingNode", node)),
+    if let Some(mapping) = node.as_mapping_mut() {
+        set_field(mapping, name, value);
+        return Ok(());
     }
+    if node.is_null() {
+        return Ok(());
+    }
+    Err(wrong_kind("MappingNode", node))
 }
 
 /// The map under a key, made when it is missing.
@@ -205,6 +212,10 @@ pub fn set_share_mark(node: &mut Node, mark: Option<SmolStr>) {
 
 /// Changes the text of a scalar and leaves its tag: text put into a number has to be one.
 pub fn retext(node: &mut Node, text: &str) {
+    if node.tag() == Some("") {
+        *node = untagged(text);
+        return;
+    }
     let Value::Scalar(scalar) = &mut node.value else {
         return;
     };

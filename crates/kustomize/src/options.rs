@@ -60,6 +60,9 @@ pub struct Plugins<'a> {
     pub remote: Option<&'a dyn RemoteFiles>,
 }
 
+/// Gives the content of a file within the restrictions of a build.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Arc<[u8]>, String>;
+
 /// Inflates charts. The Helm engine implements this.
 pub trait HelmCharts {
     /// Prints the manifests of a chart as YAML.
@@ -71,7 +74,7 @@ pub trait HelmCharts {
         chart: &HelmChart,
         globals: &HelmGlobals,
         root: &str,
-        read: &dyn Fn(&str) -> Result<Arc<[u8]>, String>,
+        read: ReadFile<'_>,
     ) -> Result<Vec<u8>, String>;
 }
 

@@ -83,7 +83,10 @@ impl Origin {
 
     fn from_json(json: &Json) -> Origin {
         let text = |json: &Json, name: &str| {
-            json.get(name).and_then(Json::as_str).unwrap_or_default().to_owned()
+            json.get(name)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .to_owned()
         };
         Origin {
             path: text(json, "path"),

@@ -66,9 +66,9 @@ enum Part<'a> {
 
 fn parse_part(part: &str) -> Result<Part<'_>> {
     if let Ok(index) = part.parse::<i64>() {
-        return usize::try_from(index).map(Part::Index).map_err(|_| {
-            Error::Field(format!("array index {index} cannot be negative"))
-        });
+        return usize::try_from(index)
+            .map(Part::Index)
+            .map_err(|_| Error::Field(format!("array index {index} cannot be negative")));
     }
     match part {
         "-" => Ok(Part::Last),
@@ -174,7 +174,14 @@ pub fn lookup_or_create<'a>(node: &'a mut Node, path: &[String]) -> Result<&'a m
                 .last_mut()
                 .ok_or_else(|| Error::Field("list has no last element".to_owned()))?,
             Part::Element(key, value) => {
-                let items = elements_mut(here)?;
+                if here.as_sequence().is_none() && !here.is_null() {
+                    return Err(wrong_kind("SequenceNode", here));
+                }
+                let Some(items) = here.as_sequence_mut() else {
+                    return Err(Error::Field(format!(
+                        "cannot create element {part} in null"
+                    )));
+                };
                 let found = items.iter().position(|item| {
                     if key.is_empty() {
                         raw_text(item) == value
@@ -228,9 +235,7 @@ fn elements(node: &Node) -> Result<&[Node]> {
     }
 }
 
-fn elements_mut(node: &mut Node) -> Result<&mut [Node]>
-where
-{
+fn elements_mut(node: &mut Node) -> Result<&mut [Node]> {
     if node.is_null() {
         return Ok(&mut []);
     }
@@ -269,7 +274,7 @@ fn empty_for(next: Option<&str>, last: Shape) -> Node {
         _ => last,
     };
     match shape {
-        Shape::Scalar => untagged(""),
+        Shape::Scalar => node_ops::undecided(),
         Shape::Sequence => Node::sequence(Vec::new()),
         Shape::Mapping => Node::mapping(),
     }

@@ -60,7 +60,10 @@ fn is_meta(c: char) -> bool {
 /// Compiles an expression as it stands.
 pub fn compile(pattern: &str) -> Result<Regex> {
     let refuse = |why: String| {
-        Error::Configuration(format!("error parsing regexp: {why}: `{}`", shorten(pattern)))
+        Error::Configuration(format!(
+            "error parsing regexp: {why}: `{}`",
+            shorten(pattern)
+        ))
     };
     if pattern.len() > LENGTH_LIMIT {
         return Err(refuse("expression is too long".to_owned()));
@@ -70,7 +73,9 @@ pub fn compile(pattern: &str) -> Result<Regex> {
         .dfa_size_limit(SIZE_LIMIT)
         .build()
         .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => refuse("expression nests too deeply or repeats too often".to_owned()),
+            regex::Error::CompiledTooBig(_) => {
+                refuse("expression nests too deeply or repeats too often".to_owned())
+            }
             regex::Error::Syntax(text) => {
                 let reason = text.lines().last().unwrap_or_default();
                 refuse(reason.trim_start_matches("error: ").to_owned())
@@ -121,7 +126,8 @@ fn translate(pattern: &str) -> String {
             ']' if in_class && i == class_start => out.push_str("\\]"),
             ']' if in_class => {
                 out.push(']');
-                let named = i >= 1 && chars[i - 1] == ':' && inside_named_class(&chars[class_start..i]);
+                let named =
+                    i >= 1 && chars[i - 1] == ':' && inside_named_class(&chars[class_start..i]);
                 in_class = named;
             }
             '&' | '~' if in_class => {
@@ -142,7 +148,11 @@ fn inside_named_class(before: &[char]) -> bool {
     match text.rfind("[:") {
         Some(start) => {
             let name = &text[start + 2..text.len() - 1];
-            !name.is_empty() && name.trim_start_matches('^').chars().all(|c| c.is_ascii_alphabetic())
+            !name.is_empty()
+                && name
+                    .trim_start_matches('^')
+                    .chars()
+                    .all(|c| c.is_ascii_alphabetic())
         }
         None => false,
     }
@@ -194,7 +204,12 @@ fn push_escape(c: char, in_class: bool, out: &mut String) {
 }
 
 fn starts_repetition(rest: &[char]) -> bool {
-    let digits = |from: usize| rest[from..].iter().take_while(|c| c.is_ascii_digit()).count();
+    let digits = |from: usize| {
+        rest[from..]
+            .iter()
+            .take_while(|c| c.is_ascii_digit())
+            .count()
+    };
     let first = digits(0);
     if first == 0 {
         return false;

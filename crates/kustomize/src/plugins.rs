@@ -8,7 +8,9 @@ use crate::decode::{Fields, PLUGIN};
 use crate::error::{Error, Result, Within};
 use crate::fieldspec::FieldSpec;
 use crate::generate::{self, Kind};
-use crate::kustomization::{GeneratorArgs, HelmChart, HelmGlobals, Image, Patch, PatchOptions, Replica};
+use crate::kustomization::{
+    GeneratorArgs, HelmChart, HelmGlobals, Image, Patch, PatchOptions, Replica,
+};
 use crate::loader::Loader;
 use crate::options::Plugins;
 use crate::paths;
@@ -16,6 +18,7 @@ use crate::replacement::{Replacement, ReplacementField};
 use crate::resource::Resource;
 use crate::schema::Schemas;
 use crate::selector::Selector;
+use crate::transform::Transformer;
 use crate::transform::images::ImageChange;
 use crate::transform::json_patch::{self, Json6902};
 use crate::transform::labels::Entries;
@@ -24,7 +27,6 @@ use crate::transform::namespace::{Namespace, Subjects};
 use crate::transform::patch::{Content, PatchEntry, StrategicMerge};
 use crate::transform::replicas::Replicas;
 use crate::transform::value_add::{ValueAdd, ValueTarget};
-use crate::transform::Transformer;
 use crate::yaml_io;
 
 /// A generator with its settings.
@@ -139,14 +141,14 @@ pub enum Plugin {
 pub fn load(resource: &Resource, loader: &Loader<'_>, enable_helm: bool) -> Result<Plugin> {
     let id = resource.original_id();
     let gvk = resource.gvk();
-    if gvk.group != "" || gvk.version != "builtin" {
+    if !gvk.group.is_empty() || gvk.version != "builtin" {
         return Err(Error::Plugin(format!(
             "external plugins disabled; unable to load external plugin '{}'",
             id.gvk.kind
         )));
     }
-    let json = yaml_io::to_json(&resource.node)
-        .within(|| format!("marshalling yaml from res {id}"))?;
+    let json =
+        yaml_io::to_json(&resource.node).within(|| format!("marshalling yaml from res {id}"))?;
     configure(&gvk.kind, &json, loader, enable_helm)
         .ok_or_else(|| Error::Plugin(format!("unable to load builtin {gvk}")))?
         .within(|| format!("plugin {id} fails configuration"))
@@ -170,21 +172,32 @@ fn configure(
         "HelmChartInflationGenerator" => {
             generator(fields().and_then(|mut fields| helm_generator(&mut fields, enable_helm)))
         }
-        "IAMPolicyGenerator" => generator(fields().and_then(|mut fields| iam_generator(&mut fields))),
+        "IAMPolicyGenerator" => {
+            generator(fields().and_then(|mut fields| iam_generator(&mut fields)))
+        }
         "AnnotationsTransformer" => with(&|fields| {
             let entries = fields.text_map("annotations")?;
-            Ok(Transformer::Entries(Entries::new(&entries, &specs(fields)?)))
+            Ok(Transformer::Entries(Entries::new(
+                &entries,
+                &specs(fields)?,
+            )))
         }),
         "LabelTransformer" => with(&|fields| {
             let entries = fields.text_map("labels")?;
-            Ok(Transformer::Entries(Entries::new(&entries, &specs(fields)?)))
+            Ok(Transformer::Entries(Entries::new(
+                &entries,
+                &specs(fields)?,
+            )))
         }),
         "HashTransformer" => with(&|_| Ok(Transformer::Hash)),
         "ImageTagTransformer" => with(&|fields| {
             let image = fields
                 .object("imageTag", |mut image| Image::read(&mut image))?
                 .unwrap_or_default();
-            Ok(Transformer::Image(ImageChange::new(&image, &specs(fields)?)))
+            Ok(Transformer::Image(ImageChange::new(
+                &image,
+                &specs(fields)?,
+            )))
         }),
         "NamespaceTransformer" => with(&namespace_transformer),
         "PatchJson6902Transformer" => with(&|fields| {
@@ -198,12 +211,8 @@ fn configure(
             let patch = Patch::read(fields)?;
             patch_entry(&patch, loader, || yaml_io::print_json(json))
         }),
-        "PrefixTransformer" => with(&|fields| {
-            affix(fields, "prefix").map(Transformer::Prefix)
-        }),
-        "SuffixTransformer" => with(&|fields| {
-            affix(fields, "suffix").map(Transformer::Suffix)
-        }),
+        "PrefixTransformer" => with(&|fields| affix(fields, "prefix").map(Transformer::Prefix)),
+        "SuffixTransformer" => with(&|fields| affix(fields, "suffix").map(Transformer::Suffix)),
         "PrefixSuffixTransformer" => with(&|fields| {
             Ok(Transformer::All(vec![
                 Transformer::Prefix(affix(fields, "prefix")?),
@@ -218,7 +227,10 @@ fn configure(
             let replica = fields
                 .object("replica", |mut replica| Replica::read(&mut replica))?
                 .unwrap_or_default();
-            Ok(Transformer::Replicas(Replicas::new(&replica, &specs(fields)?)))
+            Ok(Transformer::Replicas(Replicas::new(
+                &replica,
+                &specs(fields)?,
+            )))
         }),
         "ValueAddTransformer" => with(&|fields| value_add(fields, loader)),
         _ => None,
@@ -351,7 +363,10 @@ pub fn json6902(
     loader: &Loader<'_>,
 ) -> Result<Transformer> {
     let invalid = |text: &str| Err(Error::Patch(text.to_owned()));
-    if target.as_ref().is_none_or(|target| target.id.name.is_empty()) {
+    if target
+        .as_ref()
+        .is_none_or(|target| target.id.name.is_empty())
+    {
         return invalid("must specify the target name");
     }
     let text = match (path.is_empty(), operations.is_empty()) {
@@ -369,7 +384,10 @@ pub fn json6902(
     };
     let parsed = json_patch::parse(&text).within(|| {
         let json = yaml_io::sigs_json(text.as_bytes());
-        let shown = json.map_or_else(|_| text.clone(), |json| everflow_yaml::gojson::to_string(&json));
+        let shown = json.map_or_else(
+            |_| text.clone(),
+            |json| everflow_yaml::gojson::to_string(&json),
+        );
         format!("decoding {shown}")
     })?;
     if parsed.as_array().is_none_or(Vec::is_empty) {
@@ -396,9 +414,8 @@ pub fn strategic_merge(texts: &[String], inline: &str, loader: &Loader<'_>) -> R
             Ok(objects) => patches.extend(objects),
             Err(_) => {
                 let content = loader.load(text)?;
-                patches.extend(
-                    yaml_io::read_objects(&content).map_err(|error| in_file(error, text))?,
-                );
+                patches
+                    .extend(yaml_io::read_objects(&content).map_err(|error| in_file(error, text))?);
             }
         }
     }
@@ -469,7 +486,8 @@ pub fn replacements(entries: &[ReplacementField], loader: &Loader<'_>) -> Result
             continue;
         }
         let targets = entry.replacement.targets.as_ref();
-        if entry.replacement.source.is_some() || targets.is_some_and(|targets| !targets.is_empty()) {
+        if entry.replacement.source.is_some() || targets.is_some_and(|targets| !targets.is_empty())
+        {
             return Err(Error::Configuration(
                 "cannot specify both path and inline replacement".to_owned(),
             ));

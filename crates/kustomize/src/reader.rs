@@ -91,4 +91,3 @@ impl<'a> Reader<'a> {
         Ok((Rc::new(kustomization), name))
     }
 }
-

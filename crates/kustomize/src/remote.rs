@@ -57,7 +57,10 @@ fn split_host(address: &str) -> Option<(String, &str)> {
     }
     if scheme == "file://" {
         // The user part, if any, belongs to the path here.
-        return Some((scheme.to_owned(), strip_prefix_ignore_case(address, scheme)?));
+        return Some((
+            scheme.to_owned(),
+            strip_prefix_ignore_case(address, scheme)?,
+        ));
     }
     let mut end = rest.find('/');
     if accepts_colon {
@@ -136,7 +139,9 @@ fn reference_of(query: &str) -> String {
             .find(|(key, value)| *key == name && !value.is_empty())
             .map(|(_, value)| value.to_owned())
     };
-    value("ref").or_else(|| value("version")).unwrap_or_default()
+    value("ref")
+        .or_else(|| value("version"))
+        .unwrap_or_default()
 }
 
 fn strip_prefix_ignore_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {

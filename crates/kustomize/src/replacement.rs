@@ -180,12 +180,14 @@ fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<Node> {
     };
     let found = lookup(node, &split_field_path(field_path, '.'))
         .within(|| "error looking up replacement source".to_owned())?;
-    let value = found.filter(|node| !is_null_or_empty(node)).ok_or_else(|| {
-        Error::Replacement(format!(
-            "fieldPath `{field_path}` is missing for replacement source {}",
-            source.id
-        ))
-    })?;
+    let value = found
+        .filter(|node| !is_null_or_empty(node))
+        .ok_or_else(|| {
+            Error::Replacement(format!(
+                "fieldPath `{field_path}` is missing for replacement source {}",
+                source.id
+            ))
+        })?;
     let mut value = value.clone();
     node_ops::set_share_mark(&mut value, None);
     refine(source.options.as_ref(), value)
@@ -292,7 +294,12 @@ fn apply_to_target(
         if !compiled.fits(resource) {
             continue;
         }
-        copy_value(&mut resources.get_mut(index).node, value, &compiled, release)?;
+        copy_value(
+            &mut resources.get_mut(index).node,
+            value,
+            &compiled,
+            release,
+        )?;
         resources.get_mut(index).after_change();
         resources.refresh(index);
     }
@@ -343,7 +350,11 @@ fn copy_value(
             continue;
         }
         let failed = || {
-            let verb = if create.is_some() { "find or create" } else { "find" };
+            let verb = if create.is_some() {
+                "find or create"
+            } else {
+                "find"
+            };
             format!("unable to {verb} field {path:?} in replacement target")
         };
         let mut set_error = None;
@@ -437,7 +448,9 @@ fn set_inside_text(
 fn print_inner(inner: &Node, original: &str) -> Result<String> {
     let trimmed = original.trim();
     if trimmed.is_empty() {
-        return Err(Error::Replacement("no structured data in empty text".to_owned()));
+        return Err(Error::Replacement(
+            "no structured data in empty text".to_owned(),
+        ));
     }
     if !trimmed.starts_with(['{', '[']) {
         return Ok(yaml_io::print_node(inner).trim().to_owned());

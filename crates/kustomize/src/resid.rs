@@ -1,6 +1,6 @@
 //! What identifies an object.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -174,18 +174,36 @@ impl fmt::Display for ResId {
     }
 }
 
-/// True for the built-in kinds that have no namespace.
-pub fn is_builtin_cluster_scoped(api_version: &str, kind: &str) -> bool {
-    static KINDS: OnceLock<HashSet<(&'static str, &'static str)>> = OnceLock::new();
-    KINDS
-        .get_or_init(|| {
-            include_str!("../data/cluster_scoped.txt")
-                .lines()
-                .filter(|line| !line.starts_with('#'))
-                .filter_map(|line| line.split_once(' '))
-                .collect()
-        })
-        .contains(&(api_version, kind))
+/// Where objects of a kind live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// In a namespace.
+    Namespaced,
+    /// In none.
+    Cluster,
+}
+
+/// The scope of a built-in kind.
+pub fn builtin_scope(api_version: &str, kind: &str) -> Option<Scope> {
+    static SCOPES: OnceLock<HashMap<(&'static str, &'static str), Scope>> = OnceLock::new();
+    let scopes = SCOPES.get_or_init(|| {
+        let mut scopes = HashMap::new();
+        for line in include_str!("../data/scopes.txt").lines() {
+            let mut words = line.split_ascii_whitespace();
+            if let (Some(version), Some(kind), Some(scope)) =
+                (words.next(), words.next(), words.next())
+                && version != "#"
+            {
+                let scope = match scope {
+                    "cluster" => Scope::Cluster,
+                    _ => Scope::Namespaced,
+                };
+                scopes.insert((version, kind), scope);
+            }
+        }
+        scopes
+    });
+    scopes.get(&(api_version, kind)).copied()
 }
 
 #[cfg(test)]
@@ -203,7 +221,8 @@ mod tests {
         assert_eq!(id.effective_namespace(), "default");
         id.namespace = "shop".into();
         assert_eq!(id.to_string(), "Deployment.v1.apps/web.shop");
-        assert!(is_builtin_cluster_scoped("v1", "Namespace"));
-        assert!(!is_builtin_cluster_scoped("v1", "ConfigMap"));
+        assert_eq!(builtin_scope("v1", "Namespace"), Some(Scope::Cluster));
+        assert_eq!(builtin_scope("v1", "ConfigMap"), Some(Scope::Namespaced));
+        assert_eq!(builtin_scope("example.com/v1", "Thing"), None);
     }
 }

@@ -228,11 +228,6 @@ impl ResMap {
         Ok(())
     }
 
-    /// How many objects have an identity now.
-    pub fn count_current(&mut self, id: &ResId) -> usize {
-        self.find_current(id).len()
-    }
-
     /// The objects that have or had an identity.
     pub fn find_by_any_id(&mut self, id: &ResId) -> Vec<usize> {
         let found = self
@@ -244,7 +239,9 @@ impl ResMap {
                 let resource = &self.resources[*position];
                 !resource.is_empty()
                     && (resource.id().same_object(id)
-                        || resource.previous_ids().any(|previous| previous.same_object(id)))
+                        || resource
+                            .previous_ids()
+                            .any(|previous| previous.same_object(id)))
             })
             .collect()
     }

@@ -184,14 +184,18 @@ impl Resource {
 
     /// All former identities.
     pub fn previous_ids(&self) -> impl Iterator<Item = ResId> {
-        self.previous.iter().map(|previous| self.previous_id(previous))
+        self.previous
+            .iter()
+            .map(|previous| self.previous_id(previous))
     }
 
     /// Today's identity and all former ones, without regard to scope.
     pub fn plain_ids(&self) -> Vec<ResId> {
         let mut current = self.id.clone();
         current.cluster_scoped = false;
-        std::iter::once(current).chain(self.previous_ids()).collect()
+        std::iter::once(current)
+            .chain(self.previous_ids())
+            .collect()
     }
 
     /// Notes today's identity before it changes.
@@ -310,13 +314,6 @@ impl Resource {
         self.set_meta_pairs("annotations", pairs);
     }
 
-    /// Removes an annotation; an empty map of annotations goes as well.
-    pub fn remove_annotation(&mut self, key: &str) {
-        let pairs = self.meta_pairs("annotations");
-        let kept = pairs.into_iter().filter(|(known, _)| known != key).collect();
-        self.set_meta_pairs("annotations", kept);
-    }
-
     /// True when kustomize must not print it.
     pub fn is_local_config(&self) -> bool {
         self.annotation(LOCAL_CONFIG)
@@ -358,9 +355,11 @@ impl Resource {
 
     /// Takes kustomize's own annotations out of the tree and into fields.
     pub fn absorb_build_annotations(&mut self) {
-        let internal = self
-            .meta_map("annotations")
-            .is_some_and(|map| map.entries.iter().any(|e| raw_text(&e.key).starts_with(INTERNAL)));
+        let internal = self.meta_map("annotations").is_some_and(|map| {
+            map.entries
+                .iter()
+                .any(|e| raw_text(&e.key).starts_with(INTERNAL))
+        });
         if !internal {
             return;
         }
@@ -395,8 +394,14 @@ impl Resource {
             .and_then(Node::as_mapping_mut)
         {
             const ABSORBED: [&str; 8] = [
-                PREVIOUS_NAMES, PREVIOUS_NAMESPACES, PREVIOUS_KINDS, PREFIXES, SUFFIXES, BEHAVIOR,
-                NEEDS_HASH, HELM_GENERATED,
+                PREVIOUS_NAMES,
+                PREVIOUS_NAMESPACES,
+                PREVIOUS_KINDS,
+                PREFIXES,
+                SUFFIXES,
+                BEHAVIOR,
+                NEEDS_HASH,
+                HELM_GENERATED,
             ];
             map.entries
                 .retain(|entry| !ABSORBED.contains(&raw_text(&entry.key)));
@@ -549,22 +554,31 @@ impl Resource {
         let has_meta = meta.is_some_and(|meta| {
             ["name", "namespace", "labels", "annotations"]
                 .iter()
-                .any(|field| meta.get(field).is_some_and(|value| !is_null_or_empty(value)))
+                .any(|field| {
+                    meta.get(field)
+                        .is_some_and(|value| !is_null_or_empty(value))
+                })
         });
         if kind.is_empty() && api_version.is_empty() && !has_meta {
-            let written = ["kind", "apiVersion"]
-                .iter()
-                .any(|field| node.get(field).is_some_and(|value| !is_null_or_empty(value)));
+            let written = ["kind", "apiVersion"].iter().any(|field| {
+                node.get(field)
+                    .is_some_and(|value| !is_null_or_empty(value))
+            });
             if !written {
                 return Err(Error::Resource("missing Resource metadata".to_owned()));
             }
         }
         let describe = || {
-            let namespace = meta.and_then(|m| m.get("namespace")).map_or("", node_ops::text);
+            let namespace = meta
+                .and_then(|m| m.get("namespace"))
+                .map_or("", node_ops::text);
             format!("{{{{{api_version} {kind}}} {{{{{name} {namespace}}} map[] map[]}}}}")
         };
         if kind.is_empty() {
-            return Err(Error::Resource(format!("missing kind in object {}", describe())));
+            return Err(Error::Resource(format!(
+                "missing kind in object {}",
+                describe()
+            )));
         }
         if kind.ends_with("List") || !name.is_empty() {
             return Ok(());

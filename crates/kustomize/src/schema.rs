@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Release;
 use crate::error::{Error, Result};
-use crate::resid::is_builtin_cluster_scoped;
+use crate::resid::{Scope, builtin_scope};
 
 /// The only OpenAPI document that is built in.
 const BUILTIN_VERSION: &str = "v1.21.2";
@@ -25,8 +25,22 @@ pub struct Schemas {
 struct State {
     custom: Option<Rc<CustomSchema>>,
     is_set: bool,
-    /// With a schema of their own, users lose the built-in one, unless it was needed before.
-    builtin_used: bool,
+    /// Whether the schemas have been looked at since they were last set.
+    in_use: bool,
+    builtin: Builtins,
+}
+
+/// Whether the built-in schemas count beside those of a file. They do when they were needed before
+/// the file was read, or when a kind was met that they might have known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Builtins {
+    #[default]
+    Unused,
+    Wanted,
+    /// In use before the file, whose definitions go over them.
+    Below,
+    /// Brought in after the file, over its definitions.
+    Above,
 }
 
 /// An OpenAPI document from a file.
@@ -47,7 +61,12 @@ impl Schemas {
     }
 
     /// Takes over the `openapi` field of a kustomization. The outermost one wins.
-    pub fn configure(&self, version: Option<&str>, document: Option<&[u8]>, outermost: bool) -> Result<()> {
+    pub fn configure(
+        &self,
+        version: Option<&str>,
+        document: Option<&[u8]>,
+        outermost: bool,
+    ) -> Result<()> {
         let mut state = self.state.borrow_mut();
         if state.is_set && !outermost {
             return Ok(());
@@ -60,6 +79,7 @@ impl Schemas {
             }
             state.custom = Some(Rc::new(CustomSchema::parse(document)?));
             state.is_set = true;
+            state.in_use = false;
             return Ok(());
         }
         match version {
@@ -78,30 +98,35 @@ impl Schemas {
     /// The schema of a kind, if it has lists that merge.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<Schema> {
         let mut state = self.state.borrow_mut();
-        if let Some(custom) = &state.custom {
+        state.start_using();
+        let builtins = state.builtin;
+        let builtin = || {
+            let index = builtin().kinds.get(&(api_version, kind))?;
+            Some(Schema(Place::Type(*index)))
+        };
+        let Some(custom) = &state.custom else {
+            return builtin();
+        };
+        let from_file = || {
             let key = (api_version.to_owned(), kind.to_owned());
-            if let Some(name) = custom.kinds.get(&key) {
-                let schema = custom.definitions.get(name)?.clone();
-                return Some(Schema(Place::Custom(Rc::clone(custom), Rc::new(schema))));
-            }
-            if !state.builtin_used {
-                return None;
-            }
+            let schema = custom.definitions.get(custom.kinds.get(&key)?)?;
+            let document = Rc::new(Document {
+                custom: Rc::clone(custom),
+                builtins,
+            });
+            Some(document.place(schema))
+        };
+        match builtins {
+            Builtins::Above => builtin().or_else(from_file),
+            Builtins::Below => from_file().or_else(builtin),
+            Builtins::Unused | Builtins::Wanted => from_file(),
         }
-        if state.custom.is_none() {
-            state.builtin_used = true;
-        }
-        let builtin = builtin();
-        builtin
-            .kinds
-            .get(&(api_version, kind))
-            .map(|index| Schema(Place::Type(*index)))
     }
 
     /// True when the kind is known to have no namespace.
     pub fn is_cluster_scoped(&self, api_version: &str, kind: &str) -> bool {
-        if is_builtin_cluster_scoped(api_version, kind) {
-            return true;
+        if let Some(scope) = builtin_scope(api_version, kind) {
+            return scope == Scope::Cluster;
         }
         if self.release == Release::Next
             && api_version == "admissionregistration.k8s.io/v1"
@@ -112,12 +137,33 @@ impl Schemas {
         {
             return true;
         }
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
+        if !state.in_use && state.custom.is_none() {
+            if state.builtin == Builtins::Unused {
+                state.builtin = Builtins::Wanted;
+            }
+            return false;
+        }
+        state.start_using();
         let Some(custom) = state.custom.as_ref().filter(|c| !c.namespaced.is_empty()) else {
             return false;
         };
         let key = (api_version.to_owned(), kind.to_owned());
         custom.namespaced.get(&key) == Some(&false)
+    }
+}
+
+impl State {
+    fn start_using(&mut self) {
+        if self.in_use {
+            return;
+        }
+        self.in_use = true;
+        self.builtin = match (self.custom.is_some(), self.builtin) {
+            (false, _) => Builtins::Below,
+            (true, Builtins::Wanted) => Builtins::Above,
+            (true, other) => other,
+        };
     }
 }
 
@@ -132,7 +178,7 @@ enum Place {
     /// A field of a built-in type.
     Field(usize, usize),
     /// A place in a document from a file.
-    Custom(Rc<CustomSchema>, Rc<Value>),
+    Custom(Rc<Document>, Rc<Value>),
 }
 
 impl Schema {
@@ -156,7 +202,7 @@ impl Schema {
                             .get("additionalProperties")
                             .filter(|more| more.is_object())
                     })?;
-                document.resolve(found).map(|schema| document.place(schema))
+                document.resolve(found)
             }
         }
     }
@@ -177,7 +223,7 @@ impl Schema {
                     return None;
                 }
                 let items = schema.get("items")?;
-                document.resolve(items).map(|schema| document.place(schema))
+                document.resolve(items)
             }
         }
     }
@@ -200,7 +246,12 @@ impl Schema {
                     return Some(keys.map(str::to_owned).collect());
                 }
                 let key = schema.get("x-kubernetes-patch-merge-key");
-                Some(key.and_then(Value::as_str).map(str::to_owned).into_iter().collect())
+                Some(
+                    key.and_then(Value::as_str)
+                        .map(str::to_owned)
+                        .into_iter()
+                        .collect(),
+                )
             }
         }
     }
@@ -217,7 +268,8 @@ fn is_array(schema: &Value) -> bool {
 impl CustomSchema {
     fn parse(document: &[u8]) -> Result<Self> {
         let invalid = |why: String| Error::Configuration(format!("invalid schema file: {why}"));
-        let json: Value = crate::yaml_io::sigs_json(document).map_err(|e| invalid(e.to_string()))?;
+        let json: Value =
+            crate::yaml_io::sigs_json(document).map_err(|e| invalid(e.to_string()))?;
         let mut schema = CustomSchema::default();
         if let Some(Value::Object(definitions)) = json.get("definitions") {
             for (name, definition) in definitions {
@@ -245,16 +297,32 @@ impl CustomSchema {
         }
         Ok(schema)
     }
+}
 
-    fn resolve<'a>(&'a self, mut schema: &'a Value) -> Option<&'a Value> {
+/// A document from a file, and how the built-in schemas stand to it.
+#[derive(Debug)]
+struct Document {
+    custom: Rc<CustomSchema>,
+    builtins: Builtins,
+}
+
+impl Document {
+    /// Follows references.
+    fn resolve(self: &Rc<Self>, schema: &Value) -> Option<Schema> {
+        let mut schema = schema;
         // A reference may lead to another one; a ring of them leads nowhere.
         for _ in 0..64 {
-            match schema.get("$ref").and_then(Value::as_str) {
-                None => return Some(schema),
-                Some(reference) => {
-                    let name = reference.strip_prefix("#/definitions/")?;
-                    schema = self.definitions.get(name)?;
+            let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
+                return Some(self.place(schema));
+            };
+            let name = reference.strip_prefix("#/definitions/")?;
+            let known = builtin_type(name);
+            let own = self.custom.definitions.get(name);
+            match (self.builtins, known, own) {
+                (Builtins::Above, Some(index), _) | (Builtins::Below, Some(index), None) => {
+                    return Some(Schema(Place::Type(index)));
                 }
+                (_, _, own) => schema = own?,
             }
         }
         None
@@ -263,6 +331,20 @@ impl CustomSchema {
     fn place(self: &Rc<Self>, schema: &Value) -> Schema {
         Schema(Place::Custom(Rc::clone(self), Rc::new(schema.clone())))
     }
+}
+
+/// The built-in type of a definition's full name.
+fn builtin_type(name: &str) -> Option<usize> {
+    const PREFIXES: [&str; 4] = [
+        "io.k8s.api.",
+        "io.k8s.apimachinery.pkg.apis.",
+        "io.k8s.apiextensions-apiserver.pkg.apis.",
+        "io.k8s.kube-aggregator.pkg.apis.",
+    ];
+    let short = PREFIXES
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))?;
+    builtin().names.get(short).copied()
 }
 
 fn type_of(gvk: &Value) -> Option<(String, String)> {
@@ -277,6 +359,7 @@ fn type_of(gvk: &Value) -> Option<(String, String)> {
 
 /// The table of built-in types.
 struct Builtin {
+    names: HashMap<&'static str, usize>,
     types: Vec<TypeInfo>,
     kinds: HashMap<(&'static str, &'static str), usize>,
 }
@@ -306,7 +389,7 @@ fn builtin() -> &'static Builtin {
     static BUILTIN: OnceLock<Builtin> = OnceLock::new();
     BUILTIN.get_or_init(|| {
         let text = include_str!("../data/merge_keys.txt");
-        let names: HashMap<&str, usize> = text
+        let names: HashMap<&'static str, usize> = text
             .lines()
             .filter_map(|line| line.strip_prefix("type "))
             .enumerate()
@@ -314,6 +397,7 @@ fn builtin() -> &'static Builtin {
             .collect();
         let mut table = Builtin {
             types: Vec::with_capacity(names.len()),
+            names,
             kinds: HashMap::new(),
         };
         for line in text.lines() {
@@ -323,13 +407,13 @@ fn builtin() -> &'static Builtin {
                 Some("kind") => {
                     if let (Some(version), Some(kind), Some(name)) =
                         (words.next(), words.next(), words.next())
-                        && let Some(index) = names.get(name)
+                        && let Some(index) = table.names.get(name)
                     {
                         table.kinds.insert((version, kind), *index);
                     }
                 }
                 Some(name) if line.starts_with(' ') => {
-                    let field = read_field(name, words, &names);
+                    let field = read_field(name, words, &table.names);
                     if let Some(last) = table.types.last_mut() {
                         last.fields.push(field);
                     }

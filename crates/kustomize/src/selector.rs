@@ -101,6 +101,8 @@ impl SelectorPattern {
 
     /// True when the whole id fits, with its namespace as written.
     pub fn fits_id(&self, id: &ResId) -> bool {
-        self.fits_gvk(&id.gvk) && self.name.matches(&id.name) && self.namespace.matches(&id.namespace)
+        self.fits_gvk(&id.gvk)
+            && self.name.matches(&id.name)
+            && self.namespace.matches(&id.namespace)
     }
 }

@@ -44,51 +44,52 @@ pub struct Accumulator {
 
 /// Transformer configuration that is copied only when it is more than the built-in one.
 #[derive(Clone)]
-pub struct Config {
-    builtin: bool,
-    custom: Option<Rc<TransformerConfig>>,
+pub enum Config {
+    /// Nothing yet.
+    Empty,
+    /// The built-in one.
+    Builtin,
+    /// With additions.
+    Custom(Rc<TransformerConfig>),
 }
 
 impl Config {
     /// All of it.
     pub fn get<'a>(&'a self, context: &Context<'_>) -> &'a TransformerConfig {
         static EMPTY: std::sync::OnceLock<TransformerConfig> = std::sync::OnceLock::new();
-        match &self.custom {
-            Some(custom) => custom,
-            None if self.builtin => TransformerConfig::builtin(context.options.release),
-            None => EMPTY.get_or_init(TransformerConfig::default),
+        match self {
+            Config::Empty => EMPTY.get_or_init(TransformerConfig::default),
+            Config::Builtin => TransformerConfig::builtin(context.options.release),
+            Config::Custom(custom) => custom,
         }
-    }
-
-    fn merge_builtin(&mut self, context: &Context<'_>) -> Result<()> {
-        if !self.builtin && let Some(custom) = &mut self.custom {
-            let builtin = TransformerConfig::builtin(context.options.release);
-            Rc::make_mut(custom).merge(builtin)?;
-        }
-        self.builtin = true;
-        Ok(())
-    }
-
-    fn merge_custom(&mut self, other: &TransformerConfig, context: &Context<'_>) -> Result<()> {
-        if other.is_empty() {
-            return Ok(());
-        }
-        let mut own = self.get(context).clone();
-        own.merge(other)?;
-        self.custom = Some(Rc::new(own));
-        Ok(())
     }
 
     fn merge(&mut self, other: &Config, context: &Context<'_>) -> Result<()> {
-        match &other.custom {
-            None if other.builtin => self.merge_builtin(context),
-            None => Ok(()),
-            Some(custom) => {
-                self.merge_custom(custom, context)?;
-                self.builtin |= other.builtin;
-                Ok(())
+        match (&*self, other) {
+            (_, Config::Empty) | (Config::Builtin, Config::Builtin) => {}
+            (Config::Empty, Config::Builtin) => *self = Config::Builtin,
+            _ => {
+                let mut merged = self.get(context).clone();
+                merged.merge(other.get(context))?;
+                *self = Config::Custom(Rc::new(merged));
             }
         }
+        Ok(())
+    }
+
+    /// The built-in configuration and what files add to it.
+    fn with_files(paths: &[String], loader: &Loader<'_>, context: &Context<'_>) -> Result<Config> {
+        if paths.is_empty() {
+            return Ok(Config::Builtin);
+        }
+        let mut added = TransformerConfig::default();
+        for path in paths {
+            let json = yaml_io::sigs_json(&loader.load(path)?)?;
+            added.merge(&TransformerConfig::from_json(&json)?)?;
+        }
+        let mut config = TransformerConfig::builtin(context.options.release).clone();
+        config.merge(&added)?;
+        Ok(Config::Custom(Rc::new(config)))
     }
 }
 
@@ -96,10 +97,7 @@ impl Accumulator {
     fn new(context: &Context<'_>) -> Self {
         Accumulator {
             resources: ResMap::new(Rc::clone(&context.schemas)),
-            config: Config {
-                builtin: false,
-                custom: None,
-            },
+            config: Config::Empty,
             vars: VarSet::default(),
         }
     }
@@ -109,7 +107,8 @@ impl Accumulator {
             self.resources = other.resources;
             self.resources.check_unique()?;
         } else {
-            self.resources.append_all(other.resources.into_resources())?;
+            self.resources
+                .append_all(other.resources.into_resources())?;
         }
         self.config.merge(&other.config, context)?;
         self.vars.merge(other.vars)
@@ -175,20 +174,16 @@ impl<'a> Target<'a> {
         let kustomization = Rc::clone(&self.kustomization);
         self.add_resources(&mut all, &kustomization.resources)
             .within(|| "accumulating resources".to_owned())?;
-        all.config.merge_builtin(self.context)?;
-        for path in &kustomization.configurations {
-            let json = yaml_io::sigs_json(&self.loader.load(path)?)?;
-            let config = TransformerConfig::from_json(&json)?;
-            all.config
-                .merge_custom(&config, self.context)
-                .within(|| format!("merging config {path}"))?;
-        }
+        let config = Config::with_files(&kustomization.configurations, &self.loader, self.context)?;
+        all.config
+            .merge(&config, self.context)
+            .within(|| "merging config".to_owned())?;
         if !kustomization.crds.is_empty() {
             let names = || format!("[{}]", kustomization.crds.join(" "));
             let config = crds::load(&self.loader, &kustomization.crds)
                 .within(|| format!("loading CRDs {}", names()))?;
             all.config
-                .merge_custom(&config, self.context)
+                .merge(&Config::Custom(Rc::new(config)), self.context)
                 .within(|| format!("merging CRDs {}", names()))?;
         }
         self.run_generators(&mut all)?;
@@ -299,9 +294,10 @@ impl<'a> Target<'a> {
 
     fn add_components(&mut self, mut all: Accumulator, paths: &[String]) -> Result<Accumulator> {
         for path in paths {
-            let loader = self.loader.enter(path).map_err(|error| {
-                requote(error, "loader.New")
-            })?;
+            let loader = self
+                .loader
+                .enter(path)
+                .map_err(|error| requote(error, "loader.New"))?;
             all = self
                 .add_component(path, loader, all)
                 .map_err(|error| requote(error, "accumulateDirectory:"))?;
@@ -323,7 +319,7 @@ impl<'a> Target<'a> {
                 sub.kustomization.kind
             )));
         }
-        let mut built = sub
+        let built = sub
             .accumulate(all)
             .within(|| format!("recursed accumulation of path '{root}'"))?;
         built
@@ -342,7 +338,8 @@ impl<'a> Target<'a> {
                 .within(|| "loading generator plugins".to_owned())?,
         );
         for (generator, origin) in generators {
-            let made = generator.generate(&self.loader, &self.context.schemas, &self.context.plugins)?;
+            let made =
+                generator.generate(&self.loader, &self.context.schemas, &self.context.plugins)?;
             for mut resource in made {
                 if let Some(origin) = &origin
                     && resource.annotation(crate::resource::ORIGIN).is_none()
@@ -361,8 +358,16 @@ impl<'a> Target<'a> {
         let kustomization = &self.kustomization;
         let mut generators = Vec::new();
         for (kind, list, plugin) in [
-            (Kind::ConfigMap, &kustomization.config_map_generator, "ConfigMapGenerator"),
-            (Kind::Secret, &kustomization.secret_generator, "SecretGenerator"),
+            (
+                Kind::ConfigMap,
+                &kustomization.config_map_generator,
+                "ConfigMapGenerator",
+            ),
+            (
+                Kind::Secret,
+                &kustomization.secret_generator,
+                "SecretGenerator",
+            ),
         ] {
             for args in list {
                 let mut args = args.clone();
@@ -431,8 +436,8 @@ impl<'a> Target<'a> {
         let mut configs = Accumulator::new(self.context);
         let mut paths = Vec::new();
         for entry in entries {
-            let objects = yaml_io::read_objects(entry.as_bytes())
-                .and_then(|objects| self.wrap(objects));
+            let objects =
+                yaml_io::read_objects(entry.as_bytes()).and_then(|objects| self.wrap(objects));
             let Ok(mut resources) = objects else {
                 paths.push(entry.clone());
                 continue;
@@ -537,8 +542,10 @@ impl<'a> Target<'a> {
         }
         list.add_labels(config)?;
         if !kustomization.common_annotations.is_empty() {
-            let entries =
-                Entries::new(&kustomization.common_annotations, &config.common_annotations);
+            let entries = Entries::new(
+                &kustomization.common_annotations,
+                &config.common_annotations,
+            );
             list.add("AnnotationsTransformer", Transformer::Entries(entries));
         }
         list.add_rest(config)?;
@@ -584,7 +591,10 @@ impl TransformerList<'_, '_> {
         for label in &kustomization.labels {
             let specs =
                 label_specs(label, config).within(|| "failed to merge labels".to_owned())?;
-            self.add(PLUGIN, Transformer::Entries(Entries::new(&label.pairs, &specs)));
+            self.add(
+                PLUGIN,
+                Transformer::Entries(Entries::new(&label.pairs, &specs)),
+            );
         }
         let common = Entries::new(&kustomization.common_labels, &config.common_labels);
         self.add(PLUGIN, Transformer::Entries(common));

@@ -74,7 +74,11 @@ impl Var {
 
 impl fmt::Display for Var {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{} {} {{{}}}}}", self.name, self.target.gvk, self.field_path)
+        write!(
+            f,
+            "{{{} {} {{{}}}}}",
+            self.name, self.target.gvk, self.field_path
+        )
     }
 }
 
@@ -102,7 +106,10 @@ impl VarSet {
             };
             match matched[..] {
                 [] => {}
-                [one] => resources.get_mut(one).ref_vars.push(var.name.as_str().into()),
+                [one] => resources
+                    .get_mut(one)
+                    .ref_vars
+                    .push(var.name.as_str().into()),
                 _ => {
                     return Err(Error::Variable(format!(
                         "found {} resId matches for var {var} (unable to disambiguate)",
@@ -153,9 +160,7 @@ impl VarSet {
                     .walk(&mut resource.node, Create::Nothing, &mut |node| {
                         replace_in(node, &values, &mut changed)
                     })
-                    .within(|| {
-                        format!("considering field '{path}' of object {}", resource.id())
-                    })?;
+                    .within(|| format!("considering field '{path}' of object {}", resource.id()))?;
             }
             if changed {
                 resource.after_change();
@@ -207,9 +212,7 @@ impl VarValue {
         match &node.value {
             Value::Scalar(scalar) => match scalar.kind {
                 ScalarKind::Int(number) => VarValue::Scalar(scalar.kind, number.to_string()),
-                ScalarKind::Float(number) => {
-                    VarValue::Scalar(scalar.kind, format_fixed(number))
-                }
+                ScalarKind::Float(number) => VarValue::Scalar(scalar.kind, format_fixed(number)),
                 ScalarKind::Bool(flag) => VarValue::Scalar(scalar.kind, flag.to_string()),
                 _ => VarValue::Scalar(ScalarKind::String, scalar.text.to_string()),
             },
@@ -252,7 +255,9 @@ fn replace_in(
         }
         Value::Sequence(items) => items.iter_mut().try_for_each(|item| {
             if !node_ops::is_text(item) {
-                return Err(Error::Field("invalid value type expect a string".to_owned()));
+                return Err(Error::Field(
+                    "invalid value type expect a string".to_owned(),
+                ));
             }
             replace_scalar(item, values, changed);
             Ok(())
@@ -347,8 +352,14 @@ mod tests {
 
     fn values() -> BTreeMap<&'static str, VarValue> {
         BTreeMap::from([
-            ("HOST", VarValue::Scalar(ScalarKind::String, "db".to_owned())),
-            ("PORT", VarValue::Scalar(ScalarKind::Int(5432), "5432".to_owned())),
+            (
+                "HOST",
+                VarValue::Scalar(ScalarKind::String, "db".to_owned()),
+            ),
+            (
+                "PORT",
+                VarValue::Scalar(ScalarKind::Int(5432), "5432".to_owned()),
+            ),
             ("MAP", VarValue::Unusable),
         ])
     }
@@ -360,7 +371,10 @@ mod tests {
             expand("$(HOST):$(PORT)"),
             (ScalarKind::String, "db:5432".to_owned())
         );
-        assert_eq!(expand("$(PORT)"), (ScalarKind::Int(5432), "5432".to_owned()));
+        assert_eq!(
+            expand("$(PORT)"),
+            (ScalarKind::Int(5432), "5432".to_owned())
+        );
         assert_eq!(expand("$$(HOST)").1, "$(HOST)");
         assert_eq!(expand("$(NONE) $(MAP) $x $").1, "$(NONE) $(MAP) $x $");
         assert_eq!(expand("$(HOST").1, "$(HOST");

@@ -183,7 +183,9 @@ mod tests {
 
     #[test]
     fn links_are_followed_and_loops_end() {
-        let mut view: MemoryView = [("/app/base/a.yaml", b"a".as_slice())].into_iter().collect();
+        let mut view: MemoryView = [("/app/base/a.yaml", b"a".as_slice())]
+            .into_iter()
+            .collect();
         view.link("/app/current", "base");
         view.link("/loop", "loop");
         assert_eq!(

@@ -57,7 +57,10 @@ pub fn read_objects(input: &[u8]) -> Result<Vec<Node>> {
         return Ok(objects);
     }
     let documents = kustomize_documents(input).map_err(convert)?;
-    Ok(documents.into_iter().map(|document| document.root).collect())
+    Ok(documents
+        .into_iter()
+        .map(|document| document.root)
+        .collect())
 }
 
 fn convert(error: YamlError) -> Error {

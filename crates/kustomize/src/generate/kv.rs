@@ -82,7 +82,9 @@ fn file_source(source: &str) -> Result<(&str, &str)> {
             )),
             pair => Ok(pair),
         },
-        _ => invalid(format!("source {source:?} key name or file path contains '='")),
+        _ => invalid(format!(
+            "source {source:?} key name or file path contains '='"
+        )),
     }
 }
 

@@ -31,7 +31,9 @@ pub fn generate(
     schemas: &Schemas,
 ) -> Result<Resource> {
     if args.name.is_empty() {
-        return Err(Error::Configuration("a configmap must have a name".to_owned()));
+        return Err(Error::Configuration(
+            "a configmap must have a name".to_owned(),
+        ));
     }
     let pairs = kv::load(args, loader)?;
     let mut root = Mapping::default();
@@ -59,7 +61,11 @@ pub fn generate(
             node_ops::append_field(&mut root, "data", Node::new(Value::Mapping(data)));
         }
     }
-    if args.options.as_ref().is_some_and(|options| options.immutable) {
+    if args
+        .options
+        .as_ref()
+        .is_some_and(|options| options.immutable)
+    {
         node_ops::append_field(&mut root, "immutable", node_ops::boolean(true));
     }
     let mut resource = Resource::new(Node::new(Value::Mapping(root)), schemas);
@@ -75,10 +81,17 @@ fn metadata(args: &GeneratorArgs) -> Node {
     let mut meta = Mapping::default();
     node_ops::append_field(&mut meta, "name", Node::string(args.name.as_str()));
     if !args.namespace.is_empty() {
-        node_ops::append_field(&mut meta, "namespace", Node::string(args.namespace.as_str()));
+        node_ops::append_field(
+            &mut meta,
+            "namespace",
+            Node::string(args.namespace.as_str()),
+        );
     }
     if let Some(options) = &args.options {
-        for (field, pairs) in [("labels", &options.labels), ("annotations", &options.annotations)] {
+        for (field, pairs) in [
+            ("labels", &options.labels),
+            ("annotations", &options.annotations),
+        ] {
             if pairs.is_empty() {
                 continue;
             }

@@ -7,7 +7,9 @@ use everflow_yaml::{Node, Value};
 
 use super::{DIRECTIVE, Directive, Merger, Outcome, directive_of};
 use crate::error::Result;
-use crate::node_ops::{self, is_null_or_empty, is_null_or_empty_map, raw_text, untagged, wrong_kind};
+use crate::node_ops::{
+    self, is_null_or_empty, is_null_or_empty_map, raw_text, untagged, wrong_kind,
+};
 use crate::schema::Schema;
 
 /// Takes the directive out of a list: an element that is nothing but `$patch: ...`.
@@ -148,7 +150,12 @@ impl ListMerge {
             .collect()
     }
 
-    fn run(&mut self, merger: &Merger<'_>, schema: Option<&Schema>, keys: Vec<String>) -> Result<()> {
+    fn run(
+        &mut self,
+        merger: &Merger<'_>,
+        schema: Option<&Schema>,
+        keys: Vec<String>,
+    ) -> Result<()> {
         let element_schema = schema.and_then(Schema::elements);
         let (keys, mut values) = if keys.is_empty() {
             (vec![String::new()], self.primitive_values())
@@ -190,7 +197,9 @@ impl ListMerge {
                 continue;
             }
             match &mut element.value {
-                Value::Mapping(mapping) => node_ops::set_field(mapping, key, untagged(value.as_str())),
+                Value::Mapping(mapping) => {
+                    node_ops::set_field(mapping, key, untagged(value.as_str()))
+                }
                 Value::Scalar(_) if key.is_empty() => {
                     node_ops::overwrite_untagged(element, value.as_str())?;
                 }
@@ -224,11 +233,13 @@ impl ListMerge {
             }
             (Some(dest), patch) => {
                 let patch = patch.map(|patch| self.elements[patch].clone());
-                Ok(match merger.walk(Some(&mut self.elements[dest]), patch, schema)? {
-                    Outcome::Dest => Some(dest),
-                    Outcome::Clear => None,
-                    Outcome::Set(node) => Some(self.add(node)),
-                })
+                Ok(
+                    match merger.walk(Some(&mut self.elements[dest]), patch, schema)? {
+                        Outcome::Dest => Some(dest),
+                        Outcome::Clear => None,
+                        Outcome::Set(node) => Some(self.add(node)),
+                    },
+                )
             }
             (None, Some(patch)) => {
                 let node = self.elements[patch].clone();
@@ -398,7 +409,11 @@ fn key_value(element: &Node, key: &str) -> String {
 }
 
 /// The keys that any element has a value for, and the element's values under them.
-fn valid_keys(all: &[Vec<String>], values: &[String], keys: &[String]) -> (Vec<String>, Vec<String>) {
+fn valid_keys(
+    all: &[Vec<String>],
+    values: &[String],
+    keys: &[String],
+) -> (Vec<String>, Vec<String>) {
     let used: Vec<bool> = (0..keys.len())
         .map(|position| {
             all.iter()

@@ -17,7 +17,8 @@ const DIRECTIVE: &str = "$patch";
 
 /// Lays a patch over an object. `false` when the patch deletes the object.
 pub fn apply(schemas: &Schemas, object: &mut Node, patch: Node) -> Result<bool> {
-    match Merger { schemas }.walk(Some(object), Some(patch), None)? {
+    let merger = Merger { schemas };
+    match merger.walk(Some(object), Some(patch), None)? {
         Outcome::Clear => Ok(false),
         Outcome::Dest => Ok(true),
         Outcome::Set(node) => {
@@ -75,7 +76,6 @@ impl Merger<'_> {
         patch: Option<Node>,
         schema: Option<Schema>,
     ) -> Result<Outcome> {
-        let dest = dest.filter(|_| true);
         let schema = schema.or_else(|| {
             self.schema_of(dest.as_deref())
                 .or_else(|| self.schema_of(patch.as_ref()))
@@ -154,7 +154,11 @@ impl Merger<'_> {
         let Some(dest) = dest.as_mapping_mut() else {
             return Ok(());
         };
-        let patched: Vec<&str> = patch.entries.iter().map(|e| node_ops::raw_text(&e.key)).collect();
+        let patched: Vec<&str> = patch
+            .entries
+            .iter()
+            .map(|e| node_ops::raw_text(&e.key))
+            .collect();
         let untouched: Vec<String> = dest
             .entries
             .iter()
@@ -304,7 +308,6 @@ fn take_map_directive(patch: &mut Node) -> Result<Directive> {
     mapping.remove(DIRECTIVE);
     Ok(directive)
 }
-
 
 #[cfg(test)]
 mod tests;

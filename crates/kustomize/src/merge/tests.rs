@@ -15,7 +15,10 @@ const POD: &str = "apiVersion: v1\nkind: Pod\n";
 
 #[test]
 fn fields_are_laid_over_and_null_removes() {
-    assert_eq!(merged("a: 1\nb: {c: 2, d: 3}\n", "b: {c: 4, d: null}\n"), "a: 1\nb:\n  c: 4\n");
+    assert_eq!(
+        merged("a: 1\nb: {c: 2, d: 3}\n", "b: {c: 4, d: null}\n"),
+        "a: 1\nb:\n  c: 4\n"
+    );
 }
 
 #[test]
@@ -25,7 +28,8 @@ fn lists_without_a_key_are_replaced() {
 
 #[test]
 fn containers_merge_by_name_and_new_ones_come_first() {
-    let object = format!("{POD}spec: {{containers: [{{name: a, image: x}}, {{name: b, image: y}}]}}\n");
+    let object =
+        format!("{POD}spec: {{containers: [{{name: a, image: x}}, {{name: b, image: y}}]}}\n");
     let patch = "spec: {containers: [{name: b, image: z}, {name: c, image: w}]}\n";
     let wanted = format!(
         "{POD}spec:\n  containers:\n  - image: z\n    name: b\n  - image: w\n    name: c\n  - image: x\n    name: a\n"
@@ -40,7 +44,10 @@ fn directives_delete_and_replace() {
         merged(&object, "spec: {containers: [{name: a, $patch: delete}]}\n"),
         format!("{POD}spec:\n  containers:\n  - name: b\n")
     );
-    assert_eq!(merged("a: {b: 1, c: 2}\n", "a: {$patch: replace, d: 3}\n"), "a:\n  d: 3\n");
+    assert_eq!(
+        merged("a: {b: 1, c: 2}\n", "a: {$patch: replace, d: 3}\n"),
+        "a:\n  d: 3\n"
+    );
     assert_eq!(merged("a: 1\n", "$patch: delete\n"), "deleted");
 }
 

@@ -88,14 +88,13 @@ fn update_containers(node: &mut Node, update: &dyn Fn(&mut Node) -> Result<()>) 
 }
 
 fn update_image_of(item: &mut Node, update: &dyn Fn(&mut Node) -> Result<()>) -> Result<()> {
-    match &mut item.value {
-        Value::Mapping(mapping) => match mapping.get_mut("image") {
-            Some(image) => update(image),
-            None => Ok(()),
-        },
-        _ if item.is_null() => Ok(()),
-        _ => Err(wrong_kind("MappingNode", item)),
+    if let Some(mapping) = item.as_mapping_mut() {
+        return mapping.get_mut("image").map_or(Ok(()), update);
     }
+    if item.is_null() {
+        return Ok(());
+    }
+    Err(wrong_kind("MappingNode", item))
 }
 
 /// Finds uses of an image whose name is an expression.
@@ -114,8 +113,7 @@ impl Matcher {
             Release::V5_8 => "sha256",
             Release::Next => "[a-zA-Z0-9]+([.+_-][a-zA-Z0-9]+)*",
         };
-        let expression =
-            format!("^{name}(:[a-zA-Z0-9_.{{}}-]*)?(@{digest}:[a-zA-Z0-9_.{{}}-]*)?$");
+        let expression = format!("^{name}(:[a-zA-Z0-9_.{{}}-]*)?(@{digest}:[a-zA-Z0-9_.{{}}-]*)?$");
         pattern::compile(&expression).ok().map(Matcher::Expression)
     }
 
@@ -206,7 +204,10 @@ mod tests {
     #[test]
     fn images_are_split_and_changed() {
         assert_eq!(split("nginx"), ("nginx", "", ""));
-        assert_eq!(split("host:5000/a/b:1@sha256:x"), ("host:5000/a/b", "1", "sha256:x"));
+        assert_eq!(
+            split("host:5000/a/b:1@sha256:x"),
+            ("host:5000/a/b", "1", "sha256:x")
+        );
         assert_eq!(split("a@sha256:x"), ("a", "", "sha256:x"));
         let image = Image {
             new_name: "mirror/nginx".to_owned(),
@@ -218,7 +219,8 @@ mod tests {
 
     #[test]
     fn only_the_whole_name_fits() {
-        let fits = |name: &str, text: &str| Matcher::new(name, Release::V5_8).unwrap().matches(text);
+        let fits =
+            |name: &str, text: &str| Matcher::new(name, Release::V5_8).unwrap().matches(text);
         assert!(fits("nginx", "nginx"));
         assert!(fits("nginx", "nginx:1.2"));
         assert!(fits("nginx", "nginx:1@sha256:abc"));

@@ -35,7 +35,7 @@ impl Json6902 {
 /// Reads operations from YAML or JSON text.
 pub fn parse(text: &str) -> Result<Json> {
     let json = if text.starts_with('[') {
-        gojson::parse(text.as_bytes(), gojson::Numbers::default())
+        gojson::parse(text.as_bytes(), gojson::Numbers::Integers)
             .map_err(|error| Error::Patch(error.to_string()))?
     } else {
         yaml_io::sigs_json(text.as_bytes())?

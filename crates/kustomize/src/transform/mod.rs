@@ -98,11 +98,6 @@ impl SpecSet {
         }
     }
 
-    /// The specs in order.
-    pub fn specs(&self) -> impl Iterator<Item = &FieldSpec> {
-        self.specs.iter().map(|(spec, _)| spec)
-    }
-
     fn for_kind(&self, gvk: &Gvk) -> Rc<[usize]> {
         if let Some(known) = self.by_kind.borrow().get(gvk) {
             return Rc::clone(known);

@@ -104,7 +104,11 @@ impl Targets {
             names.sort_unstable();
             names.dedup();
             for name in names {
-                targets.by_name.entry(name.clone()).or_default().push(position);
+                targets
+                    .by_name
+                    .entry(name.clone())
+                    .or_default()
+                    .push(position);
                 targets
                     .by_name_and_namespace
                     .entry((name.clone(), namespace.clone()))
@@ -168,9 +172,15 @@ impl Referrer<'_> {
         };
         field
             .steps
-            .walk(node, Create::Nothing, &mut |found| self.fix(found, field, role.as_ref()))
+            .walk(node, Create::Nothing, &mut |found| {
+                self.fix(found, field, role.as_ref())
+            })
             .within(|| {
-                format!("considering field '{}' of object {}", field.spec.path, self.id())
+                format!(
+                    "considering field '{}' of object {}",
+                    field.spec.path,
+                    self.id()
+                )
             })
             .within(|| {
                 format!(
@@ -182,8 +192,10 @@ impl Referrer<'_> {
     }
 
     fn fix(&self, node: &mut Node, field: &Field<'_>, role: Option<&Gvk>) -> Result<()> {
+        if node.is_null() {
+            return Ok(());
+        }
         match &mut node.value {
-            _ if node.is_null() => Ok(()),
             Value::Scalar(_) => self.fix_scalar(node, field, role),
             Value::Mapping(_) => self.fix_mapping(node, field, role),
             Value::Sequence(items) => items.iter_mut().try_for_each(|item| match &item.value {
@@ -339,10 +351,12 @@ impl Referrer<'_> {
         if candidates.len() == 1 {
             return Ok(get(&candidates));
         }
-        candidates.retain(|position| affixes_agree(self.resources.get(*position), self.resource, true));
+        candidates
+            .retain(|position| affixes_agree(self.resources.get(*position), self.resource, true));
         if candidates.len() > 1 {
-            candidates
-                .retain(|position| affixes_agree(self.resources.get(*position), self.resource, false));
+            candidates.retain(|position| {
+                affixes_agree(self.resources.get(*position), self.resource, false)
+            });
         }
         let Some(first) = get(&candidates) else {
             return Ok(None);
@@ -366,7 +380,10 @@ impl Referrer<'_> {
 
     fn ambiguous(&self, candidates: &[usize]) -> Error {
         let found: Vec<&Resource> = candidates.iter().map(|p| self.resources.get(*p)).collect();
-        let ids: Vec<String> = found.iter().map(|resource| resource.id().to_string()).collect();
+        let ids: Vec<String> = found
+            .iter()
+            .map(|resource| resource.id().to_string())
+            .collect();
         let print = |resource: &Resource| {
             yaml_io::print_object(&resource.with_build_annotations()).unwrap_or_default()
         };
@@ -376,7 +393,10 @@ impl Referrer<'_> {
             self.id()
         );
         for (number, resource) in found.into_iter().enumerate() {
-            text.push_str(&format!("--- possible referral {number}:\n{}\n", print(resource)));
+            text.push_str(&format!(
+                "--- possible referral {number}:\n{}\n",
+                print(resource)
+            ));
         }
         Error::Reference(text)
     }

@@ -68,14 +68,21 @@ impl Affix {
                     continue;
                 }
                 let id = resource.id().clone();
-                walk_spec(&mut resource.node, &id, spec, steps, Create::Text, &mut |node| {
-                    let old = raw_text(node);
-                    let new = match side {
-                        Side::Prefix => smol_str::format_smolstr!("{}{old}", self.text),
-                        Side::Suffix => smol_str::format_smolstr!("{old}{}", self.text),
-                    };
-                    node_ops::overwrite_untagged(node, new)
-                })?;
+                walk_spec(
+                    &mut resource.node,
+                    &id,
+                    spec,
+                    steps,
+                    Create::Text,
+                    &mut |node| {
+                        let old = raw_text(node);
+                        let new = match side {
+                            Side::Prefix => smol_str::format_smolstr!("{}{old}", self.text),
+                            Side::Suffix => smol_str::format_smolstr!("{old}{}", self.text),
+                        };
+                        node_ops::overwrite_untagged(node, new)
+                    },
+                )?;
             }
             resource.refresh_id(&schemas);
         }

@@ -98,9 +98,13 @@ impl Namespace {
                     && matches!(spec.gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding"))
         };
         self.specs
-            .walk(&mut resource.node, &id, Create::Text, wanted, |node| self.set(node))
+            .walk(&mut resource.node, &id, Create::Text, wanted, |node| {
+                self.set(node)
+            })
             .map_err(|error| {
-                let misplaced = error.to_string().contains("wrong node kind: expected ScalarNode");
+                let misplaced = error
+                    .to_string()
+                    .contains("wrong node kind: expected ScalarNode");
                 error.within(if misplaced {
                     "namespace field specs must target scalar nodes"
                 } else {

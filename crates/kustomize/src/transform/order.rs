@@ -74,7 +74,11 @@ fn compare_types(a: &Gvk, b: &Gvk) -> Ordering {
 fn compare_ids(a: &ResId, b: &ResId) -> Ordering {
     let key = |id: &ResId| {
         let or = |text: &str, empty: &'static str| {
-            if text.is_empty() { empty.to_owned() } else { text.to_owned() }
+            if text.is_empty() {
+                empty.to_owned()
+            } else {
+                text.to_owned()
+            }
         };
         format!("{}|{}", or(&id.namespace, "~X"), or(&id.name, "~N"))
     };

@@ -33,9 +33,10 @@ impl Replicas {
         for (spec, steps) in &self.specs {
             for position in &candidates {
                 let resource = resources.get_mut(*position);
-                let fits = resource.plain_ids().iter().any(|id| {
-                    id.name == name && id.gvk.is_selected_by(&spec.gvk)
-                });
+                let fits = resource
+                    .plain_ids()
+                    .iter()
+                    .any(|id| id.name == name && id.gvk.is_selected_by(&spec.gvk));
                 if !fits {
                     continue;
                 }
@@ -44,18 +45,29 @@ impl Replicas {
                     continue;
                 }
                 let id = resource.id().clone();
-                walk_spec(&mut resource.node, &id, spec, steps, Create::Text, &mut |node| {
-                    node_ops::require_scalar(node)?;
-                    node_ops::overwrite(node, node_ops::integer(self.replica.count));
-                    Ok(())
-                })?;
+                walk_spec(
+                    &mut resource.node,
+                    &id,
+                    spec,
+                    steps,
+                    Create::Text,
+                    &mut |node| {
+                        node_ops::require_scalar(node)?;
+                        node_ops::overwrite(node, node_ops::integer(self.replica.count));
+                        Ok(())
+                    },
+                )?;
                 resources.refresh(*position);
             }
         }
         if found {
             return Ok(());
         }
-        let kinds: Vec<String> = self.specs.iter().map(|(spec, _)| spec.gvk.to_string()).collect();
+        let kinds: Vec<String> = self
+            .specs
+            .iter()
+            .map(|(spec, _)| spec.gvk.to_string())
+            .collect();
         Err(Error::Configuration(format!(
             "resource with name {name} does not match a config with the following GVK [{}]",
             kinds.join(" ")

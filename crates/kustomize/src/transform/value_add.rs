@@ -80,6 +80,9 @@ mod tests {
         assert_eq!(insert_part("/", 0, "PEACH"), "/PEACH");
         assert_eq!(insert_part("pie", 0, "PEACH"), "PEACH/pie");
         assert_eq!(insert_part("/raw", 9, "PEACH"), "/raw/PEACH");
-        assert_eq!(insert_part("/a/nice/warm/pie", 3, "PEACH"), "/a/nice/warm/PEACH/pie");
+        assert_eq!(
+            insert_part("/a/nice/warm/pie", 3, "PEACH"),
+            "/a/nice/warm/PEACH/pie"
+        );
     }
 }
