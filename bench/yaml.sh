@@ -17,7 +17,7 @@ ours=${CARGO_TARGET_DIR:-target}/release/examples/bench_yaml
 (cd bench/yaml-go && go build -o "$dir/yaml-go" .)
 "$ours" generate "$dir"
 
-crd="load-sigs load-v3 load-kyaml dump-sigs dump-v3 dump-kyaml"
+crd="load-sigs load-v3 load-kyaml dump-sigs marshal-sigs dump-v3 dump-kyaml"
 many="load-decoder load-kio dump-sigs-each dump-kio"
 modes=${*:-$crd $many}
 printf '%-16s %10s %10s %8s %10s %10s %8s\n' mode 'Go MB/s' 'our MB/s' faster 'Go MB' 'our MB' smaller

@@ -59,6 +59,13 @@ func main() {
 			_, err := yaml.JSONToYAML(json)
 			check(err)
 		})
+	case "marshal-sigs":
+		var value any
+		check(yaml.Unmarshal(input, &value))
+		measure(mode, input, func() {
+			_, err := yaml.Marshal(value)
+			check(err)
+		})
 	case "dump-v3":
 		var value any
 		check(yaml3.Unmarshal(input, &value))

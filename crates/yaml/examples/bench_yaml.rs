@@ -7,7 +7,7 @@
 
 use everflow_yaml::documents::{KioReader, yaml_or_json_decoder};
 use everflow_yaml::emit::{self, Indent};
-use everflow_yaml::{Dialect, Loader, kyaml, sigs};
+use everflow_yaml::{Dialect, Loader, gojson, kyaml, sigs};
 use std::fmt::Write as _;
 use std::hint::black_box;
 
@@ -48,6 +48,12 @@ fn run(mode: &str, file: &str) {
             reader.read(&input).expect("YAML").documents
         }),
         "dump-sigs" => {
+            let json = gojson::to_string(&load());
+            measure(mode, input.len(), || {
+                emit::json_to_yaml(json.as_bytes()).expect("JSON")
+            });
+        }
+        "marshal-sigs" => {
             let value = load();
             measure(mode, input.len(), || emit::sigs(&value));
         }
@@ -60,14 +66,13 @@ fn run(mode: &str, file: &str) {
             measure(mode, input.len(), || emit::kyaml(&node, Indent::Compact));
         }
         "dump-sigs-each" => {
-            let values: Vec<_> = all()
+            let texts: Vec<String> = all()
                 .filter_map(|document| document.into_object().expect("JSON"))
+                .map(|value| gojson::to_string(&value))
                 .collect();
             measure(mode, input.len(), || {
-                values
-                    .iter()
-                    .map(|value| emit::sigs(value).len())
-                    .sum::<usize>()
+                let yaml = texts.iter().map(|json| emit::json_to_yaml(json.as_bytes()));
+                yaml.map(|yaml| yaml.expect("JSON").len()).sum::<usize>()
             });
         }
         "dump-kio" => {

@@ -360,7 +360,10 @@ impl<'n> Decoder<'n> {
                 self.problem(problem, node.position);
                 Ok(None)
             }
-            Some(_) => Ok(node.as_text().map(|text| GoKey::Str(text.into()))),
+            Some(_) => {
+                let key = self.targets.get(node).unwrap_or(node);
+                Ok(key.as_text().map(|text| GoKey::Str(text.into())))
+            }
         }
     }
 

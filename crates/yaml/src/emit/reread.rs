@@ -113,3 +113,40 @@ fn is_delicate(text: &str) -> bool {
     text.contains('\t') && text.contains('\n')
         || !text.is_ascii() && text.contains(['\u{85}', '\u{2028}', '\u{2029}', '\u{FEFF}'])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> String {
+        let document = Loader::new(Dialect::Kyaml)
+            .keep_comments(true)
+            .load_document(text.as_bytes())
+            .expect("YAML")
+            .expect("a document");
+        document
+            .marshal_json()
+            .map_or_else(|error| error.to_string(), |json| json.to_string())
+    }
+
+    #[test]
+    fn texts_that_change_on_the_way_change_here_too() {
+        assert_eq!(json("a: >\n  b\n    c\n  d\n"), r#"{"a":"b\n\n  c\nd\n"}"#);
+        assert_eq!(json("a: {b: }\n"), r#"{"a":{"b":""}}"#);
+        assert_eq!(json("a:\n"), r#"{"a":null}"#);
+    }
+
+    #[test]
+    fn keys_of_the_top_map_become_strings() {
+        assert_eq!(json("1: a\n"), r#"{"1":"a"}"#);
+        assert_eq!(json("a: &x 1\n*x : b\n"), r#"{"1":"b","a":1}"#);
+        assert_eq!(json("null: a\nb: c\n"), r#"{"b":"c"}"#);
+        assert!(json("a: {1: b}\n").contains("unsupported type"));
+    }
+
+    #[test]
+    fn comments_can_break_the_text() {
+        let error = json("c: # key\n  v # value\nb: !!map\n  k: ''\n");
+        assert_eq!(error, "yaml: line 3: could not find expected ':'");
+    }
+}
