@@ -94,6 +94,13 @@ fn an_imaginary_part_needs_digits() {
 }
 
 #[test]
+fn slice_does_not_look_into_interfaces() {
+    let text = "{{slice \"hello\" .Map.b}}";
+    assert!(render(text).ends_with("cannot index slice/array with type interface {}"));
+    assert_eq!(render("{{$i := .Map.b}}{{slice \"hello\" $i}}"), "ello");
+}
+
+#[test]
 fn variables_live_as_long_as_in_go() {
     assert_eq!(
         render("{{if false}}{{$x := 1}}{{else}}{{$x}}{{end}}"),

@@ -1,7 +1,7 @@
 //! `len`, `index` and `slice`.
 
 use super::builtin::prepare;
-use super::operand::{Operand, map_element};
+use super::operand::{Form, Operand, map_element};
 use crate::error::FuncError;
 use crate::text::GoStr;
 use crate::types::{GoType, Kind};
@@ -45,16 +45,21 @@ pub(super) fn len(item: &Operand) -> Indexed {
     Ok(Operand::concrete(int(length)))
 }
 
-/// A position in a slice or string.
+/// A position in a slice or string. An interface is no number, whatever it holds.
 fn position(index: &Operand, capacity: usize) -> Result<usize, FuncError> {
     let number = match (index.value.as_int(), index.value.as_uint()) {
+        _ if index.form == Form::Interface => {
+            return Err(FuncError::new(
+                "cannot index slice/array with type interface {}",
+            ));
+        }
         (Some(n), _) => n,
         (_, Some(n)) => n.cast_signed(),
         _ if index.value.kind() == Kind::Invalid => {
             return Err(FuncError::new("cannot index slice/array with nil"));
         }
         _ => {
-            let go_type = index.type_text();
+            let go_type = index.value.type_name();
             return Err(format!("cannot index slice/array with type {go_type}").into());
         }
     };

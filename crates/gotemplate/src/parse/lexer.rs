@@ -117,20 +117,13 @@ fn has_right_trim(text: &[u8]) -> bool {
 }
 
 fn newlines(text: &[u8]) -> usize {
-    text.iter().filter(|byte| **byte == b'\n').count()
+    memchr::memchr_iter(b'\n', text).count()
 }
 
 /// Where `needle` starts.
 fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     let (&first, rest) = needle.split_first()?;
-    let mut from = 0;
-    loop {
-        let at = from + text[from..].iter().position(|byte| *byte == first)?;
-        if text[at + 1..].starts_with(rest) {
-            return Some(at);
-        }
-        from = at + 1;
-    }
+    memchr::memchr_iter(first, text).find(|at| text[at + 1..].starts_with(rest))
 }
 
 /// `%#U`.

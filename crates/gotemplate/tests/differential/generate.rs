@@ -18,7 +18,7 @@ pub struct Generator<'r> {
 
 const FIELDS: &[&str] = &[
     "A", "B", "C", "D", "E", "List", "Map", "Point", "Pointer", "Temp", "Level", "Release", "Nil",
-    "Str", "Labels", "Missing", "Func",
+    "Str", "Labels", "Missing",
 ];
 
 const INNER: &[&str] = &[
