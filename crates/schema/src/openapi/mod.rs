@@ -4,6 +4,8 @@
 //! path the same parameters. They are stored as one graph in which equal parts are one node, and
 //! unpacked on first use.
 
+mod custom;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -13,6 +15,8 @@ use smol_str::SmolStr;
 
 use crate::data;
 use crate::error::Error;
+
+pub use custom::custom_resources_v3;
 
 /// All documents.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
