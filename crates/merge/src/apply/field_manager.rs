@@ -55,6 +55,9 @@ impl<'a> FieldManager<'a> {
     /// Records a create, update or patch: `new` is the whole object after it, `live` the one
     /// before it (the zero object for a create).
     ///
+    /// `new` has to carry `metadata.managedFields` as the client left it: an empty list or one
+    /// empty entry resets ownership, an absent list keeps it.
+    ///
     /// # Errors
     /// When the objects do not fit the schema. The server then stores the object without
     /// `managedFields`, see [`FieldManager::update_or_forget`].

@@ -8,6 +8,7 @@
 mod corpus;
 mod kinds;
 mod object;
+mod scale;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ struct Counts {
     refused: usize,
     updated: usize,
     patched: usize,
+    scaled: usize,
     left_out: usize,
 }
 
@@ -60,12 +62,13 @@ fn recorded_writes_are_reproduced() {
         }
     }
     println!(
-        "{scenarios} scenarios: {} applied, {} conflicts, {} refused, {} updates, {} patches; {} steps belong to the server",
+        "{scenarios} scenarios: {} applied, {} conflicts, {} refused, {} updates, {} patches, {} through scale; {} steps belong to the server",
         counts.applied,
         counts.conflicts,
         counts.refused,
         counts.updated,
         counts.patched,
+        counts.scaled,
         counts.left_out
     );
     let failed: BTreeSet<&String> = failures.keys().collect();
@@ -93,6 +96,8 @@ struct Replay<'a> {
     counts: &'a mut Counts,
     kinds: Kinds,
     objects: BTreeMap<String, Value>,
+    /// Objects as they should be after writes through scale, until the server shows them.
+    predicted: BTreeMap<String, (usize, Value)>,
     problems: RefCell<Vec<String>>,
 }
 
@@ -117,6 +122,7 @@ impl<'a> Replay<'a> {
             counts,
             kinds,
             objects: BTreeMap::new(),
+            predicted: BTreeMap::new(),
             problems: RefCell::default(),
         }
     }
@@ -158,10 +164,20 @@ impl<'a> Replay<'a> {
         if method == "DELETE" {
             self.objects.remove(&resource.key(body));
         } else if is_object {
-            self.objects.insert(resource.key(body), body.clone());
+            let key = resource.key(body);
+            if let Some((index, predicted)) = self.predicted.remove(&key)
+                && method == "GET"
+                && let Some(problem) = object::same_owners(&predicted, &predicted, body, NOW, false)
+            {
+                self.fail(index, format!("scale: {problem}"));
+            }
+            self.objects.insert(key, body.clone());
         } else if resource.subresource == "scale" && method != "GET" {
             let key = resource.key(&Value::Null);
-            self.objects.remove(&key);
+            match self.predicted.get(&key) {
+                Some((_, predicted)) => self.objects.insert(key, predicted.clone()),
+                None => self.objects.remove(&key),
+            };
         }
     }
 
@@ -193,7 +209,18 @@ impl<'a> Replay<'a> {
         let manager = manager
             .unwrap_or_else(|| manager_of_user_agent(header("User-Agent").unwrap_or("corpus/1.0")));
         let body = &request["body"];
-        if body.is_null() || resource.subresource == "scale" || !self.kinds.knows(&resource) {
+        if resource.subresource == "scale" && !body.is_null() {
+            let write = scale::ScaleWrite {
+                content_type: &content_type,
+                body,
+                manager: &manager,
+                force: query.get("force").is_some_and(|force| force == "true"),
+                now: NOW,
+            };
+            self.scale(index, &resource.key(&Value::Null), &write, response);
+            return;
+        }
+        if body.is_null() || !self.kinds.knows(&resource) {
             self.counts.left_out += 1;
             return;
         }
@@ -246,6 +273,35 @@ impl<'a> Replay<'a> {
                 index,
                 format!("patch refused\n    {wanted:?}, the server says\n    {status} {message}"),
             );
+        }
+    }
+
+    fn scale(&mut self, index: usize, key: &str, write: &scale::ScaleWrite<'_>, response: &Value) {
+        let status = response["status"].as_i64().unwrap_or(0);
+        let message = response["body"]["message"].as_str().unwrap_or_default();
+        let result = self
+            .objects
+            .get(key)
+            .and_then(|parent| scale::write(parent, write));
+        match result {
+            Some(Ok(object)) if (200..300).contains(&status) => {
+                self.counts.scaled += 1;
+                self.predicted.insert(key.to_owned(), (index, object));
+            }
+            Some(Err(error))
+                if (200..300).contains(&status) || message.starts_with("Apply failed") =>
+            {
+                self.counts.refused += 1;
+                if error.to_string() != message {
+                    self.fail(
+                        index,
+                        format!(
+                            "scale refused\n    {error}, the server says {status}\n    {message}"
+                        ),
+                    );
+                }
+            }
+            _ => self.counts.left_out += 1,
         }
     }
 
