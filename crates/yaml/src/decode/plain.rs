@@ -20,7 +20,7 @@ pub(crate) fn plain_document(
     unique_keys: bool,
     limits: Limits,
 ) -> Result<Option<Json>, Error> {
-    let mut parser = Parser::new(input, dialect, false);
+    let mut parser = Parser::new(input, dialect);
     parser.next()?;
     if matches!(parser.next()?.kind, EventKind::StreamEnd) {
         return Ok(Some(Json::Null));

@@ -24,7 +24,7 @@ pub fn yaml_reader(input: &[u8]) -> YamlReader<'_> {
         failed: false,
         separator: memchr(b'\r', input)
             .is_none()
-            .then(|| memmem::Finder::new(b"\n---")),
+            .then(|| Box::new(memmem::Finder::new(b"\n---"))),
     }
 }
 
@@ -36,7 +36,7 @@ pub struct YamlReader<'a> {
     failed: bool,
     /// Finds separators; only for input whose lines all end in `\n` alone, because those need not be
     /// looked at one by one.
-    separator: Option<memmem::Finder<'static>>,
+    separator: Option<Box<memmem::Finder<'static>>>,
 }
 
 /// A document while it is read: a part of the input as long as nothing in it changes.

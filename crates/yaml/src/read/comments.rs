@@ -1,4 +1,5 @@
-//! Comments, attached by the rules of go-yaml v3.
+//! Comments, attached by the rules of go-yaml v3. They are followed even where nobody wants them,
+//! because they decide how far ahead go-yaml looks, and so which error it finds first.
 
 use super::scanner::Scanner;
 use super::token::{Mark, Token, TokenKind};
@@ -31,7 +32,6 @@ struct Comment {
 /// Comments that wait for their token, and those that wait for their event.
 #[derive(Debug, Default)]
 pub(crate) struct CommentQueue {
-    kept: bool,
     queue: VecDeque<Comment>,
     /// Some comment waits for its event.
     pub(crate) unfolded: bool,
@@ -42,18 +42,6 @@ pub(crate) struct CommentQueue {
 }
 
 impl CommentQueue {
-    pub(super) fn new(kept: bool) -> Self {
-        CommentQueue {
-            kept,
-            ..CommentQueue::default()
-        }
-    }
-
-    /// Comments are wanted.
-    pub(crate) fn kept(&self) -> bool {
-        self.kept
-    }
-
     #[inline(always)]
     pub(super) fn waiting(&self) -> bool {
         !self.queue.is_empty()
@@ -136,16 +124,14 @@ impl Scanner<'_> {
         let start = self.mark();
         let from = self.pos;
         self.skip_comment();
-        if self.comments.kept {
-            self.comments.queue.push_back(Comment {
-                place: Place::Line,
-                text: self.text[from..self.pos].to_owned(),
-                scan: 0,
-                token: token.index,
-                start,
-                end: 0,
-            });
-        }
+        self.comments.queue.push_back(Comment {
+            place: Place::Line,
+            text: self.text[from..self.pos].to_owned(),
+            scan: 0,
+            token: token.index,
+            start,
+            end: 0,
+        });
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 pub(crate) struct Event<'a> {
     pub(crate) kind: EventKind<'a>,
     pub(crate) start: Mark,
-    /// Only when comments are kept, and there are some.
+    /// Only under go-yaml v3, and only if there are some.
     pub(crate) comments: Option<Box<Comments>>,
 }
 
@@ -85,9 +85,9 @@ pub(crate) struct Parser<'a> {
 type Parsed<'a> = Result<Event<'a>, Error>;
 
 impl<'a> Parser<'a> {
-    pub(crate) fn new(input: &'a Input<'_>, dialect: Dialect, keep_comments: bool) -> Self {
+    pub(crate) fn new(input: &'a Input<'_>, dialect: Dialect) -> Self {
         Parser {
-            scanner: Scanner::new(input, dialect, keep_comments),
+            scanner: Scanner::new(input, dialect),
             dialect,
             state: State::StreamStart,
             states: Vec::with_capacity(16),
@@ -463,24 +463,21 @@ impl<'a> Parser<'a> {
     }
 
     /// The head comment before a `-` belongs to the collection that begins behind it.
-    fn split_stem(&mut self, stem: usize) -> Result<(), Error> {
+    fn split_stem(&mut self, stem: usize) {
         if stem == 0 {
-            return Ok(());
+            return;
         }
-        let (kind, _) = self.peek()?;
-        if !matches!(
-            kind,
-            TokenKind::BlockSequenceStart | TokenKind::BlockMappingStart
-        ) {
-            return Ok(());
-        }
+        // Go forgets an error here and scans on.
+        let Ok((TokenKind::BlockSequenceStart | TokenKind::BlockMappingStart, _)) = self.peek()
+        else {
+            return;
+        };
         let queue = self.scanner.comments_mut();
         let mut rest = queue.head.split_off(stem);
         if !rest.is_empty() {
             rest.remove(0);
         }
         queue.stem = Some(std::mem::replace(&mut queue.head, rest));
-        Ok(())
     }
 
     // ----- block collections ----------------------------------------------------------------
@@ -496,7 +493,7 @@ impl<'a> Parser<'a> {
             TokenKind::BlockEntry => {
                 let stem = self.scanner.comments_mut().head.len();
                 self.skip();
-                self.split_stem(stem)?;
+                self.split_stem(stem);
                 let (kind, _) = self.peek()?;
                 if matches!(kind, TokenKind::BlockEntry | TokenKind::BlockEnd) {
                     self.state = State::BlockSequenceEntry;
@@ -526,7 +523,7 @@ impl<'a> Parser<'a> {
         }
         let stem = self.scanner.comments_mut().head.len();
         self.skip();
-        self.split_stem(stem)?;
+        self.split_stem(stem);
         let (kind, _) = self.peek()?;
         if matches!(
             kind,

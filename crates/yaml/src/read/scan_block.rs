@@ -3,7 +3,7 @@
 use super::scanner::Scanner;
 use super::token::{Mark, Token};
 use crate::error::Error;
-use crate::node::Style;
+use crate::node::{Dialect, Style};
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,9 +75,9 @@ impl<'a> Scanner<'a> {
             self.pos += 1;
         }
         if self.byte(0) == b'#' {
-            match self.comments.kept() {
-                true => self.scan_line_comment(start)?,
-                false => self.skip_comment(),
+            match self.dialect {
+                Dialect::Kyaml => self.scan_line_comment(start)?,
+                Dialect::Sigs => self.skip_comment(),
             }
             if !self.is_breakz_at(self.pos) {
                 self.skip_comment();

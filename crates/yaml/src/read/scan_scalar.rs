@@ -118,10 +118,11 @@ impl<'a> Scanner<'a> {
                     _ => break,
                 }
             }
-            if self.flow_level == 0 && (self.column() as i32) < indent
-                || self.column() == 0 && self.at_document_indicator()
-                || self.byte(0) == b'#'
-            {
+            if self.flow_level == 0 && (self.column() as i32) < indent {
+                break;
+            }
+            self.check_ahead()?;
+            if self.column() == 0 && self.at_document_indicator() || self.byte(0) == b'#' {
                 break;
             }
             let from = self.pos;
@@ -182,6 +183,7 @@ impl<'a> Scanner<'a> {
         let mut text = String::new();
         let mut fold = Fold::default();
         loop {
+            self.check_ahead()?;
             if self.column() == 0 && self.at_document_indicator() {
                 return Err(self.error(Some(start), "found unexpected document indicator"));
             }

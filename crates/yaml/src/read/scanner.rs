@@ -56,7 +56,7 @@ pub(crate) struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(input: &'a Input<'_>, dialect: Dialect, keep_comments: bool) -> Self {
+    pub(crate) fn new(input: &'a Input<'_>, dialect: Dialect) -> Self {
         let text: &'a str = &input.text;
         Scanner {
             text,
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
             simple_key_allowed: true,
             simple_keys: vec![SimpleKey::default()],
             key_index: VecDeque::new(),
-            comments: CommentQueue::new(keep_comments && dialect == Dialect::Kyaml),
+            comments: CommentQueue::default(),
         }
     }
 
@@ -208,6 +208,15 @@ impl<'a> Scanner<'a> {
     pub(super) fn check_end(&self) -> Result<(), Error> {
         match self.at_end {
             Some(error) if self.pos >= self.bytes.len() => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same where Go looks four characters ahead.
+    #[inline(always)]
+    pub(super) fn check_ahead(&self) -> Result<(), Error> {
+        match self.at_end {
+            Some(error) if self.pos + 4 > self.bytes.len() => Err(error.clone()),
             _ => Ok(()),
         }
     }
@@ -416,11 +425,7 @@ impl<'a> Scanner<'a> {
         let scan_mark = self.mark();
         self.skip_to_next_token()?;
         self.unroll_indent(self.column() as i32, scan_mark);
-        if self.pos + 4 > self.bytes.len()
-            && let Some(error) = self.at_end
-        {
-            return Err(error.clone());
-        }
+        self.check_ahead()?;
         let byte = self.byte(0);
         if byte == 0 {
             return self.fetch_stream_end();
@@ -485,8 +490,9 @@ impl<'a> Scanner<'a> {
         let required = self.flow_level == 0 && self.indent == start.column as i32;
         self.simple_key_allowed = false;
         let number = self.tokens_parsed + self.queue.len();
-        let token = scan(self)?;
+        let scanned = scan(self);
         if may_be_key
+            && scanned.is_ok()
             && self.flow_level == 0
             && self.byte(0) == b':'
             && self.is_blankz_at(self.pos + 1)
@@ -496,7 +502,7 @@ impl<'a> Scanner<'a> {
             let column = start.column as i32;
             self.roll_indent(column, None, TokenKind::BlockMappingStart, start)?;
             self.push(TokenKind::Key, start);
-            self.queue.push_back(token);
+            self.queue.push_back(scanned?);
             self.take_indicator(TokenKind::Value);
             return Ok(());
         }
@@ -510,7 +516,7 @@ impl<'a> Scanner<'a> {
             };
             self.key_index.push_back((number, level));
         }
-        self.queue.push_back(token);
+        self.queue.push_back(scanned?);
         Ok(())
     }
 
@@ -701,8 +707,8 @@ impl<'a> Scanner<'a> {
             }
             if self.byte(0) == b'#' {
                 match self.dialect {
-                    Dialect::Kyaml if self.comments.kept() => self.scan_comments(scan_mark)?,
-                    _ => self.skip_comment(),
+                    Dialect::Sigs => self.skip_comment(),
+                    Dialect::Kyaml => self.scan_comments(scan_mark)?,
                 }
             }
             if !self.is_break_at(self.pos) {

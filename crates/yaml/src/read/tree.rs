@@ -15,6 +15,7 @@ use std::collections::HashSet;
 pub(crate) struct TreeBuilder<'a> {
     parser: Parser<'a>,
     dialect: Dialect,
+    keep_comments: bool,
     limits: Limits,
     anchors: HashSet<SmolStr>,
     started: bool,
@@ -34,8 +35,9 @@ impl<'a> TreeBuilder<'a> {
         limits: Limits,
     ) -> Self {
         TreeBuilder {
-            parser: Parser::new(input, dialect, keep_comments),
+            parser: Parser::new(input, dialect),
             dialect,
+            keep_comments,
             limits,
             anchors: HashSet::new(),
             started: false,
@@ -53,11 +55,12 @@ impl<'a> TreeBuilder<'a> {
             return Ok(None);
         }
         self.anchors.clear();
-        let mut comments = start.comments.map(|boxed| *boxed).unwrap_or_default();
         let root = self.root()?;
         let end = self.parser.next()?;
-        if let Some(ended) = end.comments {
-            comments.foot = ended.foot;
+        let mut comments = Comments::default();
+        if self.keep_comments {
+            comments = start.comments.map(|boxed| *boxed).unwrap_or_default();
+            comments.foot = end.comments.map(|boxed| boxed.foot).unwrap_or_default();
         }
         Ok(Some(Document { root, comments }))
     }
@@ -68,8 +71,11 @@ impl<'a> TreeBuilder<'a> {
             let Event {
                 kind,
                 start,
-                comments,
+                mut comments,
             } = self.parser.next()?;
+            if !self.keep_comments {
+                comments = None;
+            }
             let position = start.position();
             let done = match kind {
                 EventKind::Scalar {
