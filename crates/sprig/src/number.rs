@@ -90,6 +90,12 @@ pub(crate) fn parse_float(text: &[u8]) -> Option<f64> {
     let magnitude = match digits.to_ascii_lowercase().as_str() {
         "inf" | "infinity" => f64::INFINITY,
         "nan" => f64::NAN,
+        lower if lower.contains('_') => {
+            if !underscores_fit(lower.as_bytes()) {
+                return None;
+            }
+            return parse_float(text.replace('_', "").as_bytes());
+        }
         lower if lower.starts_with("0x") => parse_hex_float(&lower[2..])?,
         lower => {
             let starts = lower.starts_with(|c: char| c.is_ascii_digit() || c == '.');

@@ -51,6 +51,19 @@ impl Object for TimeObject {
         TIME
     }
 
+    /// The hidden fields, which verbs for numbers print.
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        let seconds = self.0.seconds.wrapping_sub(Time::zero().seconds);
+        vec![
+            ("wall", Value::Uint64(u64::from(self.0.nanos))),
+            ("ext", Value::Int64(seconds)),
+            (
+                "loc",
+                Value::object(LocationObject(self.0.zone.name().to_owned())),
+            ),
+        ]
+    }
+
     fn text(&self) -> Option<GoStr> {
         Some(self.0.display().into())
     }
@@ -60,6 +73,39 @@ impl Object for TimeObject {
             .as_any()
             .downcast_ref::<Self>()
             .map(|other| self.0 == other.0)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A `*time.Location`, seen only when the fields of a time are printed.
+#[derive(Debug, Clone)]
+struct LocationObject(String);
+
+static LOCATION_TYPE: NamedType = NamedType {
+    name: "time.Location",
+    underlying: GoType::Struct,
+    methods: &[],
+};
+static LOCATION: GoType = GoType::Named(&LOCATION_TYPE);
+
+impl Object for LocationObject {
+    fn go_type(&self) -> GoType {
+        GoType::Pointer(&LOCATION)
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Value)> {
+        vec![
+            ("name", Value::string(self.0.as_str())),
+            ("zone", Value::list(Vec::new())),
+            ("tx", Value::list(Vec::new())),
+            ("extend", Value::string("")),
+            ("cacheStart", Value::Int64(0)),
+            ("cacheEnd", Value::Int64(0)),
+            ("cacheZone", Value::NilPointer(GoType::Pointer(&LOCATION))),
+        ]
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,14 +1,13 @@
 //! DSA keys: 2048 bits with a 256-bit subgroup.
 
-use num_bigint_dig::prime::probably_prime;
 use num_bigint_dig::{BigUint, RandBigInt};
 
 use super::der::{INTEGER, Reader, SEQUENCE, sequence, unsigned};
+use super::prime::{is_prime, random_prime};
 use crate::source::Random;
 
 const MODULUS_BITS: usize = 2048;
 const SUBGROUP_BITS: usize = 256;
-const TESTS: usize = 32;
 
 /// A private key.
 #[derive(Debug, Clone)]
@@ -70,15 +69,12 @@ impl DsaKey {
 fn primes(random: &mut Random<'_>) -> (BigUint, BigUint) {
     let one = BigUint::from(1u32);
     loop {
-        let q = (random.gen_biguint(SUBGROUP_BITS) | (&one << (SUBGROUP_BITS - 1))) | &one;
-        if !probably_prime(&q, TESTS) {
-            continue;
-        }
+        let q = random_prime(SUBGROUP_BITS, random);
+        let step = &q << 1;
         for _ in 0..4 * MODULUS_BITS {
-            let candidate =
-                (random.gen_biguint(MODULUS_BITS) | (&one << (MODULUS_BITS - 1))) | &one;
-            let p = &candidate - (&candidate % &q) + &one;
-            if p.bits() == MODULUS_BITS && probably_prime(&p, TESTS) {
+            let start = random.gen_biguint(MODULUS_BITS) | (&one << (MODULUS_BITS - 1));
+            let p = &start - (&start % &step) + &one;
+            if p.bits() == MODULUS_BITS && is_prime(&p) {
                 return (p, q);
             }
         }

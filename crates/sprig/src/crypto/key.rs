@@ -1,6 +1,7 @@
 //! Private keys of the kinds sprig knows.
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use num_bigint_dig::BigUint;
 use rsa::pkcs1::{DecodeRsaPrivateKey as _, EncodeRsaPrivateKey as _};
 use rsa::pkcs1v15::Pkcs1v15Sign;
 use rsa::traits::PublicKeyParts as _;
@@ -13,6 +14,7 @@ use super::der::{
 };
 use super::dsa::DsaKey;
 use super::pem;
+use super::prime::random_prime;
 use crate::source::{Random, Source};
 
 const OID_RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
@@ -33,7 +35,15 @@ pub(crate) enum PrivateKey {
 impl PrivateKey {
     /// A new RSA key.
     pub(crate) fn generate_rsa(bits: usize, source: &mut dyn Source) -> Result<Self, String> {
-        RsaPrivateKey::new(&mut Random(source), bits)
+        let mut random = Random(source);
+        let p = random_prime(bits / 2, &mut random);
+        let q = loop {
+            let q = random_prime(bits / 2, &mut random);
+            if q != p {
+                break q;
+            }
+        };
+        RsaPrivateKey::from_p_q(p, q, BigUint::from(65_537u32))
             .map(|key| Self::Rsa(Box::new(key)))
             .map_err(|error| error.to_string())
     }

@@ -6,4 +6,5 @@ pub(crate) mod dsa;
 pub(crate) mod key;
 pub(crate) mod password;
 mod pem;
+mod prime;
 pub(crate) mod symmetric;

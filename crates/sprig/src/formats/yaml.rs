@@ -50,6 +50,7 @@ pub(crate) fn to_yaml_pretty(value: &Value) -> Result<String, String> {
     };
     if let Value::Object(object) = value
         && object.basic().is_none()
+        && value.as_object::<TimeObject>().is_none()
         && !object.fields().is_empty()
     {
         // The fields of a struct keep their order, which a plain tree would sort.

@@ -48,7 +48,10 @@ fn register_making(r: &mut Registry<'_>) {
         Ok(Value::map(kept))
     });
     for name in ["deepCopy", "mustDeepCopy"] {
-        r.add(name, &[Any], Any, |a| a.get(0).deep_copy());
+        r.add(name, &[Any], Any, |a| match a.get(0) {
+            Value::Nil => fail("reflect: call of reflect.Value.Type on zero Value"),
+            value => value.deep_copy(),
+        });
     }
 }
 

@@ -239,7 +239,7 @@ fn write_part(out: &mut Vec<u8>, part: Part, t: &Civil, nanos: u32, zone: &str, 
         Part::Year => format!("{:02}", t.year.unsigned_abs() % 100),
         Part::UpperPm => if t.hour >= 12 { "PM" } else { "AM" }.to_owned(),
         Part::LowerPm => if t.hour >= 12 { "pm" } else { "am" }.to_owned(),
-        Part::ZoneName if zone.is_empty() => short_offset(offset),
+        Part::ZoneName if zone.is_empty() => write_offset(offset, Offset::HoursMinutes),
         Part::ZoneName => zone.to_owned(),
         Part::IsoOffset(_) if offset == 0 => "Z".to_owned(),
         Part::IsoOffset(style) | Part::NumericOffset(style) => write_offset(offset, style),
@@ -247,18 +247,6 @@ fn write_part(out: &mut Vec<u8>, part: Part, t: &Civil, nanos: u32, zone: &str, 
         Part::TrimmedFraction { digits, separator } => fraction(nanos, digits, separator, true),
     };
     out.extend_from_slice(text.as_bytes());
-}
-
-/// An unknown zone: `+03` or `+0330`.
-fn short_offset(offset: i32) -> String {
-    let minutes = offset / 60;
-    let sign = if minutes < 0 { '-' } else { '+' };
-    let minutes = minutes.abs();
-    if minutes % 60 == 0 {
-        format!("{sign}{:02}", minutes / 60)
-    } else {
-        format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
-    }
 }
 
 fn write_offset(offset: i32, style: Offset) -> String {
