@@ -201,7 +201,7 @@ impl Random {
         for _ in 0..1 + self.below(8) {
             let line = match self.below(6) {
                 0 => {
-                    indent = self.below(2) * indent;
+                    indent *= self.below(2);
                     continue;
                 }
                 1 | 2 => self.pick(KEYS),
