@@ -7,7 +7,12 @@ mod common;
 use std::path::PathBuf;
 use std::process::Command;
 
+use everflow_schema::Schema;
 use everflow_schema::openapi::{custom_resources_v3, documents};
+use everflow_schema::structural::{
+    FieldError, Prune, Validator, apply_defaults, check_embedded, check_lists, embedded_type_error,
+    prune, prune_nulls,
+};
 use serde_json::{Value, json};
 
 /// A running API server; stopped when dropped.
@@ -26,8 +31,11 @@ impl Server {
             return None;
         }
         let peers = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh");
-        let directory =
-            std::env::temp_dir().join(format!("everflow-schema-real-{}", std::process::id()));
+        let directory = std::env::temp_dir().join(format!(
+            "everflow-schema-real-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
         run(Command::new(&peers).args(["build", "etcd", "kube-apiserver"]));
         run(Command::new(&peers)
             .args(["start", "--dir"])
@@ -223,4 +231,250 @@ fn definitions() -> Vec<Value> {
         );
     }
     definitions
+}
+
+/// A small generator of numbers with a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+
+    fn value(&mut self, depth: usize) -> Value {
+        let scalars = [
+            json!(null),
+            json!(true),
+            json!(false),
+            json!(0),
+            json!(1),
+            json!(-1),
+            json!(6),
+            json!(2_147_483_648_u32),
+            json!(9_007_199_254_740_993_i64),
+            json!(1.5),
+            json!(1.0),
+            json!(0.3),
+            json!(1e20),
+            json!(""),
+            json!("a"),
+            json!("b"),
+            json!("abcd"),
+            json!("ééé"),
+            json!("1"),
+            json!("50%"),
+            json!("x y"),
+            json!("2020-01-01T00:00:00Z"),
+            json!("2020-01-01"),
+            json!("1h"),
+            json!("YQ=="),
+            json!("10.0.0.1"),
+            json!("http://a/b"),
+        ];
+        match self.below(if depth == 0 { 8 } else { 12 }) {
+            0..8 => scalars[self.below(scalars.len())].clone(),
+            8 | 9 => (0..self.below(4)).map(|_| self.value(depth - 1)).collect(),
+            _ => {
+                let names = ["a", "b", "n", "kind", "apiVersion", "other"];
+                let count = self.below(4);
+                let pairs = (0..count).map(|_| {
+                    (
+                        names[self.below(names.len())].to_owned(),
+                        self.value(depth - 1),
+                    )
+                });
+                Value::Object(pairs.collect())
+            }
+        }
+    }
+}
+
+/// Properties that use every keyword.
+fn properties() -> Value {
+    let text = json!({"type": "string"});
+    json!({
+        "text": {"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^[a-z]+$"},
+        "nullable": {"type": "string", "nullable": true, "enum": ["a", "b"]},
+        "default": {"type": "string", "default": "a"},
+        "integer": {"type": "integer", "minimum": 1, "maximum": 5},
+        "small": {"type": "integer", "format": "int32"},
+        "multiple": {"type": "integer", "multipleOf": 3},
+        "number": {"type": "number", "minimum": 0.5, "exclusiveMinimum": true, "maximum": 6, "exclusiveMaximum": true},
+        "tenth": {"type": "number", "multipleOf": 0.1},
+        "float": {"type": "number", "format": "float"},
+        "boolean": {"type": "boolean"},
+        "time": {"type": "string", "format": "date-time"},
+        "date": {"type": "string", "format": "date"},
+        "duration": {"type": "string", "format": "duration"},
+        "byte": {"type": "string", "format": "byte"},
+        "address": {"type": "string", "format": "ipv4"},
+        "uri": {"type": "string", "format": "uri"},
+        "unheard": {"type": "string", "format": "unheard-of"},
+        "choice": {"type": "integer", "enum": [1, 6, 97]},
+        "either": {"x-kubernetes-int-or-string": true, "pattern": "^[0-9]+%?$"},
+        "declared": {
+            "x-kubernetes-int-or-string": true,
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+        },
+        "list": {"type": "array", "minItems": 1, "maxItems": 2, "items": text},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
+        "map": {
+            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
+            "items": {"type": "object", "required": ["n"], "properties": {"n": text, "a": {"type": "integer"}}},
+        },
+        "values": {
+            "type": "object", "minProperties": 1, "maxProperties": 2, "additionalProperties": {"type": "integer"},
+        },
+        "object": {
+            "type": "object", "required": ["a", "b"],
+            "properties": {"a": {"type": "integer", "default": 3}, "b": text, "n": {"type": "boolean"}},
+        },
+        "embedded": {
+            "type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true,
+        },
+        "any": {"x-kubernetes-preserve-unknown-fields": true},
+        "one": {
+            "type": "object", "properties": {"a": text, "b": text},
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
+        "some": {"type": "integer", "anyOf": [{"minimum": 6}, {"maximum": 0}], "not": {"enum": [-1]}},
+        "all": {"type": "string", "allOf": [{"minLength": 2}, {"pattern": "^a"}]},
+    })
+}
+
+#[test]
+fn random_objects_are_refused_alike() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    eprintln!("SEED={seed}");
+    let properties = properties();
+    let schema = json!({
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": properties}},
+    });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.random.everflow.test"},
+        "spec": {
+            "group": "random.everflow.test", "scope": "Cluster",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    assert!(
+        everflow_schema::crd::check_definition(&definition)
+            .errors
+            .is_empty()
+    );
+    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let answer = server.curl("POST", crds, Some(&definition));
+    assert_eq!(answer["kind"], "CustomResourceDefinition", "{answer}");
+    let things = "/apis/random.everflow.test/v1/things";
+    for _ in 0..50 {
+        if server.curl("GET", things, None)["kind"] == "ThingList" {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    let validator = Validator::new(Schema::from_structural(&schema).unwrap());
+    let names: Vec<&String> = properties.as_object().unwrap().keys().collect();
+    let mut random = Random(seed);
+    let mut wrong = Vec::new();
+    for round in 0..600 {
+        let mut spec = serde_json::Map::new();
+        for _ in 0..=random.below(3) {
+            let name = if random.below(30) == 0 {
+                "unknown"
+            } else {
+                names[(round + random.below(5)) % names.len()]
+            };
+            spec.insert(name.to_owned(), random.value(2));
+        }
+        let object = json!({
+            "apiVersion": "random.everflow.test/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": spec,
+        });
+        let answer = server.curl("POST", &format!("{things}?dryRun=All"), Some(&object));
+        let ours = our_answer(&validator, object.clone());
+        let theirs = match answer["kind"].as_str() {
+            Some("Thing") => json!({"spec": plain(&answer["spec"])}),
+            _ if answer["code"] == 400 => answer["message"].clone(),
+            _ => causes(&answer),
+        };
+        if ours != theirs {
+            wrong.push(format!(
+                "{spec:?}\n  ours   {ours}\n  theirs {theirs} {}",
+                answer["message"]
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// The stored spec, or the sorted causes.
+fn our_answer(validator: &Validator, mut object: Value) -> Value {
+    let schema = validator.schema().view();
+    prune(
+        &mut object,
+        schema,
+        Prune {
+            resource_root: true,
+        },
+    );
+    prune_nulls(&mut object, schema);
+    apply_defaults(&mut object, schema);
+    if let Some(error) = embedded_type_error(&object, schema) {
+        return json!(format!(
+            "Thing in version \"v1\" cannot be handled as a Thing: {error}"
+        ));
+    }
+    let mut errors = validator.validate(&object);
+    errors.extend(check_embedded(&object, schema, &|_, _| Vec::new()));
+    errors.extend(check_lists(&object, schema));
+    if errors.is_empty() {
+        return json!({"spec": plain(&object["spec"])});
+    }
+    let cause = |error: &FieldError| json!([error.kind.reason(), error.field, error.message()]);
+    sorted(errors.iter().map(cause).collect())
+}
+
+fn causes(answer: &Value) -> Value {
+    let causes = answer["details"]["causes"].as_array().into_iter().flatten();
+    sorted(
+        causes
+            .map(|cause| json!([cause["reason"], cause["field"], cause["message"]]))
+            .collect(),
+    )
+}
+
+fn sorted(mut causes: Vec<Value>) -> Value {
+    causes.sort_by_key(Value::to_string);
+    causes.into()
+}
+
+/// All numbers as floats: how whole floats are written differs.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64()),
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), plain(value)))
+            .collect(),
+        other => other.clone(),
+    }
 }

@@ -23,6 +23,15 @@ pub fn check_embedded(
     checker.errors
 }
 
+/// The first `apiVersion` or `kind` of an embedded object that is not a string. A body with one is
+/// refused before anything else is checked.
+pub fn embedded_type_error(value: &Value, schema: SchemaView<'_>) -> Option<FieldError> {
+    let found = check_embedded(value, schema, &|_, _| Vec::new());
+    found.into_iter().find(|error| error.detail == NOT_A_STRING)
+}
+
+const NOT_A_STRING: &str = "must be a string";
+
 struct Checker<'s> {
     types: &'s TypeTable,
     check_metadata: &'s dyn Fn(&str, &Value) -> Vec<FieldError>,
@@ -92,11 +101,8 @@ impl Checker<'_> {
                 }
                 ("apiVersion", Value::String(_)) => {}
                 ("apiVersion" | "kind", _) => {
-                    self.errors.push(FieldError::invalid(
-                        field,
-                        value.clone(),
-                        "must be a string",
-                    ));
+                    self.errors
+                        .push(FieldError::invalid(field, value.clone(), NOT_A_STRING));
                 }
                 ("metadata", _) => self.errors.extend((self.check_metadata)(&field, value)),
                 _ => {}

@@ -17,10 +17,29 @@ pub(super) fn value(value: &Value) -> String {
     }
 }
 
-/// JSON text with the characters escaped that Go escapes for HTML.
+/// JSON text as Go writes it: characters that matter in HTML escaped, whole floats without a
+/// fraction.
 pub(super) fn json(value: &Value) -> String {
+    match value {
+        Value::Number(number) if number.is_f64() => json_float(number.as_f64().unwrap_or_default()),
+        Value::Array(items) => {
+            let parts: Vec<String> = items.iter().map(json).collect();
+            format!("[{}]", parts.join(","))
+        }
+        Value::Object(fields) => {
+            let pair =
+                |(name, inner): (&String, &Value)| format!("{}:{}", json_string(name), json(inner));
+            let parts: Vec<String> = fields.iter().map(pair).collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        Value::String(text) => json_string(text),
+        other => other.to_string(),
+    }
+}
+
+fn json_string(text: &str) -> String {
     let mut out = String::new();
-    for character in value.to_string().chars() {
+    for character in Value::from(text).to_string().chars() {
         match character {
             '<' => out.push_str("\\u003c"),
             '>' => out.push_str("\\u003e"),
@@ -33,7 +52,20 @@ pub(super) fn json(value: &Value) -> String {
     out
 }
 
-/// A float as `%v` prints it: shortest digits, an exponent below 1e-4 and from 1e21 on.
+fn json_float(number: f64) -> String {
+    let size = number.abs();
+    if number == 0.0 || (1e-6..1e21).contains(&size) {
+        return number.to_string();
+    }
+    let scientific = format!("{number:e}");
+    if size >= 1e21 {
+        scientific.replace('e', "e+")
+    } else {
+        scientific
+    }
+}
+
+/// A float as `%v` prints it: shortest digits, an exponent below 1e-4 and from 1e6 on.
 pub(super) fn float(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();
@@ -41,7 +73,7 @@ pub(super) fn float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..21).contains(&exponent) {
+    if (-4..6).contains(&exponent) {
         return number.to_string();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -105,7 +137,13 @@ mod tests {
             ),
             (json!(1.5), "1.5"),
             (json!(1e21), "1e+21"),
-            (json!(1e20), "100000000000000000000"),
+            (json!(1e20), "1e+20"),
+            (json!(1_234_567.5), "1.2345675e+06"),
+            (json!(123_456.0), "123456"),
+            (
+                json!([1.0, 1e20, 1e21, 1e-7]),
+                "[1,100000000000000000000,1e+21,1e-7]",
+            ),
             (json!(0.00001), "1e-05"),
             (json!(true), "true"),
             (json!(null), "null"),

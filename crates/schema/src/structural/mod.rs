@@ -21,7 +21,7 @@ mod rules;
 mod validate;
 
 pub use defaults::{apply_defaults, prune_nulls};
-pub use embedded::check_embedded;
+pub use embedded::{check_embedded, embedded_type_error};
 pub use field_error::{BadValue, FieldError, FieldErrorKind, blocks_rules, rules_not_checked};
 pub use formats::{is_known_format, matches_format};
 pub use lists::check_lists;

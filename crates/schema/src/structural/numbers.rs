@@ -140,28 +140,25 @@ impl NumberCheck<'_> {
     fn multiple(&self, data: Numeric, factor: f64) -> Report {
         let mut report = Report::default();
         self.range(Numeric::Float(factor), "MultipleOf", &mut report);
+        let native = report.is_valid();
         let (failed, shown, value) = match data {
-            Numeric::Integer(integer) if report.is_valid() && factor as i64 > 0 => {
+            Numeric::Integer(integer) if native => {
                 let factor = factor as i64;
+                if factor <= 0 {
+                    self.not_positive(&mut report, Value::from(factor), &factor.to_string());
+                    return report;
+                }
                 (
                     integer % factor != 0,
                     factor.to_string(),
                     Value::from(integer),
                 )
             }
-            _ if factor <= 0.0 || (matches!(data, Numeric::Integer(_)) && report.is_valid()) => {
-                let text = format!(
-                    "factor MultipleOf declared for {} must be positive: {}",
-                    self.path,
-                    go_text::float(factor)
-                );
-                report.add(
-                    text.clone(),
-                    FieldError::invalid((self.field)(self.path), Value::from(factor), text),
-                );
-                return report;
-            }
             other => {
+                if factor <= 0.0 {
+                    self.not_positive(&mut report, Value::from(factor), &go_text::float(factor));
+                    return report;
+                }
                 let float = other.as_float();
                 let quotient = if factor < 1.0 {
                     1.0 / factor * float
@@ -183,6 +180,17 @@ impl NumberCheck<'_> {
             );
         }
         report
+    }
+
+    fn not_positive(&self, report: &mut Report, factor: Value, shown: &str) {
+        let text = format!(
+            "factor MultipleOf declared for {} must be positive: {shown}",
+            self.path
+        );
+        report.add(
+            text.clone(),
+            FieldError::invalid((self.field)(self.path), factor, text),
+        );
     }
 
     fn invalid(&self, report: &mut Report, value: Value, problem: String) {
