@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::cluster;
 use crate::kustomize;
 use crate::version;
 
@@ -25,6 +26,8 @@ pub struct Cli {
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Run a Kubernetes API server on this machine
+    Cluster(cluster::Args),
     /// Build kustomizations as the real kustomize does
     Kustomize(kustomize::Args),
     /// Print the version of this program

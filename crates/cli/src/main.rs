@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod cluster;
 mod disk_view;
 mod exit;
 mod kustomize;
@@ -26,6 +27,7 @@ fn main() -> std::process::ExitCode {
 
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
+        Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),
         Verb::Version(args) => version::run(&args),
     }

@@ -21,10 +21,14 @@ pub mod negotiate;
 pub mod openapi;
 pub mod resource;
 pub mod rest;
+pub mod server;
 pub mod server_core;
+pub mod service;
 pub mod status;
 pub mod store;
 pub mod time;
 
 pub use rest::request::{Answer, Body, Request};
+pub use server::{Authority, kubeconfig, serve};
 pub use server_core::{ApiServer, Options};
+pub use service::ApiService;

@@ -22,6 +22,16 @@ pub struct Options {
     pub default_user: User,
     /// The address range of Services.
     pub service_range: [u8; 2],
+    /// The controllers that run.
+    pub controllers: Vec<crate::controllers::Controller>,
+}
+
+impl Options {
+    /// The same options with the controllers of a command line: `all`, `none` or a list of names.
+    pub fn with_controllers(mut self, text: &str) -> Result<Self, String> {
+        self.controllers = crate::controllers::Controller::parse(text)?;
+        Ok(self)
+    }
 }
 
 impl Default for Options {
@@ -32,6 +42,7 @@ impl Default for Options {
             tokens: Vec::new(),
             default_user: User::admin(),
             service_range: [10, 96],
+            controllers: Vec::new(),
         }
     }
 }

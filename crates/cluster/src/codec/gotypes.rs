@@ -281,6 +281,79 @@ impl GoTypes {
         map.insert(field.name.to_owned(), value);
     }
 
+    /// The value as JSON text with its fields in Go's order.
+    pub fn ordered_text(&self, ty: &GoType, value: &Value) -> String {
+        match (ty, value) {
+            (GoType::Pointer(inner), value) => self.ordered_text(inner, value),
+            (GoType::Slice(inner), Value::Array(items)) => format!(
+                "[{}]",
+                items
+                    .iter()
+                    .map(|item| self.ordered_text(inner, item))
+                    .collect::<Vec<_>>()
+                    .join(",")
+            ),
+            (GoType::Map(inner), Value::Object(map)) => {
+                let entries: Vec<String> = map
+                    .iter()
+                    .map(|(key, item)| {
+                        format!(
+                            "{}:{}",
+                            crate::field::go_json(&Value::from(key.as_str())),
+                            self.ordered_text(inner, item)
+                        )
+                    })
+                    .collect();
+                format!("{{{}}}", entries.join(","))
+            }
+            (GoType::Struct(index), Value::Object(map)) => {
+                let fields = self.structs[*index].fields.iter();
+                let entries: Vec<String> = fields
+                    .filter_map(|field| {
+                        Some(format!(
+                            "\"{}\":{}",
+                            field.name,
+                            self.ordered_text(&field.ty, map.get(field.name)?)
+                        ))
+                    })
+                    .collect();
+                format!("{{{}}}", entries.join(","))
+            }
+            (_, value) => crate::field::go_json(value),
+        }
+    }
+
+    /// The text of a patched document: what the patch touched has sorted keys, the rest Go's order.
+    pub fn patched_text(&self, ty: &GoType, before: &Value, after: &Value) -> String {
+        if before == after {
+            return self.ordered_text(ty, after);
+        }
+        match (ty, before, after) {
+            (GoType::Pointer(inner), _, _) => self.patched_text(inner, before, after),
+            (GoType::Struct(index), Value::Object(old), Value::Object(new)) => {
+                let fields = &self.structs[*index].fields;
+                let entries: Vec<String> = new
+                    .iter()
+                    .map(|(key, value)| {
+                        let text =
+                            match (fields.iter().find(|field| field.name == key), old.get(key)) {
+                                (Some(field), Some(old)) => {
+                                    self.patched_text(&field.ty, old, value)
+                                }
+                                _ => crate::field::go_json(value),
+                            };
+                        format!(
+                            "{}:{text}",
+                            crate::field::go_json(&Value::from(key.as_str()))
+                        )
+                    })
+                    .collect();
+                format!("{{{}}}", entries.join(","))
+            }
+            _ => crate::field::go_json(after),
+        }
+    }
+
     /// How Go prints a type in an error.
     pub fn spell(&self, ty: &GoType) -> String {
         match ty {

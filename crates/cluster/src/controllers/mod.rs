@@ -9,6 +9,55 @@ use crate::kinds::meta;
 use crate::rest::Call;
 use crate::server_core::ApiServer;
 
+/// A controller that can be switched on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// Empties and removes terminating namespaces.
+    Namespace,
+    /// Deletes objects whose owners are gone, and releases orphans.
+    GarbageCollector,
+    /// Gives every namespace its default service account.
+    ServiceAccount,
+    /// Gives workloads the status of a healthy cluster.
+    Workload,
+}
+
+impl Controller {
+    /// All of them, with the names of the command line.
+    pub const ALL: [(&'static str, Controller); 4] = [
+        ("namespace", Controller::Namespace),
+        ("garbagecollector", Controller::GarbageCollector),
+        ("serviceaccount", Controller::ServiceAccount),
+        ("workload", Controller::Workload),
+    ];
+
+    /// Reads `all`, `none` or a comma-separated list of names.
+    pub fn parse(text: &str) -> Result<Vec<Controller>, String> {
+        match text {
+            "all" => {
+                return Ok(Self::ALL
+                    .iter()
+                    .map(|(_, controller)| *controller)
+                    .collect());
+            }
+            "none" | "" => return Ok(Vec::new()),
+            _ => {}
+        }
+        text.split(',')
+            .map(|name| {
+                let known = Self::ALL.iter().find(|(known, _)| *known == name.trim());
+                known.map(|(_, controller)| *controller).ok_or_else(|| {
+                    let names: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+                    format!(
+                        "there is no controller {name:?}; known are {}",
+                        names.join(", ")
+                    )
+                })
+            })
+            .collect()
+    }
+}
+
 /// Something to look at after a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {

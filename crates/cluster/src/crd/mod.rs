@@ -223,6 +223,11 @@ pub fn validate(call: &Call<'_>, object: &Value, old: Option<&Value>, errors: &m
         found.extend(check_embedded(object, view, &|_, _| Vec::new()));
         found.extend(check_lists(object, view));
     }
+    if everflow_schema::structural::blocks_rules(&found)
+        && !everflow_schema::structural::rules(view).is_empty()
+    {
+        found.push(everflow_schema::structural::rules_not_checked());
+    }
     errors.extend(found.into_iter().map(convert_error));
 }
 

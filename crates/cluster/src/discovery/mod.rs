@@ -51,7 +51,8 @@ pub fn answer(server: &ApiServer, request: &Request, _user: &User) -> ApiResult<
         ["openapi", ..] => Some(crate::openapi::answer(server, request, &parts[1..])?),
         _ => None,
     };
-    if known.is_some() && !matches!(request.method.as_str(), "GET" | "HEAD") {
+    let health = matches!(parts.first(), Some(&("healthz" | "livez" | "readyz")));
+    if known.is_some() && !health && !matches!(request.method.as_str(), "GET" | "HEAD") {
         return Err(ApiError::method_not_allowed());
     }
     Ok(known)
@@ -275,6 +276,11 @@ fn put_list(map: &mut Map<String, Value>, key: &str, list: &[String]) {
 
 /// The fingerprint of group, version and kind a resource is stored in.
 fn storage_hash(resource: &Resource) -> String {
+    let known =
+        everflow_schema::builtin().resource(&resource.group, &resource.version, &resource.plural);
+    if let Some(hash) = known.and_then(|known| known.storage_version_hash.as_ref()) {
+        return hash.to_string();
+    }
     crate::openapi::storage_hash(
         resource
             .table
@@ -312,7 +318,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
     };
     let mut value = json!({
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "responseKind": {"group": if resource.is_custom() { resource.group.as_str() } else { "" }, "version": if resource.is_custom() { resource.version.as_str() } else { "" }, "kind": resource.kind},
         "scope": scope,
         "singularResource": resource.singular,
         "verbs": resource.verbs,
@@ -326,8 +332,8 @@ fn aggregated_resource(resource: &Resource) -> Value {
         .subresources
         .iter()
         .map(|sub| {
-            let group = if sub.group.is_empty() && sub.version.is_empty() { resource.group.as_str() } else { sub.group.as_str() };
-            let version = if sub.version.is_empty() { resource.version.as_str() } else { sub.version.as_str() };
+            let group = if sub.group.is_empty() && sub.version.is_empty() { if resource.is_custom() { resource.group.as_str() } else { "" } } else { sub.group.as_str() };
+            let version = if sub.version.is_empty() { if resource.is_custom() { resource.version.as_str() } else { "" } } else { sub.version.as_str() };
             json!({"subresource": sub.name, "responseKind": {"group": group, "version": version, "kind": sub.kind}, "verbs": sub.verbs})
         })
         .collect();

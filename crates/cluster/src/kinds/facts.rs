@@ -131,7 +131,7 @@ facts! {
     "" {
         "configmaps" => BASE,
         "secrets" => KindRules { prepare_create: prepare::secret_merge, prepare_update: prepare::secret_update, selectable: &[("type", |o| read_text(o, "/type"))], ..BASE },
-        "endpoints" => KindRules { create_on_update: true, warnings: |_, _| vec!["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".into()], ..BASE },
+        "endpoints" => KindRules { create_on_update: true,  ..BASE },
         "events" => KindRules { create_on_update: true, selectable: EVENT_FIELDS, ..BASE },
         "limitranges" => KindRules { create_on_update: true, ..BASE },
         "namespaces" => KindRules { has_status: true, delete_answers_object: true, name: names::dns_label, prepare_create: prepare::namespace_create, prepare_update: prepare::namespace_update, selectable: &[("status.phase", |o| read_text(o, "/status/phase"))], ..BASE },

@@ -133,9 +133,9 @@ fn check_owners(owners: Option<&Value>, path: &Path, errors: &mut Errors) {
             }
         }
         if (group, version, field("kind")) == ("", "v1", "Event") {
-            errors.push(FieldError::invalid(
+            errors.push(FieldError::invalid_shown(
                 path,
-                owner.clone(),
+                owner_text(owner),
                 "/v1, Kind=Event is disallowed from being an owner",
             ));
         }
@@ -147,14 +147,36 @@ fn check_owners(owners: Option<&Value>, path: &Path, errors: &mut Errors) {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {controller} and {current}"
                 );
-                errors.push(FieldError::invalid(
+                errors.push(FieldError::invalid_shown(
                     path,
-                    owners.cloned().unwrap_or_default(),
+                    format!(
+                        "[{}]",
+                        list.iter().map(owner_text).collect::<Vec<_>>().join(",")
+                    ),
                     detail,
                 ));
             }
         }
     }
+}
+
+/// An owner reference with its fields in Go's order.
+fn owner_text(owner: &Value) -> String {
+    let types = crate::codec::gotypes::types();
+    types
+        .struct_named("v1.OwnerReference")
+        .map_or_else(|| owner.to_string(), |ty| types.ordered_text(&ty, owner))
+}
+
+/// Warnings about finalizers that could belong to anybody.
+pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let before = old.map(finalizers).unwrap_or_default();
+    let odd = finalizers(new).into_iter().filter(|name| {
+        !before.contains(name)
+            && !name.contains('/')
+            && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion")
+    });
+    odd.map(|name| format!("metadata.finalizers: {}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", go_quote(name))).collect()
 }
 
 fn check_finalizers(object: &Value, path: &Path, builtin: bool, errors: &mut Errors) {

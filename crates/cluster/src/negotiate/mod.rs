@@ -75,7 +75,7 @@ fn not_acceptable(accepted: &str) -> Box<ApiError> {
     ApiError::new(
         406,
         "NotAcceptable",
-        format!("only the following media types are accepted: {accepted}"),
+        format!("406: Not Acceptable\n\nAvailable representations: {accepted}"),
     )
 }
 

@@ -147,8 +147,11 @@ fn go_map(value: &Value) -> String {
 }
 
 /// A document as Go prints it inside a message.
-pub fn go_text(_call: &Call<'_>, document: &Value) -> String {
-    crate::field::go_json(document)
+pub fn go_text(call: &Call<'_>, live: &Value, document: &Value) -> String {
+    match &call.resource.go_type {
+        Some(ty) => crate::codec::gotypes::types().patched_text(ty, live, document),
+        None => crate::field::go_json(document),
+    }
 }
 
 /// The part of a decoding failure that names the problem.

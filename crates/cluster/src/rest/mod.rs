@@ -111,6 +111,9 @@ pub fn dispatch(
         registry: registry.clone(),
         warnings: Default::default(),
     };
+    if call.resource.group.is_empty() && call.resource.plural == "endpoints" {
+        call.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+    }
     let result = run(&call);
     let warnings = call.warnings.into_inner();
     result.map(|mut answer| {

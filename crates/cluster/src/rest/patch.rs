@@ -81,7 +81,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
                     )
                     .with_details(serde_json::json!({}))
                 })?;
-            finish(call, &result, findings, options)
+            finish(call, live, &result, findings, options)
         }
         Kind::Merge => {
             let patch = json::parse(&call.request.body)
@@ -99,7 +99,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
             }
             let result = everflow_merge::merge_patch::apply(live, &patch.to_value())
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
-            finish(call, &result, findings, options)
+            finish(call, live, &result, findings, options)
         }
         Kind::Strategic | Kind::Apply => super::apply::strategic(call, live, options),
     }
@@ -142,6 +142,7 @@ fn check_operations(patch: &Json, findings: &mut Vec<String>) -> ApiResult<()> {
 /// Reads the patched document as its kind.
 pub fn finish(
     call: &Call<'_>,
+    live: &Value,
     document: &Value,
     findings: Vec<String>,
     options: &WriteOptions,
@@ -149,7 +150,7 @@ pub fn finish(
     let refused = |why: String| {
         let errors = vec![FieldError::invalid(
             &Path::new("patch"),
-            super::apply::go_text(call, document),
+            super::apply::go_text(call, live, document),
             why,
         )];
         ApiError::invalid("", "", "", &errors)

@@ -161,6 +161,11 @@ impl Watch {
             .matches(&|field| field_value(&call, object, field))
     }
 
+    /// The server behind it.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
     /// Who reads this watch, for fault hooks.
     pub fn request(&self) -> &Request {
         &self.request

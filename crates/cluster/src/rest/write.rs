@@ -103,6 +103,11 @@ pub fn insert(
     if !errors.is_empty() {
         return Err(invalid(call, &stored, &errors));
     }
+    if resource.is_custom() {
+        meta::finalizer_warnings(&stored, None)
+            .into_iter()
+            .for_each(|text| call.warn(text));
+    }
     for text in (resource.rules.warnings)(&stored, None) {
         call.warn(text);
     }
@@ -361,6 +366,11 @@ pub fn replace(
     if !errors.is_empty() {
         return Err(invalid(call, &new, &errors));
     }
+    if resource.is_custom() {
+        meta::finalizer_warnings(&new, Some(old))
+            .into_iter()
+            .for_each(|text| call.warn(text));
+    }
     for text in (resource.rules.warnings)(&new, Some(old)) {
         call.warn(text);
     }
@@ -473,12 +483,7 @@ pub fn commit(
     }
     if gone && !call.target.subresource.contains("approval") {
         let removed = store
-            .delete(
-                &resource.table,
-                &call.key(),
-                current.revision,
-                Some(new.clone()),
-            )
+            .delete(&resource.table, &call.key(), current.revision, None)
             .map_err(|error| store_error(call, &name, &error))?;
         crate::controllers::after_delete(call, &removed.value);
         return Ok(crate::crd::on_read(

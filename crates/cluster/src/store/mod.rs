@@ -3,6 +3,7 @@
 //! Watches are cursors on the log: a slow reader holds no memory of its own, and when the log has moved past its
 //! position it is told so. Lists at an older revision undo the log's changes on a copy of the index.
 
+pub mod disk;
 pub mod durable;
 
 use std::collections::{BTreeMap, VecDeque};

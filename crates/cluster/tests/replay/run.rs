@@ -62,6 +62,7 @@ pub fn replay(root: &Path, file: &Path) -> Result<(), String> {
     ));
     let user = User {
         name: "admin".into(),
+        uid: "admin".into(),
         groups: vec!["system:masters".into()],
         ..User::default()
     };

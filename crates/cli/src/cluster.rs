@@ -1,0 +1,257 @@
+//! `everflow cluster`: a Kubernetes API server on this machine, without a cluster behind it.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Subcommand;
+use everflow_cluster::auth::User;
+use everflow_cluster::env::{Environment as _, SystemEnvironment};
+use everflow_cluster::faults::NoFaults;
+use everflow_cluster::server::is_loopback;
+use everflow_cluster::store::Store;
+use everflow_cluster::store::disk::DiskJournal;
+use everflow_cluster::{ApiServer, Authority, Options, kubeconfig, serve};
+
+use crate::exit::Failure;
+
+/// `everflow cluster`
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What can be done with the embedded cluster.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Serve the Kubernetes API until interrupted
+    Start(StartArgs),
+}
+
+/// `everflow cluster start`
+#[derive(clap::Args, Debug)]
+pub struct StartArgs {
+    /// Keep all objects in this directory; without it they are gone when the program ends
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// The address to listen on
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6443")]
+    pub listen: SocketAddr,
+    /// Where to write the kubeconfig
+    #[arg(long, value_name = "FILE", default_value = "everflow.kubeconfig")]
+    pub kubeconfig: PathBuf,
+    /// Who may connect: lines of TOKEN,USER,UID,"GROUP,GROUP"; turns authorization on
+    #[arg(long, value_name = "FILE")]
+    pub token_auth_file: Option<PathBuf>,
+    /// Which controllers run: all, none, or a comma-separated list
+    #[arg(long, value_name = "all|none|LIST", default_value = "all")]
+    pub controllers: String,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.verb {
+        Verb::Start(start) => start_cluster(start),
+    }
+}
+
+fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
+    if !is_loopback(&args.listen) && args.token_auth_file.is_none() {
+        return Err(Failure::Usage(format!(
+            "{} can be reached from other machines; say who may connect with --token-auth-file, or listen on 127.0.0.1",
+            args.listen
+        )));
+    }
+    let env = Arc::new(SystemEnvironment::new());
+    let token: String = (0..4).map(|_| format!("{:016x}", env.random())).collect();
+    let mut tokens = vec![(token.clone(), User::admin())];
+    if let Some(file) = &args.token_auth_file {
+        tokens.extend(read_tokens(file)?);
+    }
+    let options = Options {
+        authorization: true,
+        tokens,
+        ..Options::default()
+    }
+    .with_controllers(&args.controllers)
+    .map_err(Failure::Usage)?;
+    let store = match &args.dir {
+        Some(dir) => {
+            std::fs::create_dir_all(dir).map_err(|error| {
+                Failure::Work(format!("cannot create {}: {error}", dir.display()))
+            })?;
+            let file = dir.join("objects.redb");
+            let journal = DiskJournal::open(&file).map_err(|error| {
+                Failure::Work(format!("cannot open {}: {error}", file.display()))
+            })?;
+            Store::open(options.window, Box::new(journal)).map_err(|error| {
+                Failure::Work(format!("cannot read {}: {error}", file.display()))
+            })?
+        }
+        None => Store::new(options.window),
+    };
+    let server = ApiServer::with_store(env, options, store);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(listen(args, server, &token))
+}
+
+/// Reads lines of `token,user,uid,"group1,group2"`.
+fn read_tokens(file: &Path) -> Result<Vec<(String, User)>, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))?;
+    let mut tokens = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let mut fields = line.splitn(4, ',').map(str::trim);
+        let (Some(token), Some(name), Some(uid)) = (fields.next(), fields.next(), fields.next())
+        else {
+            return Err(Failure::Usage(format!(
+                "{}:{}: expected TOKEN,USER,UID[,\"GROUP,GROUP\"]",
+                file.display(),
+                index + 1
+            )));
+        };
+        let groups = fields
+            .next()
+            .unwrap_or_default()
+            .trim_matches('"')
+            .split(',')
+            .map(str::trim)
+            .filter(|group| !group.is_empty())
+            .map(str::to_owned)
+            .collect();
+        tokens.push((
+            token.to_owned(),
+            User {
+                name: name.to_owned(),
+                uid: uid.to_owned(),
+                groups,
+                ..User::default()
+            },
+        ));
+    }
+    Ok(tokens)
+}
+
+/// The authority of the directory, made on first use; one for this run without a directory.
+fn authority(args: &StartArgs, address: &SocketAddr) -> Result<Authority, Failure> {
+    let mut names = vec![
+        "localhost".to_owned(),
+        "127.0.0.1".to_owned(),
+        "::1".to_owned(),
+        "kubernetes".to_owned(),
+        "kubernetes.default".to_owned(),
+        "kubernetes.default.svc".to_owned(),
+    ];
+    let own = address.ip().to_string();
+    if !names.contains(&own) {
+        names.push(own);
+    }
+    let files = args.dir.as_ref().map(|dir| {
+        [
+            dir.join("ca.crt"),
+            dir.join("server.crt"),
+            dir.join("server.key"),
+        ]
+    });
+    if let Some([ca, certificate, key]) = &files
+        && let (Ok(ca_certificate), Ok(certificate), Ok(key)) = (
+            std::fs::read_to_string(ca),
+            std::fs::read_to_string(certificate),
+            std::fs::read_to_string(key),
+        )
+    {
+        return Ok(Authority {
+            ca_certificate,
+            certificate,
+            key,
+        });
+    }
+    let fresh = Authority::generate(&names).map_err(|error| Failure::Work(error.to_string()))?;
+    if let Some([ca, certificate, key]) = &files {
+        std::fs::write(ca, &fresh.ca_certificate)?;
+        std::fs::write(certificate, &fresh.certificate)?;
+        write_private(key, &fresh.key)?;
+    }
+    Ok(fresh)
+}
+
+/// Writes a file that only its owner may read.
+fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(file)?.write_all(text.as_bytes())
+}
+
+async fn listen(args: &StartArgs, server: ApiServer, token: &str) -> Result<(), Failure> {
+    let listener = tokio::net::TcpListener::bind(args.listen)
+        .await
+        .map_err(|error| Failure::Work(format!("cannot listen on {}: {error}", args.listen)))?;
+    let address = listener.local_addr()?;
+    let authority = authority(args, &address)?;
+    let tls = authority
+        .server_config()
+        .map_err(|error| Failure::Work(error.to_string()))?;
+    let host = if address.ip().is_unspecified() {
+        "127.0.0.1".to_owned()
+    } else {
+        address.ip().to_string()
+    };
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host
+    };
+    let url = format!("https://{host}:{}", address.port());
+    write_private(
+        &args.kubeconfig,
+        &kubeconfig(&url, &authority.ca_certificate, token),
+    )
+    .map_err(|error| {
+        Failure::Work(format!(
+            "cannot write {}: {error}",
+            args.kubeconfig.display()
+        ))
+    })?;
+    let mut out = std::io::stdout();
+    writeln!(out, "✔ serving the Kubernetes API on {url}")?;
+    writeln!(
+        out,
+        "► kubectl --kubeconfig {} get namespaces",
+        args.kubeconfig.display()
+    )?;
+    out.flush()?;
+    serve(server, Arc::new(NoFaults), listener, tls, stop_signal()).await?;
+    writeln!(out, "✔ stopped")?;
+    Ok(())
+}
+
+/// Done when the program is asked to stop.
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
