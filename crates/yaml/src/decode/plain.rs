@@ -163,3 +163,45 @@ fn check_nesting(depth: usize, limits: Limits, position: Position) -> Result<(),
         position,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Decoder;
+    use crate::gojson;
+    use crate::load::Loader;
+
+    /// The short way and the long way must agree wherever the short way takes a document.
+    #[test]
+    fn the_short_way_reads_what_the_long_way_reads() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/load.jsonl");
+        let cases = std::fs::read_to_string(path).unwrap();
+        let mut taken = 0;
+        for line in cases.lines() {
+            let case: Json = serde_json::from_str(line).unwrap();
+            let Some(text) = case["yaml"].as_str() else {
+                continue;
+            };
+            for dialect in [Dialect::Sigs, Dialect::Kyaml] {
+                let limits = Limits::DEFAULT;
+                let input = Input::new(text.as_bytes());
+                let Ok(Some(short)) = plain_document(&input, dialect, true, limits) else {
+                    continue;
+                };
+                taken += 1;
+                let root = Loader::new(dialect).load(text.as_bytes()).unwrap();
+                let long = Decoder::new(dialect, true, limits).decode(&root).unwrap();
+                let long = match dialect {
+                    Dialect::Sigs => long.into_sigs_json().unwrap(),
+                    Dialect::Kyaml => long.into_go_json().unwrap(),
+                };
+                assert_eq!(
+                    gojson::to_string(&short),
+                    gojson::to_string(&long),
+                    "{text}"
+                );
+            }
+        }
+        assert!(taken > 1500, "{taken}");
+    }
+}

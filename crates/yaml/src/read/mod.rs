@@ -2,8 +2,11 @@
 
 mod chars;
 mod comments;
+mod fetch;
 mod input;
 mod number;
+mod parse_block;
+mod parse_flow;
 mod parser;
 mod resolve;
 mod scan_block;

@@ -48,7 +48,7 @@ pub(crate) struct Properties<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     StreamStart,
     ImplicitDocumentStart,
     DocumentStart,
@@ -74,15 +74,15 @@ enum State {
 }
 
 pub(crate) struct Parser<'a> {
-    scanner: Scanner<'a>,
+    pub(super) scanner: Scanner<'a>,
     dialect: Dialect,
-    state: State,
-    states: Vec<State>,
-    marks: Vec<Mark>,
+    pub(super) state: State,
+    pub(super) states: Vec<State>,
+    pub(super) marks: Vec<Mark>,
     tag_directives: Vec<(String, String)>,
 }
 
-type Parsed<'a> = Result<Event<'a>, Error>;
+pub(super) type Parsed<'a> = Result<Event<'a>, Error>;
 
 impl<'a> Parser<'a> {
     pub(crate) fn new(input: &'a Input<'_>, dialect: Dialect) -> Self {
@@ -137,28 +137,28 @@ impl<'a> Parser<'a> {
     // ----- helpers --------------------------------------------------------------------------
 
     #[inline(always)]
-    fn peek(&mut self) -> Result<(TokenKind, Mark), Error> {
+    pub(super) fn peek(&mut self) -> Result<(TokenKind, Mark), Error> {
         let token = self.scanner.peek()?;
         Ok((token.kind, token.start))
     }
 
     #[inline(always)]
-    fn skip(&mut self) {
+    pub(super) fn skip(&mut self) {
         self.scanner.take();
     }
 
-    fn pop_state(&mut self) {
+    pub(super) fn pop_state(&mut self) {
         self.state = self.states.pop().unwrap_or(State::End);
     }
 
     #[cold]
-    fn error(&self, context: Option<Mark>, problem: &'static str, mark: Mark) -> Error {
+    pub(super) fn error(&self, context: Option<Mark>, problem: &'static str, mark: Mark) -> Error {
         syntax_error(self.dialect, false, context, problem, mark)
     }
 
     /// Gives the comments that wait to an event.
     #[inline(always)]
-    fn with_comments(&mut self, mut event: Event<'a>) -> Event<'a> {
+    pub(super) fn with_comments(&mut self, mut event: Event<'a>) -> Event<'a> {
         if self.scanner.comments_mut().unfolded {
             event.comments = self.unfolded_comments();
         }
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         (comments != Comments::default()).then(|| Box::new(comments))
     }
 
-    fn empty_scalar(&mut self, mark: Mark) -> Parsed<'a> {
+    pub(super) fn empty_scalar(&mut self, mark: Mark) -> Parsed<'a> {
         Ok(event(
             EventKind::Scalar {
                 text: Cow::Borrowed(""),
@@ -254,7 +254,7 @@ impl<'a> Parser<'a> {
 
     /// [`Self::node`] where speed does not matter.
     #[inline(never)]
-    fn rare_node(&mut self, block: bool, indentless: bool) -> Parsed<'a> {
+    pub(super) fn rare_node(&mut self, block: bool, indentless: bool) -> Parsed<'a> {
         self.node(block, indentless)
     }
 
@@ -336,7 +336,7 @@ impl<'a> Parser<'a> {
     // ----- nodes ----------------------------------------------------------------------------
 
     #[inline(always)]
-    fn node(&mut self, block: bool, indentless: bool) -> Parsed<'a> {
+    pub(super) fn node(&mut self, block: bool, indentless: bool) -> Parsed<'a> {
         let (mut kind, start) = self.peek()?;
         let mut properties = None;
         if matches!(kind, TokenKind::Anchor | TokenKind::Tag) {
@@ -463,7 +463,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The head comment before a `-` belongs to the collection that begins behind it.
-    fn split_stem(&mut self, stem: usize) {
+    pub(super) fn split_stem(&mut self, stem: usize) {
         if stem == 0 {
             return;
         }
@@ -479,252 +479,10 @@ impl<'a> Parser<'a> {
         }
         queue.stem = Some(std::mem::replace(&mut queue.head, rest));
     }
-
-    // ----- block collections ----------------------------------------------------------------
-
-    fn block_sequence_entry(&mut self, first: bool) -> Parsed<'a> {
-        if first {
-            let (_, start) = self.peek()?;
-            self.marks.push(start);
-            self.skip();
-        }
-        let (kind, start) = self.peek()?;
-        match kind {
-            TokenKind::BlockEntry => {
-                let stem = self.scanner.comments_mut().head.len();
-                self.skip();
-                self.split_stem(stem);
-                let (kind, _) = self.peek()?;
-                if matches!(kind, TokenKind::BlockEntry | TokenKind::BlockEnd) {
-                    self.state = State::BlockSequenceEntry;
-                    return self.empty_scalar(start.after_indicator());
-                }
-                self.states.push(State::BlockSequenceEntry);
-                self.node(true, false)
-            }
-            TokenKind::BlockEnd => {
-                self.pop_state();
-                self.marks.pop();
-                self.skip();
-                Ok(event(EventKind::SequenceEnd, start))
-            }
-            _ => {
-                let context = self.marks.pop();
-                Err(self.error(context, "did not find expected '-' indicator", start))
-            }
-        }
-    }
-
-    fn indentless_sequence_entry(&mut self) -> Parsed<'a> {
-        let (kind, start) = self.peek()?;
-        if kind != TokenKind::BlockEntry {
-            self.pop_state();
-            return Ok(event(EventKind::SequenceEnd, start));
-        }
-        let stem = self.scanner.comments_mut().head.len();
-        self.skip();
-        self.split_stem(stem);
-        let (kind, _) = self.peek()?;
-        if matches!(
-            kind,
-            TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd
-        ) {
-            self.state = State::IndentlessSequenceEntry;
-            return self.empty_scalar(start.after_indicator());
-        }
-        self.states.push(State::IndentlessSequenceEntry);
-        self.node(true, false)
-    }
-
-    fn block_mapping_first_key(&mut self) -> Parsed<'a> {
-        let (_, start) = self.peek()?;
-        self.marks.push(start);
-        self.skip();
-        self.state = State::BlockMappingKey;
-        self.block_mapping_key()
-    }
-
-    #[inline(always)]
-    fn block_mapping_key(&mut self) -> Parsed<'a> {
-        let (kind, start) = self.peek()?;
-        match kind {
-            TokenKind::Key => {
-                self.skip();
-                let (kind, next) = self.peek()?;
-                if matches!(
-                    kind,
-                    TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd
-                ) {
-                    self.state = State::BlockMappingValue;
-                    // A key that the `:` revealed has no width of its own.
-                    let mark = match next.index == start.index {
-                        true => start,
-                        false => start.after_indicator(),
-                    };
-                    return self.empty_scalar(mark);
-                }
-                self.states.push(State::BlockMappingValue);
-                self.node(true, true)
-            }
-            TokenKind::BlockEnd => {
-                self.pop_state();
-                self.marks.pop();
-                let ended = self.with_comments(event(EventKind::MappingEnd, start));
-                self.skip();
-                Ok(ended)
-            }
-            _ => {
-                let context = self.marks.pop();
-                Err(self.error(context, "did not find expected key", start))
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn block_mapping_value(&mut self) -> Parsed<'a> {
-        let (kind, start) = self.peek()?;
-        if kind != TokenKind::Value {
-            self.state = State::BlockMappingKey;
-            return self.empty_scalar(start);
-        }
-        self.skip();
-        let (kind, _) = self.peek()?;
-        if matches!(
-            kind,
-            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd
-        ) {
-            self.state = State::BlockMappingKey;
-            return self.empty_scalar(start.after_indicator());
-        }
-        self.states.push(State::BlockMappingKey);
-        self.node(true, true)
-    }
-
-    // ----- flow collections -----------------------------------------------------------------
-
-    fn flow_sequence_entry(&mut self, first: bool) -> Parsed<'a> {
-        if first {
-            let (_, start) = self.peek()?;
-            self.marks.push(start);
-            self.skip();
-        }
-        let (mut kind, mut start) = self.peek()?;
-        if kind != TokenKind::FlowSequenceEnd {
-            if !first {
-                if kind != TokenKind::FlowEntry {
-                    let context = self.marks.pop();
-                    return Err(self.error(context, "did not find expected ',' or ']'", start));
-                }
-                self.skip();
-                (kind, start) = self.peek()?;
-            }
-            if kind == TokenKind::Key {
-                self.state = State::FlowSequenceEntryMappingKey;
-                self.skip();
-                let started = EventKind::MappingStart {
-                    flow: true,
-                    properties: None,
-                };
-                return Ok(event(started, start));
-            }
-            if kind != TokenKind::FlowSequenceEnd {
-                self.states.push(State::FlowSequenceEntry);
-                return self.rare_node(false, false);
-            }
-        }
-        self.pop_state();
-        self.marks.pop();
-        let ended = self.with_comments(event(EventKind::SequenceEnd, start));
-        self.skip();
-        Ok(ended)
-    }
-
-    fn flow_sequence_mapping_key(&mut self) -> Parsed<'a> {
-        let (kind, start) = self.peek()?;
-        if matches!(
-            kind,
-            TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd
-        ) {
-            self.skip();
-            self.state = State::FlowSequenceEntryMappingValue;
-            return self.empty_scalar(start.after_indicator());
-        }
-        self.states.push(State::FlowSequenceEntryMappingValue);
-        self.rare_node(false, false)
-    }
-
-    fn flow_sequence_mapping_value(&mut self) -> Parsed<'a> {
-        let (kind, start) = self.peek()?;
-        if kind == TokenKind::Value {
-            self.skip();
-            let (kind, _) = self.peek()?;
-            if !matches!(kind, TokenKind::FlowEntry | TokenKind::FlowSequenceEnd) {
-                self.states.push(State::FlowSequenceEntryMappingEnd);
-                return self.rare_node(false, false);
-            }
-        }
-        self.state = State::FlowSequenceEntryMappingEnd;
-        self.empty_scalar(start)
-    }
-
-    fn flow_mapping_key(&mut self, first: bool) -> Parsed<'a> {
-        if first {
-            let (_, start) = self.peek()?;
-            self.marks.push(start);
-            self.skip();
-        }
-        let (mut kind, mut start) = self.peek()?;
-        if kind != TokenKind::FlowMappingEnd {
-            if !first {
-                if kind != TokenKind::FlowEntry {
-                    let context = self.marks.pop();
-                    return Err(self.error(context, "did not find expected ',' or '}'", start));
-                }
-                self.skip();
-                (kind, start) = self.peek()?;
-            }
-            if kind == TokenKind::Key {
-                self.skip();
-                let (kind, start) = self.peek()?;
-                if matches!(
-                    kind,
-                    TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowMappingEnd
-                ) {
-                    self.state = State::FlowMappingValue;
-                    return self.empty_scalar(start);
-                }
-                self.states.push(State::FlowMappingValue);
-                return self.rare_node(false, false);
-            }
-            if kind != TokenKind::FlowMappingEnd {
-                self.states.push(State::FlowMappingEmptyValue);
-                return self.rare_node(false, false);
-            }
-        }
-        self.pop_state();
-        self.marks.pop();
-        let ended = self.with_comments(event(EventKind::MappingEnd, start));
-        self.skip();
-        Ok(ended)
-    }
-
-    fn flow_mapping_value(&mut self, empty: bool) -> Parsed<'a> {
-        let (mut kind, mut start) = self.peek()?;
-        if !empty && kind == TokenKind::Value {
-            self.skip();
-            (kind, start) = self.peek()?;
-            if !matches!(kind, TokenKind::FlowEntry | TokenKind::FlowMappingEnd) {
-                self.states.push(State::FlowMappingKey);
-                return self.rare_node(false, false);
-            }
-        }
-        self.state = State::FlowMappingKey;
-        self.empty_scalar(start)
-    }
 }
 
 #[inline(always)]
-fn event<'a>(kind: EventKind<'a>, start: Mark) -> Event<'a> {
+pub(super) fn event<'a>(kind: EventKind<'a>, start: Mark) -> Event<'a> {
     Event {
         kind,
         start,

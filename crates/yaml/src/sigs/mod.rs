@@ -1,6 +1,9 @@
 //! `sigs.k8s.io/yaml`: what kubectl, helm, Flux and the API server read.
 
+mod tree;
 pub mod typed;
+
+pub use tree::{load, load_with};
 
 use crate::decode::{Decoder, plain_document};
 use crate::error::Error;
