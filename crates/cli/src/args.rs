@@ -2,9 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cluster;
-use crate::kustomize;
-use crate::version;
+use crate::{cluster, helm, kustomize, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -28,6 +26,8 @@ pub struct Cli {
 pub enum Verb {
     /// Run a Kubernetes API server on this machine
     Cluster(cluster::Args),
+    /// Render Helm charts without a cluster
+    Helm(helm::Args),
     /// Build kustomizations as the real kustomize does
     Kustomize(kustomize::Args),
     /// Print the version of this program

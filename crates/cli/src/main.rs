@@ -8,6 +8,7 @@ mod args;
 mod cluster;
 mod disk_view;
 mod exit;
+mod helm;
 mod kustomize;
 mod output;
 mod version;
@@ -29,6 +30,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),
+        Verb::Helm(args) => helm::run(args),
         Verb::Version(args) => version::run(&args),
     }
 }

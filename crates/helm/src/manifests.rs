@@ -1,5 +1,6 @@
 //! Rendered files into manifests and hooks, in the order in which they are installed.
 
+use everflow_yaml::documents::helm_manifests;
 use serde_json::Value;
 
 use crate::chart::decode::Decoder;
@@ -103,19 +104,19 @@ pub const INSTALL_ORDER: [&str; 38] = [
 
 /// Splits rendered files (by path) into hooks and manifests, both in install order.
 pub fn sort_manifests<'f>(
-    files: impl IntoIterator<Item = (&'f str, &'f str)>,
+    files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
     warnings: &mut Warnings,
 ) -> Result<(Vec<Hook>, Vec<Manifest>), ManifestError> {
-    let mut files: Vec<(&str, &str)> = files.into_iter().collect();
+    let mut files: Vec<(&str, &[u8])> = files.into_iter().collect();
     files.sort_by_key(|(path, _)| *path);
     let mut hooks = Vec::new();
     let mut manifests = Vec::new();
     for (path, text) in files {
         let base = path.rsplit('/').next().unwrap_or(path);
-        if base.starts_with('_') || text.trim().is_empty() {
+        if base.starts_with('_') {
             continue;
         }
-        for document in split_manifests(text) {
+        for document in helm_manifests(text) {
             sort_document(path, document, &mut hooks, &mut manifests, warnings)?;
         }
     }
@@ -127,27 +128,10 @@ pub fn sort_manifests<'f>(
 /// Splits at lines that begin with `---`, blocks and strings notwithstanding; documents of white
 /// space are dropped.
 pub fn split_manifests(text: &str) -> Vec<&str> {
-    let text = text.trim_start();
-    let mut documents = Vec::new();
-    let mut start = 0;
-    let mut line_start = 0;
-    while line_start <= text.len() {
-        let rest = &text[line_start..];
-        if let Some(after) = rest.strip_prefix("---") {
-            documents.push(&text[start..line_start]);
-            let after = after.trim_start_matches([' ', '\t']);
-            start = text.len() - after.len();
-        }
-        match rest.find('\n') {
-            Some(end) => line_start += end + 1,
-            None => break,
-        }
-    }
-    documents.push(&text[start..]);
-    documents
+    helm_manifests(text.as_bytes())
         .into_iter()
-        .filter(|document| !document.trim().is_empty())
-        .map(str::trim_start)
+        // Cut at ASCII marks, so that every part is still UTF-8.
+        .filter_map(|document| std::str::from_utf8(document).ok())
         .collect()
 }
 
@@ -160,11 +144,12 @@ fn rank(kind: &str) -> (usize, &str) {
 
 fn sort_document(
     path: &str,
-    document: &str,
+    document: &[u8],
     hooks: &mut Vec<Hook>,
     manifests: &mut Vec<Manifest>,
     warnings: &mut Warnings,
 ) -> Result<(), ManifestError> {
+    let text = String::from_utf8_lossy(document).into_owned();
     let head = Head::read(document).map_err(|reason| ManifestError {
         path: path.to_owned(),
         reason,
@@ -172,7 +157,7 @@ fn sort_document(
     let Some(moments) = head.annotation("helm.sh/hook") else {
         manifests.push(Manifest {
             path: path.to_owned(),
-            content: document.to_owned(),
+            content: text,
             kind: head.kind,
         });
         return Ok(());
@@ -208,7 +193,7 @@ fn sort_document(
         name: head.name,
         kind: head.kind,
         path: path.to_owned(),
-        manifest: document.to_owned(),
+        manifest: text,
     });
     Ok(())
 }
@@ -233,8 +218,8 @@ struct Head {
 }
 
 impl Head {
-    fn read(document: &str) -> Result<Self, String> {
-        let yaml: Value = everflow_yaml::sigs::yaml_to_json(document.as_bytes())
+    fn read(document: &[u8]) -> Result<Self, String> {
+        let yaml: Value = everflow_yaml::sigs::yaml_to_json(document)
             .map_err(|error| format!("error converting YAML to JSON: {error}"))?;
         let mut head = Head {
             kind: String::new(),

@@ -44,9 +44,11 @@ pub enum ArchiveError {
 
 /// Unpacks a chart archive in memory; names are relative to the chart's own directory.
 pub fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, ArchiveError> {
-    if !archive.starts_with(&[0x1f, 0x8b]) {
+    if archive.len() < 10 || !archive.starts_with(&[0x1f, 0x8b]) {
         let reason = match archive.len() {
-            0 | 1 => std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "EOF"),
+            0 => std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "EOF"),
+            // Shorter than the header of gzip.
+            1..10 => std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "unexpected EOF"),
             _ => std::io::Error::new(std::io::ErrorKind::InvalidData, "gzip: invalid header"),
         };
         return Err(reason.into());

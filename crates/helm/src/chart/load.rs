@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use everflow_yaml::gojson;
 use serde_json::{Map, Value};
 
 use super::archive::{self, ArchiveError};
 use super::{API_VERSION_V1, Chart, ChartFile, Metadata};
-use crate::values::{Warnings, merge_json};
+use crate::values::Warnings;
 
 /// How deep charts may stand in each other.
 const MAX_CHART_DEPTH: usize = 50;
@@ -69,30 +68,11 @@ pub fn load_files(files: Vec<ChartFile>, warnings: &mut Warnings) -> Result<Char
 
 /// A values file: its documents merged in order, every number a float.
 pub fn load_values(data: &[u8]) -> Result<Map<String, Value>, String> {
-    let mut values = Map::new();
-    for document in [data] {
-        let mut document = everflow_yaml::sigs::yaml_to_json(document).map_err(|error| {
-            format!("cannot unmarshal yaml document: error converting YAML to JSON: {error}")
-        })?;
-        gojson::numbers_as_f64(&mut document);
-        match document {
-            Value::Object(map) => merge_json(&mut values, map),
-            Value::Null => {}
-            other => {
-                let found = match other {
-                    Value::Bool(_) => "bool",
-                    Value::Number(_) => "number",
-                    Value::String(_) => "string",
-                    _ => "array",
-                };
-                return Err(format!(
-                    "cannot unmarshal yaml document: error unmarshaling JSON: while decoding JSON: \
-                     json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-                ));
-            }
-        }
+    match everflow_yaml::documents::helm_values(data) {
+        Ok(Value::Object(values)) => Ok(values),
+        Ok(_) => Ok(Map::new()),
+        Err(error) => Err(error.to_string()),
     }
-    Ok(values)
 }
 
 fn load(files: Vec<ChartFile>, depth: usize, warnings: &mut Warnings) -> Result<Chart, LoadError> {

@@ -1,0 +1,34 @@
+//! `everflow helm …`: charts without a cluster.
+
+mod chart_source;
+mod source;
+mod template;
+mod values;
+
+use clap::Subcommand;
+
+use crate::exit::Failure;
+
+/// Arguments of `everflow helm`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// Render a chart, as `helm template` does
+    Template(Box<template::Args>),
+    /// Print what a chart holds
+    #[command(subcommand)]
+    Show(chart_source::Show),
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.verb {
+        Verb::Template(args) => template::run(&args),
+        Verb::Show(what) => chart_source::show(&what),
+    }
+}

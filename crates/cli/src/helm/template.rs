@@ -1,0 +1,145 @@
+//! `everflow helm template`.
+
+use std::path::PathBuf;
+
+use everflow_helm::objects::KubeVersion;
+use everflow_helm::render::{Sources, render_name};
+use everflow_helm::template::{ReleaseOptions, check_installable, print, template};
+use everflow_helm::values::Warnings;
+use everflow_helm::{Limits, on_large_stack};
+
+use super::chart_source::{load, print_warnings};
+use super::source::SystemSource;
+use super::values::ValueFlags;
+use crate::exit::Failure;
+use crate::output::print_text;
+
+/// Arguments of `everflow helm template`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// NAME CHART, or only CHART; a chart is a directory or an archive
+    #[arg(value_name = "[NAME] CHART", num_args = 1..=2, required = true)]
+    name_and_chart: Vec<String>,
+    #[command(flatten)]
+    values: ValueFlags,
+    /// The namespace of the release
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+    /// A template for the release's name
+    #[arg(long, value_name = "TEMPLATE")]
+    name_template: Option<String>,
+    /// The Kubernetes version that the chart sees
+    #[arg(long, value_name = "VERSION")]
+    kube_version: Option<String>,
+    /// API versions that the chart sees besides the default ones
+    #[arg(short = 'a', long, value_name = "VERSION", value_delimiter = ',')]
+    api_versions: Vec<String>,
+    /// Put custom resource definitions under crds/ before the manifests
+    #[arg(long)]
+    include_crds: bool,
+    /// Accepted as helm accepts it: without a cluster nothing is installed from crds/ anyway
+    #[arg(long)]
+    skip_crds: bool,
+    /// Render as for an upgrade
+    #[arg(long)]
+    is_upgrade: bool,
+    /// Leave hooks out
+    #[arg(long)]
+    no_hooks: bool,
+    /// Leave test hooks out
+    #[arg(long)]
+    skip_tests: bool,
+    /// Do not hold the values against values.schema.json
+    #[arg(long)]
+    skip_schema_validation: bool,
+    /// Print only these templates; can be repeated
+    #[arg(short, long, value_name = "TEMPLATE")]
+    show_only: Vec<String>,
+    /// Not supported: it needs a cluster
+    #[arg(long)]
+    validate: bool,
+}
+
+/// Enough for templates that include themselves as often as helm lets them.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Renders and prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    on_large_stack(STACK_BYTES, || render_and_print(args))?
+}
+
+fn render_and_print(args: &Args) -> Result<(), Failure> {
+    let mut warnings = Warnings::default();
+    let outcome = rendered(args, &mut warnings);
+    print_warnings(&warnings);
+    print_text(&outcome?)
+}
+
+fn rendered(args: &Args, warnings: &mut Warnings) -> Result<String, Failure> {
+    if args.validate {
+        return Err(Failure::Usage(
+            "--validate asks a cluster, and this verb works without one; leave it out".to_owned(),
+        ));
+    }
+    let mut options = ReleaseOptions {
+        namespace: args.namespace.clone(),
+        is_upgrade: args.is_upgrade,
+        include_crds: args.include_crds,
+        skip_schema_validation: args.skip_schema_validation,
+        limits: Limits {
+            stack_bytes: STACK_BYTES / 4 * 3,
+            ..Limits::default()
+        },
+        ..ReleaseOptions::default()
+    };
+    if let Some(version) = &args.kube_version {
+        options.capabilities.kube_version = KubeVersion::parse(version)
+            .map_err(|error| Failure::Work(format!("invalid kube version '{version}': {error}")))?;
+    }
+    options
+        .capabilities
+        .api_versions
+        .extend(args.api_versions.iter().cloned());
+    let mut sources = Sources::new(SystemSource);
+    let chart = name_and_chart(args, &mut options, &mut sources)?;
+    let values = args.values.merge()?;
+    let chart = load(&PathBuf::from(chart), warnings)?;
+    let work = |error: everflow_helm::template::TemplateError| {
+        let hint = match error.is_after_values() {
+            true => "\n\nUse --debug flag to render out invalid YAML",
+            false => "",
+        };
+        Failure::Work(format!("{error}{hint}"))
+    };
+    check_installable(&chart).map_err(work)?;
+    if chart.metadata.deprecated {
+        warnings.push("level=WARN msg=\"this chart is deprecated\"");
+    }
+    let rendered = template(chart, &values, &options, &mut sources, warnings).map_err(work)?;
+    print(&rendered, !args.no_hooks, !args.skip_tests, &args.show_only).map_err(work)
+}
+
+fn name_and_chart<'a>(
+    args: &'a Args,
+    options: &mut ReleaseOptions,
+    sources: &mut Sources,
+) -> Result<&'a str, Failure> {
+    match (args.name_and_chart.as_slice(), &args.name_template) {
+        ([_, _], Some(_)) => Err(Failure::Work(
+            "cannot set --name-template and also specify a name".to_owned(),
+        )),
+        ([name, chart], None) => {
+            options.name.clone_from(name);
+            Ok(chart)
+        }
+        ([chart], Some(text)) => {
+            options.name =
+                render_name(text, sources).map_err(|error| Failure::Work(error.to_string()))?;
+            Ok(chart)
+        }
+        ([chart], None) => Ok(chart),
+        _ => Err(Failure::Usage(
+            "give a chart: NAME CHART, or CHART".to_owned(),
+        )),
+    }
+}
