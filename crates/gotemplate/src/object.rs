@@ -38,9 +38,20 @@ pub trait Object: 'static {
         None
     }
 
+    /// What `%#v` prints instead of the fields: the result of `GoString()` where the type has it.
+    fn go_syntax(&self) -> Option<GoStr> {
+        None
+    }
+
     /// What a bare `{{ x }}` prints when `String()` exists for the pointer only. Passed to a
     /// function the same value prints its fields.
     fn text_by_address(&self) -> Option<GoStr> {
+        self.text()
+    }
+
+    /// For a pointer: what `fmt` prints for the value behind it. Differs from [`Object::text`] when
+    /// `String()` exists for the pointer only.
+    fn text_behind_pointer(&self) -> Option<GoStr> {
         self.text()
     }
 

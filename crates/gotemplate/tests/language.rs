@@ -200,6 +200,18 @@ fn steps_and_output_are_bounded() {
 }
 
 #[test]
+fn text_made_by_functions_is_bounded() {
+    let limits = Limits {
+        text_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let text = "{{$x := \"0123456789\"}}{{$l := list}}\
+                {{range 1000}}{{$x = print $x $x}}{{$l = list $l $x}}{{end}}";
+    let error = render_with(text, &limits).unwrap_err().to_string();
+    assert!(error.contains("bytes of text made by functions"), "{error}");
+}
+
+#[test]
 fn deep_nesting_in_the_text_is_refused() {
     let parens = format!("{{{{{}1{}}}}}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(render(&parens).contains("max expression depth exceeded"));

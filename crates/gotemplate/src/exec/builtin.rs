@@ -7,7 +7,7 @@ use super::index;
 use super::operand::Operand;
 use crate::error::FuncError;
 use crate::function::{Args, Context, Signature};
-use crate::gofmt;
+use crate::gofmt::{self, Methods};
 use crate::parse::ast::Builtin;
 use crate::text::GoStr;
 use crate::types::{GoType, Kind};
@@ -100,7 +100,7 @@ fn printed(values: &[Value]) -> Result<GoStr, FuncError> {
         }
         match value {
             Value::Nil => out.extend_from_slice(b"<no value>"),
-            value => gofmt::append_printable(&mut out, value, false)?,
+            value => gofmt::append_printable(&mut out, value, Methods::Own)?,
         }
         after_string = is_string;
     }

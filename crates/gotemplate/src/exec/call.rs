@@ -53,7 +53,10 @@ impl<'t> Exec<'t, '_> {
         self.check_stack()?;
         let mut context = Context::new(self.templates, self.state, self.meter);
         match (function.code)(&mut context, Args::new(&values)) {
-            Ok(value) => Ok(Operand::of_type(value, function.signature.result)),
+            Ok(value) => {
+                self.charge(&value)?;
+                Ok(Operand::of_type(value, function.signature.result))
+            }
             Err(error) => self.call_failed(name, place, error),
         }
     }
@@ -79,7 +82,10 @@ impl<'t> Exec<'t, '_> {
         self.check_stack()?;
         let mut context = Context::new(self.templates, self.state, self.meter);
         match (method.call)(&mut context, &receiver.value, Args::new(&values)) {
-            Ok(value) => Ok(Some(Operand::of_type(value, method.signature.result))),
+            Ok(value) => {
+                self.charge(&value)?;
+                Ok(Some(Operand::of_type(value, method.signature.result)))
+            }
             Err(error) => self.call_failed(name, Place::Expr(word), error),
         }
     }
@@ -113,7 +119,23 @@ impl<'t> Exec<'t, '_> {
             }
             _ => builtin::run(builtin, operands),
         };
-        result.or_else(|error| self.call_failed(name, place, error))
+        match result {
+            Ok(operand) => {
+                self.charge(&operand.value)?;
+                Ok(operand)
+            }
+            Err(error) => self.call_failed(name, place, error),
+        }
+    }
+
+    /// Counts the text that functions make, so that strings cannot pile up without bound.
+    fn charge(&mut self, result: &Value) -> Fallible<()> {
+        match result {
+            Value::String(text) if !self.meter.make_text(text.len()) => {
+                self.fail(self.meter.text_message())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn call_failed<T>(&mut self, name: &GoStr, place: Place<'t>, error: FuncError) -> Fallible<T> {
@@ -203,9 +225,7 @@ impl<'t> Exec<'t, '_> {
                 }
                 return self.fail(format!("cannot assign nil to {go_type}"));
             }
-            ExprKind::Field(fields) => {
-                self.eval_fields(dot, dot.clone(), arg, fields, Given::NOTHING)?
-            }
+            ExprKind::Field(fields) => self.eval_fields(dot, dot, arg, fields, Given::NOTHING)?,
             ExprKind::Variable(variable, fields) => {
                 self.eval_variable(dot, arg, variable, fields, Given::NOTHING)?
             }

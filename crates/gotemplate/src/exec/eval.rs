@@ -61,7 +61,7 @@ impl<'t> Exec<'t, '_> {
         match &first.kind {
             ExprKind::Field(fields) => {
                 self.at(Place::Expr(first));
-                self.eval_fields(dot, dot.clone(), first, fields, given)
+                self.eval_fields(dot, dot, first, fields, given)
             }
             ExprKind::Chain(inner, fields) => self.eval_chain(dot, first, inner, fields, given),
             ExprKind::Function(function) => {
@@ -143,7 +143,7 @@ impl<'t> Exec<'t, '_> {
             }
             _ => self.eval_constant(dot, inner)?,
         };
-        self.eval_fields(dot, receiver, chain, fields, given)
+        self.eval_fields(dot, &receiver, chain, fields, given)
     }
 
     pub(super) fn eval_variable(
@@ -164,26 +164,28 @@ impl<'t> Exec<'t, '_> {
             self.not_a_function(word, given)?;
             return Ok(value);
         }
-        self.eval_fields(dot, value, word, fields, given)
+        self.eval_fields(dot, &value, word, fields, given)
     }
 
     /// `.X.Y.Z args`: only the last one gets the arguments.
     pub(super) fn eval_fields(
         &mut self,
         dot: &Operand,
-        receiver: Operand,
+        receiver: &Operand,
         word: &'t Expr,
         fields: &'t [GoStr],
         given: Given<'t, '_>,
     ) -> Fallible<Operand> {
-        let Some((last, path)) = fields.split_last() else {
-            return Ok(receiver);
+        let (first, path, last) = match fields {
+            [] => return Ok(receiver.clone()),
+            [only] => return self.eval_field(dot, receiver, word, only, given),
+            [first, path @ .., last] => (first, path, last),
         };
-        let mut receiver = receiver;
+        let mut inner = self.eval_field(dot, receiver, word, first, Given::NOTHING)?;
         for field in path {
-            receiver = self.eval_field(dot, &receiver, word, field, Given::NOTHING)?;
+            inner = self.eval_field(dot, &inner, word, field, Given::NOTHING)?;
         }
-        self.eval_field(dot, &receiver, word, last, given)
+        self.eval_field(dot, &inner, word, last, given)
     }
 
     fn eval_field(

@@ -9,6 +9,8 @@ pub struct Limits {
     pub steps: u64,
     /// Bytes written, those of included templates counted each time they are written.
     pub output_bytes: u64,
+    /// Bytes of text that functions return, counted each time.
+    pub text_bytes: u64,
     /// Nesting of `{{template}}` and of rendering functions such as `include`.
     pub depth: usize,
     /// Native stack. It must leave room for the functions that templates call; see
@@ -21,6 +23,7 @@ impl Default for Limits {
         Limits {
             steps: 100_000_000,
             output_bytes: 256 << 20,
+            text_bytes: 1 << 30,
             depth: 100_000,
             stack_bytes: 1 << 20,
         }
@@ -53,6 +56,7 @@ pub(crate) struct Meter {
     limits: Limits,
     steps: u64,
     output: u64,
+    text: u64,
     pub depth: usize,
     pub stack: StackMeter,
 }
@@ -63,6 +67,7 @@ impl Meter {
             limits: limits.clone(),
             steps: 0,
             output: 0,
+            text: 0,
             depth: 0,
             stack: StackMeter::start(limits.stack_bytes),
         }
@@ -76,6 +81,11 @@ impl Meter {
     pub fn write(&mut self, bytes: usize) -> bool {
         self.output += bytes as u64;
         self.output <= self.limits.output_bytes
+    }
+
+    pub fn make_text(&mut self, bytes: usize) -> bool {
+        self.text += bytes as u64;
+        self.text <= self.limits.text_bytes
     }
 
     /// Goes one template deeper. False at the bound.
@@ -98,6 +108,11 @@ impl Meter {
     pub fn output_message(&self) -> String {
         let bytes = self.limits.output_bytes;
         format!("exceeded the limit of {bytes} bytes of output")
+    }
+
+    pub fn text_message(&self) -> String {
+        let bytes = self.limits.text_bytes;
+        format!("exceeded the limit of {bytes} bytes of text made by functions")
     }
 
     pub fn depth_message(&self) -> String {

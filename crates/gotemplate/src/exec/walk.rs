@@ -2,7 +2,7 @@
 
 use super::operand::{Form, Operand};
 use super::{Exec, Fallible};
-use crate::gofmt;
+use crate::gofmt::{self, Methods};
 use crate::parse::ast::{Action, Body, Branch, Node, TemplateCall, Variable};
 use crate::parse::render::Place;
 use crate::types::GoType;
@@ -66,9 +66,11 @@ impl<'t> Exec<'t, '_> {
                 return self.fail(format!("can't print {text} of type {type_name}"));
             }
             value => {
-                if let Err(error) =
-                    gofmt::append_printable(&mut self.out, value, operand.form == Form::Addressable)
-                {
+                let methods = match operand.form {
+                    Form::Addressable => Methods::ByAddress,
+                    _ => Methods::Own,
+                };
+                if let Err(error) = gofmt::append_printable(&mut self.out, value, methods) {
                     return self.fail(error.to_string());
                 }
             }
@@ -184,7 +186,7 @@ impl<'t> Exec<'t, '_> {
     /// `%v` of a value, for messages.
     fn shown(&self, value: &Value) -> Fallible<String> {
         let mut out = Vec::new();
-        match gofmt::append_printable(&mut out, value, false) {
+        match gofmt::append_printable(&mut out, value, Methods::BehindPointer) {
             Ok(()) => Ok(String::from_utf8_lossy(&out).into_owned()),
             Err(error) => self.fail(error.to_string()),
         }

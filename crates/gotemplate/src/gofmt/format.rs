@@ -48,26 +48,38 @@ pub fn append_print(out: &mut Vec<u8>, values: &[Value]) -> Result<(), FuncError
     finish(printer.stop)
 }
 
-/// Prints one value as a template action or an escaping function does: a pointer is followed. With
-/// `by_address` methods of the pointer count too, as they do for what a template reaches in place.
+/// Which methods count when a value prints itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Methods {
+    /// Those of the value, or of the pointer that it is.
+    Own,
+    /// Those of the pointer too: the value has an address.
+    ByAddress,
+    /// Those of what the pointer points to.
+    BehindPointer,
+}
+
+/// Prints one value as a template action or an escaping function does: a pointer is followed.
 pub(crate) fn append_printable(
     out: &mut Vec<u8>,
     value: &Value,
-    by_address: bool,
+    methods: Methods,
 ) -> Result<(), FuncError> {
-    if let Value::Object(object) = value {
-        let text = match by_address {
-            true => object.text_by_address(),
-            false => object.text(),
-        };
-        if let Some(text) = text {
-            out.extend_from_slice(text.as_bytes());
-            return Ok(());
-        }
-    }
     let mut printer = Printer::new(out);
     printer.follow_pointer = true;
-    printer.argument(value, V);
+    if let Value::Object(object) = value {
+        let text = match methods {
+            Methods::Own => object.text(),
+            Methods::ByAddress => object.text_by_address(),
+            Methods::BehindPointer => object.text_behind_pointer(),
+        };
+        match text {
+            Some(text) => printer.out.extend_from_slice(text.as_bytes()),
+            None => printer.without_methods(value),
+        }
+    } else {
+        printer.argument(value, V);
+    }
     finish(printer.stop)
 }
 

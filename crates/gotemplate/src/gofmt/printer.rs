@@ -87,6 +87,11 @@ impl<'o> Printer<'o> {
         }
     }
 
+    /// A value as it is, whatever methods it has.
+    pub fn without_methods(&mut self, value: &Value) {
+        self.value(value, V, 0);
+    }
+
     /// Text of values that know how to print themselves.
     fn by_method(&mut self, value: &Value, verb: u32) -> bool {
         if self.erroring {
@@ -100,7 +105,14 @@ impl<'o> Printer<'o> {
         let Value::Object(object) = value else {
             return false;
         };
-        if self.flags.sharp_v || !matches!(ascii(verb), b'v' | b's' | b'x' | b'X' | b'q') {
+        if self.flags.sharp_v {
+            let syntax = object.go_syntax();
+            if let Some(text) = &syntax {
+                self.flags.string(self.out, text.as_bytes());
+            }
+            return syntax.is_some();
+        }
+        if !matches!(ascii(verb), b'v' | b's' | b'x' | b'X' | b'q') {
             return false;
         }
         match object.text() {

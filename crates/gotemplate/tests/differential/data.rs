@@ -200,6 +200,10 @@ impl Object for Version {
         }
     }
 
+    fn text_behind_pointer(&self) -> Option<GoStr> {
+        None
+    }
+
     fn text_by_address(&self) -> Option<GoStr> {
         Some(format!("v{}.{}", self.major, self.minor).into())
     }

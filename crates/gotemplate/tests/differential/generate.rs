@@ -1,167 +1,21 @@
 //! Random templates: mostly well formed, some broken.
 
 use crate::Random;
+use crate::words::{FIELDS, FUNCTIONS, INNER, NUMBERS, STRINGS, TEXTS, VERBS};
 
 pub struct Generator<'r> {
     pub random: &'r mut Random,
-    out: String,
+    pub out: String,
     /// Declared variables in scope.
-    variables: Vec<String>,
-    loops: usize,
+    pub variables: Vec<String>,
+    pub loops: usize,
     /// Templates that may be called from here.
     callable: Vec<String>,
     left: String,
     right: String,
     /// Whether calls get arguments of fitting types.
-    sane: bool,
+    pub sane: bool,
 }
-
-const FIELDS: &[&str] = &[
-    "A", "B", "C", "D", "E", "List", "Map", "Point", "Pointer", "Temp", "Level", "Release", "Nil",
-    "Str", "Labels", "Missing",
-];
-
-const INNER: &[&str] = &[
-    "A", "b", "Key", "nested", "x_1", "é", "X", "Y", "Any", "Tags", "hidden", "Name", "Sum",
-    "Fail", "Find", "Version", "Next", "Major", "Minor", "String", "Nope",
-];
-
-const NUMBERS: &[&str] = &[
-    "0",
-    "1",
-    "-1",
-    "2",
-    "3",
-    "42",
-    "+7",
-    "0x1F",
-    "0X1f",
-    "0b101",
-    "0o17",
-    "017",
-    "1_000",
-    "1e3",
-    "1.5",
-    ".5",
-    "-.25",
-    "5.",
-    "0x1p4",
-    "0x1.8p-2",
-    "'a'",
-    "'\\n'",
-    "'\\''",
-    "'\\u00e9'",
-    "'世'",
-    "1i",
-    "2+3i",
-    "1.5e2-.5i",
-    "0i",
-    "1+0i",
-    "9223372036854775807",
-    "9223372036854775808",
-    "-9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "1e19",
-    "1e400",
-    "08",
-    "0_7",
-    "1__0",
-    "0x",
-    "1e",
-    "12a",
-    "-0",
-    "-0.0",
-    "1000000",
-    "1e21",
-    "0.000001",
-    "1e-7",
-    "127",
-    "128",
-    "255",
-    "256",
-    "300",
-];
-
-const STRINGS: &[&str] = &[
-    "\"\"",
-    "\"a\"",
-    "\"hello\"",
-    "\"h\\u00e9llo\"",
-    "\"a\\tb\\n\"",
-    "\"\\xff\"",
-    "\"\\377\"",
-    "`raw \\n string`",
-    "`two\nlines`",
-    "\"A\"",
-    "\"b\"",
-    "\"nested\"",
-    "\"Key\"",
-    "\"<&>'\"",
-    "\"世界\"",
-    "\"\\U0001F600\"",
-    "\"%d\"",
-    "\"\\q\"",
-    "\"x\\\"y\"",
-    "\"1\"",
-];
-
-const FUNCTIONS: &[&str] = &[
-    "and",
-    "or",
-    "not",
-    "len",
-    "index",
-    "slice",
-    "print",
-    "printf",
-    "println",
-    "html",
-    "js",
-    "urlquery",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "call",
-    "addInts",
-    "joinAll",
-    "same",
-    "typeof",
-    "fails",
-    "sizeMap",
-    "sizeAll",
-    "strs",
-    "zero",
-    "nothing",
-    "half",
-    "single",
-    "octet",
-    "wide",
-    "huge",
-    "tiny",
-    "flip",
-    "upper",
-    "list",
-    "dict",
-    "put",
-    "same",
-    "list",
-    "dict",
-    "eq",
-    "index",
-    "printf",
-    "typeof",
-    "undefinedFunction",
-];
-
-const TEXTS: &[&str] = &[
-    "text", " ", "\n", "  \n\t", "a: b\n", "é", "{", "}", "<x>", "-", "\n\n", "x\n  y",
-];
-
-const VERBS: &str = "vvvvvTtbcdoOqxXUeEfFgGswz!%";
 
 impl<'r> Generator<'r> {
     pub fn new(random: &'r mut Random, delimiters: (&str, &str), callable: Vec<String>) -> Self {
@@ -183,7 +37,7 @@ impl<'r> Generator<'r> {
         self.out
     }
 
-    fn chance(&mut self, one_in: usize) -> bool {
+    pub fn chance(&mut self, one_in: usize) -> bool {
         self.random.below(one_in) == 0
     }
 
@@ -456,199 +310,6 @@ impl<'r> Generator<'r> {
         }
     }
 
-    fn choose(&mut self, options: &[&str]) -> String {
-        (*self.random.pick(options)).to_owned()
-    }
-
-    fn int_expr(&mut self, depth: usize) -> String {
-        if depth == 0 || self.chance(3) {
-            return self.choose(&[
-                "0",
-                "1",
-                "2",
-                "-1",
-                "42",
-                "0x1F",
-                "'a'",
-                "$.Point.X",
-                "1_000",
-                "$.Pointer.X",
-                "zero",
-            ]);
-        }
-        let next = depth - 1;
-        match self.random.below(6) {
-            0 => format!("(len {})", self.text_expr(next)),
-            1 => format!("(len {})", self.list_expr(next)),
-            2 => format!("(len {})", self.map_expr(next)),
-            3 => format!("(addInts {} {})", self.int_expr(next), self.int_expr(next)),
-            4 => format!(
-                "($.Point.Sum {} {})",
-                self.int_expr(next),
-                self.int_expr(next)
-            ),
-            _ => format!(
-                "({} | addInts {})",
-                self.int_expr(next),
-                self.int_expr(next)
-            ),
-        }
-    }
-
-    fn text_expr(&mut self, depth: usize) -> String {
-        if depth == 0 || self.chance(3) {
-            let some = self.random.below(17);
-            let literal = STRINGS[some];
-            return self.choose(&[literal, "$.Str", "$.Point.Y", "$.Pointer.Name", literal]);
-        }
-        let next = depth - 1;
-        match self.random.below(9) {
-            0 => format!("(upper {})", self.text_expr(next)),
-            1 => format!("(print {} {})", self.any_expr(next), self.any_expr(next)),
-            2 => format!("(html {} {})", self.any_expr(next), self.any_expr(next)),
-            3 => format!("(js {})", self.any_expr(next)),
-            4 => format!("(urlquery {})", self.any_expr(next)),
-            5 => format!(
-                "(joinAll {} {} {})",
-                self.text_expr(next),
-                self.text_expr(next),
-                self.text_expr(next)
-            ),
-            6 => format!("(println {} {})", self.any_expr(next), self.any_expr(next)),
-            7 => {
-                let mark = self.out.len();
-                let sane = std::mem::replace(&mut self.sane, false);
-                self.printf(0);
-                self.sane = sane;
-                format!("({} {})", self.out.split_off(mark), self.any_expr(next))
-            }
-            _ => format!("(typeof {})", self.any_expr(next)),
-        }
-    }
-
-    fn list_expr(&mut self, depth: usize) -> String {
-        if depth == 0 || self.chance(3) {
-            return self.choose(&[
-                "$.List",
-                "(list 1 \"a\" nil)",
-                "(list)",
-                "(list 3 2 1 true)",
-            ]);
-        }
-        let next = depth - 1;
-        match self.random.below(3) {
-            0 => format!("(list {} {})", self.any_expr(next), self.any_expr(next)),
-            1 => format!(
-                "(slice (list {} 2 3) {})",
-                self.any_expr(next),
-                self.random.below(4)
-            ),
-            _ => format!(
-                "(slice (slice (list {} 2 3) 0 {}) 1 {})",
-                self.any_expr(next),
-                1 + self.random.below(3),
-                1 + self.random.below(3)
-            ),
-        }
-    }
-
-    fn map_expr(&mut self, depth: usize) -> String {
-        if depth == 0 || self.chance(3) {
-            return self.choose(&["$.Map", "$.Labels", "(dict)", "(dict \"k\" 1 \"b\" $.A)"]);
-        }
-        let next = depth - 1;
-        match self.random.below(2) {
-            0 => format!("(dict {} {})", self.text_expr(next), self.any_expr(next)),
-            _ => format!(
-                "(put (dict 1 2) {} {})",
-                self.text_expr(next),
-                self.any_expr(next)
-            ),
-        }
-    }
-
-    fn bool_expr(&mut self, depth: usize) -> String {
-        if depth == 0 {
-            return self.choose(&["true", "false", "(not $.A)"]);
-        }
-        let next = depth - 1;
-        let compare = self.choose(&["eq", "ne", "lt", "le", "gt", "ge"]);
-        match self.random.below(6) {
-            0 => format!(
-                "({compare} {} {})",
-                self.int_expr(next),
-                self.int_expr(next)
-            ),
-            1 => format!(
-                "({compare} {} {})",
-                self.text_expr(next),
-                self.text_expr(next)
-            ),
-            2 => format!("(and {} {})", self.any_expr(next), self.any_expr(next)),
-            3 => format!("(or {} {})", self.any_expr(next), self.any_expr(next)),
-            4 => format!("(not {})", self.any_expr(next)),
-            _ => format!(
-                "(eq {} {} nil)",
-                self.any_expr(next),
-                self.choose(&["nil", "$.Nil", "$.Missing"])
-            ),
-        }
-    }
-
-    fn any_expr(&mut self, depth: usize) -> String {
-        match self.random.below(if depth == 0 { 6 } else { 14 }) {
-            0 => self.choose(&[
-                "$.A",
-                "$.B",
-                "$.C",
-                "$.D",
-                "$.E",
-                "$.Nil",
-                "$.Missing",
-                "$.Temp",
-                "$.Level",
-            ]),
-            1 => self.choose(&[
-                "$.Release.Version",
-                "$.Release.Next",
-                "$.Release",
-                "$.Point",
-                "$.Pointer",
-                "$.Release.Version.Major",
-                "$.Point.Any",
-                "$.Pointer.Tags",
-            ]),
-            2 => self.choose(&[
-                "true", "1.5", "\"x\"", "2+3i", "1e3", "nothing", "0x1p4", "'é'",
-            ]),
-            3 => match self.random.pick(&self.variables.clone()).as_str() {
-                "$" => "$.Str".to_owned(),
-                name => name.to_owned(),
-            },
-            4 => self.choose(&[
-                "$.Map.A",
-                "$.Map.b",
-                "$.Labels.Key",
-                "($.Map.A).b",
-                "$.Map.Key",
-                "(same $.E)",
-                "(index $.Map \"nested\")",
-            ]),
-            5 if self.loops > 0 => ".".to_owned(),
-            5 => "$.Str".to_owned(),
-            6 | 7 => self.int_expr(depth - 1),
-            8 | 9 => self.text_expr(depth - 1),
-            10 => self.list_expr(depth - 1),
-            11 => self.map_expr(depth - 1),
-            12 => format!(
-                "(index {} {})",
-                self.list_expr(depth - 1),
-                self.random.below(3)
-            ),
-            _ => self.bool_expr(depth - 1),
-        }
-    }
-
     fn command(&mut self, depth: usize, first: bool) {
         if first && self.chance(2) {
             return self.operand(depth);
@@ -695,7 +356,7 @@ impl<'r> Generator<'r> {
         }
     }
 
-    fn printf(&mut self, depth: usize) {
+    pub fn printf(&mut self, depth: usize) {
         self.out.push_str("printf \"");
         for _ in 0..1 + self.random.below(3) {
             self.out.push('%');
@@ -786,97 +447,4 @@ impl<'r> Generator<'r> {
             }
         }
     }
-}
-
-const PIECES: &[&str] = &[
-    "{{",
-    "}}",
-    "{{-",
-    "-}}",
-    " -}}",
-    "{{- ",
-    "/*",
-    "*/",
-    "(",
-    ")",
-    "|",
-    "$",
-    "$x",
-    ".",
-    "..",
-    ":=",
-    "=",
-    ",",
-    "\"",
-    "`",
-    "'",
-    "\\",
-    "nil",
-    "end",
-    "else",
-    "if ",
-    "range ",
-    "with ",
-    "define ",
-    "template ",
-    "block ",
-    "break",
-    "continue",
-    "\n",
-    "\t",
-    " ",
-    "é",
-    "\u{0}",
-    "\u{200b}",
-    "1",
-    "i",
-    "e",
-    "0x",
-    "_",
-    "!",
-    "@",
-    ":",
-    "}",
-    "{",
-    "{{end}}",
-    "{{else}}",
-    "{{define \"d\"}}",
-    "{{define \"main\"}}",
-    "{{/* */}}",
-    "{{break}}",
-    "{{$x := 1}}",
-    "{{nil}}",
-    "{{.}}",
-];
-
-/// Breaks a template a little.
-pub fn mutate(random: &mut Random, text: &str) -> Vec<u8> {
-    let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..1 + random.below(3) {
-        let at = random.below(bytes.len() + 1);
-        match random.below(5) {
-            0 if at < bytes.len() => {
-                bytes.remove(at);
-            }
-            1 => {
-                let end = (at + random.below(8)).min(bytes.len());
-                bytes.drain(at..end);
-            }
-            2 => {
-                let end = (at + random.below(20)).min(bytes.len());
-                let copy = bytes[at..end].to_vec();
-                let to = random.below(bytes.len() + 1);
-                bytes.splice(to..to, copy);
-            }
-            3 if random.below(8) == 0 => {
-                let byte = random.below(256) as u8;
-                bytes.insert(at, byte);
-            }
-            _ => {
-                let piece = random.pick(PIECES).as_bytes().to_vec();
-                bytes.splice(at..at, piece);
-            }
-        }
-    }
-    bytes
 }

@@ -5,6 +5,9 @@
 
 mod data;
 mod generate;
+mod mutate;
+mod typed;
+mod words;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +18,8 @@ use everflow_gotemplate::{Functions, Limits, MissingKey, Templates, Value};
 use serde_json::{Value as Json, json};
 
 use data::hex;
-use generate::{Generator, mutate};
+use generate::Generator;
+use mutate::mutate;
 
 /// A small random source with a fixed sequence per seed.
 pub struct Random(u64);
@@ -154,16 +158,17 @@ fn without_addresses(text: &[u8]) -> String {
     out
 }
 
-/// Takes out long numbers: other verbs print addresses in other bases.
-fn without_numbers(text: &str) -> String {
+/// Takes out numbers of at least that many digits: other verbs print addresses in other bases, and
+/// `len` counts their digits.
+fn without_numbers(text: &str, least: usize) -> String {
     let mut out = String::new();
     for run in text.split_inclusive(|c: char| !c.is_ascii_hexdigit()) {
         if run == " " {
             continue;
         }
-        match run.len() {
-            6.. => out.push('#'),
-            _ => out.push_str(run),
+        match run.len() > least {
+            true => out.push('#'),
+            false => out.push_str(run),
         }
     }
     out
@@ -250,7 +255,12 @@ fn random_templates_render_as_in_go() {
             }
         };
         let (want, got) = (without_addresses(&want), without_addresses(&got));
-        if want != got && without_numbers(&want) != without_numbers(&got) {
+        let counts = case.templates.iter().any(|(_, text)| {
+            let text = String::from_utf8_lossy(text);
+            text.contains("len (") && text.contains("print")
+        });
+        let least = if counts { 1 } else { 5 };
+        if want != got && without_numbers(&want, least) != without_numbers(&got, least) {
             let texts: Vec<String> = case
                 .templates
                 .iter()
