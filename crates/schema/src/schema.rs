@@ -174,3 +174,125 @@ fn import_with(
     into.set(new_id, copy);
     new_id
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{ListKind, MapType};
+
+    #[test]
+    fn a_custom_resource_gets_the_fields_of_every_object() {
+        let schema = Schema::for_custom_resource(&json!({
+            "type": "object",
+            "properties": {
+                "metadata": {"type": "object"},
+                "spec": {
+                    "type": "object",
+                    "properties": {
+                        "template": {
+                            "type": "object",
+                            "x-kubernetes-embedded-resource": true,
+                            "x-kubernetes-preserve-unknown-fields": true,
+                        },
+                        "ports": {
+                            "type": "array",
+                            "x-kubernetes-list-type": "map",
+                            "x-kubernetes-list-map-keys": ["port"],
+                            "items": {"type": "object", "properties": {"port": {"type": "integer", "default": 80}}},
+                        },
+                        "labels": {
+                            "type": "object",
+                            "x-kubernetes-map-type": "atomic",
+                            "additionalProperties": {"type": "string"},
+                        },
+                    },
+                },
+            },
+        }))
+        .unwrap();
+        let at = |path: &[&str]| {
+            schema
+                .types
+                .walk(schema.root, path.iter().copied())
+                .unwrap()
+        };
+        for path in [
+            &["metadata", "ownerReferences"][..],
+            &["spec", "template", "metadata", "finalizers"],
+        ] {
+            assert!(schema.types[at(path)].as_list().is_some(), "{path:?}");
+        }
+        assert!(
+            schema.types[at(&["spec", "template", "kind"])]
+                .json_type
+                .is_some()
+        );
+        let ports = schema.types[at(&["spec", "ports"])].as_list().unwrap();
+        assert_eq!(
+            ports.kind,
+            ListKind::Map {
+                keys: vec!["port".into()]
+            }
+        );
+        assert_eq!(
+            schema.types.field(ports.item, "port").unwrap().default,
+            Some(json!(80))
+        );
+        let labels = schema.types[at(&["spec", "labels"])].as_object().unwrap();
+        assert_eq!(labels.map_type, MapType::Atomic);
+    }
+
+    #[test]
+    fn what_is_no_schema_is_refused_with_its_place() {
+        let cases = [
+            (json!([]), "schema: must be an object"),
+            (
+                json!({"properties": {"a": {"type": "strin"}}}),
+                "schema.properties.a: unknown type \"strin\" (string, integer, number, boolean, object or array)",
+            ),
+            (
+                json!({"items": {"minLength": "x"}}),
+                "schema.items: minLength must be a number",
+            ),
+            (
+                json!({"anyOf": [{"required": [1]}]}),
+                "schema.anyOf[0]: required must be a list of strings",
+            ),
+            (
+                json!({"x-kubernetes-validations": [1]}),
+                "schema.x-kubernetes-validations[0]: must be an object",
+            ),
+        ];
+        for (schema, expected) in cases {
+            assert_eq!(
+                Schema::from_structural(&schema).unwrap_err().to_string(),
+                expected
+            );
+        }
+        let mut deep = json!({});
+        for _ in 0..500 {
+            deep = json!({"items": deep});
+        }
+        assert!(Schema::from_structural(&deep).is_err());
+    }
+
+    #[test]
+    fn the_view_of_a_built_in_kind_starts_at_its_type() {
+        let view = builtin().schema("apps", "v1", "Deployment").unwrap();
+        let containers = view
+            .types
+            .walk(view.root, ["spec", "template", "spec", "containers"])
+            .unwrap();
+        let list = view.types[containers].as_list().unwrap();
+        assert_eq!(
+            list.kind,
+            ListKind::Map {
+                keys: vec!["name".into()]
+            }
+        );
+        let field = view.types.field(list.item, "image").unwrap();
+        assert_eq!(field.wire.unwrap().number, 2);
+    }
+}
