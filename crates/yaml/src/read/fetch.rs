@@ -99,8 +99,8 @@ impl<'a> Scanner<'a> {
             return Ok(());
         }
         if may_be_key {
-            let level = self.simple_keys.len() - 1;
-            self.simple_keys[level] = SimpleKey {
+            let level = self.outer_keys.len();
+            self.simple_key = SimpleKey {
                 possible: true,
                 required,
                 token: number,
@@ -165,11 +165,12 @@ impl<'a> Scanner<'a> {
 
     fn fetch_flow_start(&mut self, kind: TokenKind) -> Result<(), Error> {
         self.save_simple_key()?;
-        self.simple_keys.push(SimpleKey {
+        self.outer_keys.push(self.simple_key);
+        self.simple_key = SimpleKey {
             token: self.tokens_parsed + self.queue.len(),
             mark: self.mark(),
             ..SimpleKey::default()
-        });
+        };
         self.flow_level += 1;
         if self.flow_level > MAX_DEPTH {
             return Err(self.error(Some(self.mark()), "exceeded max depth of 10000"));
@@ -182,9 +183,10 @@ impl<'a> Scanner<'a> {
     fn fetch_flow_end(&mut self, kind: TokenKind) -> Result<(), Error> {
         self.remove_simple_key()?;
         if self.flow_level > 0
-            && let Some(key) = self.simple_keys.pop()
+            && let Some(outer) = self.outer_keys.pop()
         {
             self.flow_level -= 1;
+            let key = std::mem::replace(&mut self.simple_key, outer);
             self.forget_key(key.token);
         }
         self.simple_key_allowed = false;
@@ -234,13 +236,12 @@ impl<'a> Scanner<'a> {
     }
 
     fn fetch_value(&mut self) -> Result<(), Error> {
-        let level = self.simple_keys.len() - 1;
-        if self.key_is_valid(level)? {
-            let key = self.simple_keys[level];
+        if self.key_is_valid(self.outer_keys.len())? {
+            let key = self.simple_key;
             self.insert(key.token, Token::new(TokenKind::Key, key.mark));
             let kind = TokenKind::BlockMappingStart;
             self.roll_indent(key.mark.column as i32, Some(key.token), kind, key.mark)?;
-            self.simple_keys[level].possible = false;
+            self.simple_key.possible = false;
             self.forget_key(key.token);
             self.simple_key_allowed = false;
         } else {

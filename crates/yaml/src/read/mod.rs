@@ -13,6 +13,7 @@ mod scan_block;
 mod scan_property;
 mod scan_scalar;
 mod scanner;
+mod stack;
 mod timestamp;
 mod token;
 mod tree;

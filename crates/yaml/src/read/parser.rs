@@ -2,6 +2,7 @@
 
 use super::input::Input;
 use super::scanner::{Scanner, syntax_error};
+use super::stack::Stack;
 use super::token::{Mark, TokenData, TokenKind};
 use crate::error::Error;
 use crate::node::{Comments, Dialect, Style};
@@ -47,7 +48,7 @@ pub(crate) struct Properties<'a> {
     pub(crate) tag: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
     StreamStart,
     ImplicitDocumentStart,
@@ -70,6 +71,7 @@ pub(super) enum State {
     FlowMappingKey,
     FlowMappingValue,
     FlowMappingEmptyValue,
+    #[default]
     End,
 }
 
@@ -77,8 +79,8 @@ pub(crate) struct Parser<'a> {
     pub(super) scanner: Scanner<'a>,
     dialect: Dialect,
     pub(super) state: State,
-    pub(super) states: Vec<State>,
-    pub(super) marks: Vec<Mark>,
+    pub(super) states: Stack<State, 16>,
+    pub(super) marks: Stack<Mark, 16>,
     tag_directives: Vec<(String, String)>,
 }
 
@@ -90,8 +92,8 @@ impl<'a> Parser<'a> {
             scanner: Scanner::new(input, dialect),
             dialect,
             state: State::StreamStart,
-            states: Vec::with_capacity(16),
-            marks: Vec::with_capacity(16),
+            states: Stack::new(),
+            marks: Stack::new(),
             tag_directives: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@
 use super::chars::{self, BLANK, BREAK, CLASS, END, MAYBE_BREAK};
 use super::comments::CommentQueue;
 use super::input::Input;
+use super::stack::Stack;
 use super::token::{Mark, Token, TokenKind};
 use crate::error::Error;
 use crate::node::Dialect;
@@ -45,10 +46,13 @@ pub(crate) struct Scanner<'a> {
     pub(super) started: bool,
 
     pub(super) indent: i32,
-    indents: Vec<i32>,
+    indents: Stack<i32, 16>,
     pub(super) flow_level: usize,
     pub(super) simple_key_allowed: bool,
-    pub(super) simple_keys: Vec<SimpleKey>,
+    /// Of the innermost flow collection, or of the blocks around all.
+    pub(super) simple_key: SimpleKey,
+    /// Of the levels further out.
+    pub(super) outer_keys: Vec<SimpleKey>,
     /// Token number and level of the simple keys, by number.
     pub(super) key_index: VecDeque<(usize, usize)>,
 
@@ -73,10 +77,11 @@ impl<'a> Scanner<'a> {
             token_available: false,
             started: false,
             indent: -1,
-            indents: Vec::with_capacity(16),
+            indents: Stack::new(),
             flow_level: 0,
             simple_key_allowed: true,
-            simple_keys: vec![SimpleKey::default()],
+            simple_key: SimpleKey::default(),
+            outer_keys: Vec::new(),
             key_index: VecDeque::new(),
             comments: CommentQueue::default(),
         }
@@ -269,10 +274,7 @@ impl<'a> Scanner<'a> {
                 break;
             }
             if token == self.tokens_parsed {
-                return match level < self.simple_keys.len() {
-                    true => self.key_is_valid(level),
-                    false => Ok(false),
-                };
+                return self.key_is_valid(level);
             }
             self.key_index.pop_front();
         }
@@ -280,7 +282,11 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn key_is_valid(&mut self, level: usize) -> Result<bool, Error> {
-        let key = self.simple_keys[level];
+        let key = match level == self.outer_keys.len() {
+            true => self.simple_key,
+            // A level that is closed has no key any more.
+            false => self.outer_keys.get(level).copied().unwrap_or_default(),
+        };
         if !key.possible {
             return Ok(false);
         }
@@ -288,7 +294,10 @@ impl<'a> Scanner<'a> {
             if key.required {
                 return Err(self.error(Some(key.mark), "could not find expected ':'"));
             }
-            self.simple_keys[level].possible = false;
+            match level == self.outer_keys.len() {
+                true => self.simple_key.possible = false,
+                false => self.outer_keys[level].possible = false,
+            }
             return Ok(false);
         }
         Ok(true)
@@ -309,8 +318,8 @@ impl<'a> Scanner<'a> {
         let required = self.flow_level == 0 && self.indent == self.column() as i32;
         self.remove_simple_key()?;
         let token = self.tokens_parsed + self.queue.len();
-        let level = self.simple_keys.len() - 1;
-        self.simple_keys[level] = SimpleKey {
+        let level = self.outer_keys.len();
+        self.simple_key = SimpleKey {
             possible: true,
             required,
             token,
@@ -322,13 +331,12 @@ impl<'a> Scanner<'a> {
 
     #[inline(always)]
     pub(super) fn remove_simple_key(&mut self) -> Result<(), Error> {
-        let level = self.simple_keys.len() - 1;
-        let key = self.simple_keys[level];
+        let key = self.simple_key;
         if key.possible {
             if key.required {
                 return Err(self.error(Some(key.mark), "could not find expected ':'"));
             }
-            self.simple_keys[level].possible = false;
+            self.simple_key.possible = false;
             self.forget_key(key.token);
         }
         Ok(())
@@ -376,7 +384,7 @@ impl<'a> Scanner<'a> {
         self.indents.push(self.indent);
         self.indent = column;
         if self.indents.len() > MAX_DEPTH {
-            let context = self.simple_keys.last().map(|key| key.mark);
+            let context = Some(self.simple_key.mark);
             return Err(self.error(context, "exceeded max depth of 10000"));
         }
         let token = Token::new(kind, mark);
