@@ -362,22 +362,9 @@ fn properties() -> Value {
     })
 }
 
-#[test]
-fn random_objects_are_refused_alike() {
-    let Some(server) = Server::start() else {
-        return;
-    };
-    let seed = std::env::var("SEED")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1);
-    eprintln!("SEED={seed}");
-    let properties = properties();
-    let schema = json!({
-        "type": "object",
-        "properties": {"spec": {"type": "object", "properties": properties}},
-    });
-    let definition = json!({
+/// A definition of things with the given schema.
+fn things(schema: &Value) -> Value {
+    json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.random.everflow.test"},
@@ -386,50 +373,89 @@ fn random_objects_are_refused_alike() {
             "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
         },
-    });
+    })
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const THINGS: &str = "/apis/random.everflow.test/v1/things";
+
+fn seed() -> u64 {
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
+    eprintln!("SEED={seed}");
+    seed
+}
+
+/// Repeats a check until it holds, for ten seconds.
+fn eventually(check: impl Fn() -> bool) {
+    for _ in 0..50 {
+        if check() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    panic!("not in ten seconds");
+}
+
+/// The strict schema and the names of its properties.
+fn strict() -> (Value, Vec<String>) {
+    let properties = properties();
+    let names = properties.as_object().unwrap().keys().cloned().collect();
+    (
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}),
+        names,
+    )
+}
+
+fn thing(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "random.everflow.test/v1", "kind": "Thing", "metadata": {"name": name}, "spec": spec})
+}
+
+fn random_spec(random: &mut Random, names: &[String], round: usize) -> Value {
+    let mut spec = serde_json::Map::new();
+    for _ in 0..=random.below(3) {
+        let known = &names[(round + random.below(5)) % names.len()];
+        let name = if random.below(30) == 0 {
+            "unknown"
+        } else {
+            known
+        };
+        spec.insert(name.to_owned(), random.value(2));
+    }
+    spec.into()
+}
+
+#[test]
+fn random_objects_are_refused_alike() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let (schema, names) = strict();
+    let definition = things(&schema);
     assert!(
         everflow_schema::crd::check_definition(&definition)
             .errors
             .is_empty()
     );
-    let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let answer = server.curl("POST", crds, Some(&definition));
+    let answer = server.curl("POST", DEFINITIONS, Some(&definition));
     assert_eq!(answer["kind"], "CustomResourceDefinition", "{answer}");
-    let things = "/apis/random.everflow.test/v1/things";
-    for _ in 0..50 {
-        if server.curl("GET", things, None)["kind"] == "ThingList" {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(200));
-    }
+    eventually(|| server.curl("GET", THINGS, None)["kind"] == "ThingList");
     let validator = Validator::new(Schema::from_structural(&schema).unwrap());
-    let names: Vec<&String> = properties.as_object().unwrap().keys().collect();
-    let mut random = Random(seed);
+    let mut random = Random(seed());
     let mut wrong = Vec::new();
     for round in 0..600 {
-        let mut spec = serde_json::Map::new();
-        for _ in 0..=random.below(3) {
-            let name = if random.below(30) == 0 {
-                "unknown"
-            } else {
-                names[(round + random.below(5)) % names.len()]
-            };
-            spec.insert(name.to_owned(), random.value(2));
-        }
-        let object = json!({
-            "apiVersion": "random.everflow.test/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": spec,
-        });
-        let answer = server.curl("POST", &format!("{things}?dryRun=All"), Some(&object));
-        let ours = our_answer(&validator, object.clone());
-        let theirs = match answer["kind"].as_str() {
-            Some("Thing") => json!({"spec": plain(&answer["spec"])}),
-            _ if answer["code"] == 400 => answer["message"].clone(),
-            _ => causes(&answer),
-        };
+        let object = thing("x", random_spec(&mut random, &names, round));
+        let answer = server.curl("POST", &format!("{THINGS}?dryRun=All"), Some(&object));
+        let (ours, theirs) = (
+            our_answer(&validator, object.clone(), None),
+            their_answer(&answer),
+        );
         if ours != theirs {
             wrong.push(format!(
-                "{spec:?}\n  ours   {ours}\n  theirs {theirs} {}",
-                answer["message"]
+                "{}\n  ours   {ours}\n  theirs {theirs} {}",
+                object["spec"], answer["message"]
             ));
         }
     }
@@ -441,8 +467,74 @@ fn random_objects_are_refused_alike() {
     );
 }
 
+#[test]
+fn unchanged_parts_may_stay_invalid() {
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let (schema, names) = strict();
+    let lax = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    server.curl("POST", DEFINITIONS, Some(&things(&lax)));
+    eventually(|| server.curl("GET", THINGS, None)["kind"] == "ThingList");
+    let mut random = Random(seed());
+    for round in 0..100 {
+        let object = thing(
+            &format!("t{round}"),
+            random_spec(&mut random, &names, round),
+        );
+        let answer = server.curl("POST", THINGS, Some(&object));
+        assert_eq!(answer["kind"], "Thing", "{answer}");
+    }
+    let path = format!("{DEFINITIONS}/things.random.everflow.test");
+    let mut definition = server.curl("GET", &path, None);
+    definition["spec"]["versions"] = things(&schema)["spec"]["versions"].clone();
+    assert_eq!(
+        server.curl("PUT", &path, Some(&definition))["kind"],
+        "CustomResourceDefinition"
+    );
+    let probe = thing("probe", json!({"boolean": 1}));
+    eventually(|| {
+        server.curl("POST", &format!("{THINGS}?dryRun=All"), Some(&probe))["code"] == 422
+    });
+    let validator = Validator::new(Schema::from_structural(&schema).unwrap());
+    let mut tolerated = 0;
+    let mut wrong = Vec::new();
+    for round in 0..300 {
+        let path = format!("{THINGS}/t{}", round % 100);
+        let old = server.curl("GET", &path, None);
+        let mut object = old.clone();
+        for _ in 0..random.below(3) {
+            object["spec"][&names[(round + random.below(5)) % names.len()]] = random.value(2);
+        }
+        object["metadata"]["labels"] = json!({"round": round.to_string()});
+        let answer = server.curl("PUT", &format!("{path}?dryRun=All"), Some(&object));
+        let (ours, theirs) = (
+            our_answer(&validator, object.clone(), Some(&old)),
+            their_answer(&answer),
+        );
+        tolerated +=
+            usize::from(answer["kind"] == "Thing" && !validator.validate(&object).is_empty());
+        if ours != theirs {
+            let (before, after) = (&old["spec"], &object["spec"]);
+            wrong.push(format!(
+                "{before}\n  to     {after}\n  ours   {ours}\n  theirs {theirs} {answer}"
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(
+        tolerated > 20,
+        "only {tolerated} invalid values were tolerated"
+    );
+}
+
 /// The stored spec, or the sorted causes.
-fn our_answer(validator: &Validator, mut object: Value) -> Value {
+fn our_answer(validator: &Validator, mut object: Value, old: Option<&Value>) -> Value {
     let schema = validator.schema().view();
     prune(
         &mut object,
@@ -458,14 +550,27 @@ fn our_answer(validator: &Validator, mut object: Value) -> Value {
             "Thing in version \"v1\" cannot be handled as a Thing: {error}"
         ));
     }
-    let mut errors = validator.validate(&object);
+    let mut errors = match old {
+        Some(old) => validator.validate_update(&object, old),
+        None => validator.validate(&object),
+    };
     errors.extend(check_embedded(&object, schema, &|_, _| Vec::new()));
-    errors.extend(check_lists(&object, schema));
+    if old.is_none_or(|old| check_lists(old, schema).is_empty()) {
+        errors.extend(check_lists(&object, schema));
+    }
     if errors.is_empty() {
         return json!({"spec": plain(&object["spec"])});
     }
     let cause = |error: &FieldError| json!([error.kind.reason(), error.field, error.message()]);
     sorted(errors.iter().map(cause).collect())
+}
+
+fn their_answer(answer: &Value) -> Value {
+    match answer["kind"].as_str() {
+        Some("Thing") => json!({"spec": plain(&answer["spec"])}),
+        _ if answer["code"] == 400 => answer["message"].clone(),
+        _ => causes(answer),
+    }
 }
 
 fn causes(answer: &Value) -> Value {
