@@ -80,10 +80,16 @@ pub fn sigs_json(input: &[u8]) -> Result<Json> {
 
 /// YAML that stands inside a text.
 pub fn parse_inner(text: &str) -> Result<Node> {
-    Loader::new(Dialect::Kyaml)
+    let document = Loader::new(Dialect::Kyaml)
         .keep_comments(true)
-        .load(text.as_bytes())
-        .map_err(convert)
+        .load_document(text.as_bytes())
+        .map_err(convert)?;
+    // go-yaml leaves a node without a kind where there is no document, and kyaml cannot walk it.
+    document.map(|document| document.root).ok_or_else(|| {
+        Error::Field(
+            "wrong node kind: expected MappingNode but got : node contents:\nnull\n".to_owned(),
+        )
+    })
 }
 
 /// The plain values of a tree, as kustomize sees them when it prints.

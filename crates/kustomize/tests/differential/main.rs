@@ -1,0 +1,117 @@
+//! Random trees of kustomizations, built by the real kustomize and by ours.
+//!
+//! Runs only when `EVERFLOW_REAL` is set: it needs the real program (`real/peers.sh build kustomize`)
+//! and takes minutes. `RUNS` and `SEED` choose how many trees and which; a tree that differs is kept
+//! in a directory that the message names.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod objects;
+mod overlays;
+mod random;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use everflow_kustomize::{MemoryView, Options, Plugins, build};
+use overlays::Files;
+
+#[test]
+fn random_overlays_build_alike() {
+    if std::env::var_os("EVERFLOW_REAL").is_none() {
+        println!("skipped: set EVERFLOW_REAL=1 to compare with the real kustomize");
+        return;
+    }
+    let program = real_kustomize();
+    let number = |name: &str, default: u64| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(default)
+    };
+    let (runs, seed) = (number("RUNS", 2000), number("SEED", 1));
+    let mut counts = Counts::default();
+    for seed in seed..seed + runs {
+        let files = overlays::tree(seed);
+        compare(&program, seed, &files, &mut counts);
+    }
+    println!(
+        "{} trees alike, {} of them errors, {} differ",
+        counts.alike, counts.errors, counts.different
+    );
+    assert_eq!(counts.different, 0);
+}
+
+#[derive(Default)]
+struct Counts {
+    alike: usize,
+    errors: usize,
+    different: usize,
+}
+
+fn real_kustomize() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let output = Command::new(root.join("real/peers.sh"))
+        .args(["path", "kustomize"])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+fn compare(program: &Path, seed: u64, files: &Files, counts: &mut Counts) {
+    let root =
+        std::env::temp_dir().join(format!("everflow-kustomize-{}-{seed}", std::process::id()));
+    for (path, text) in files {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let output = Command::new(program)
+        .args(["build", "top"])
+        .current_dir(&root)
+        .output()
+        .unwrap();
+    let real = if output.status.success() {
+        Ok(String::from_utf8(output.stdout).unwrap())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let view: MemoryView = files
+        .iter()
+        .map(|(path, text)| (path, text.as_bytes()))
+        .collect();
+    let ours = build(&view, "/top", &Options::default(), Plugins::default())
+        .and_then(|output| output.to_yaml())
+        .map_err(|error| error.to_string());
+    let alike = match (&real, &ours) {
+        (Ok(real), Ok(ours)) => real == ours,
+        (Err(real), Err(ours)) => {
+            counts.errors += 1;
+            if std::env::var_os("SHOW_ERRORS").is_some() {
+                println!("seed {seed} fails\n  real {real}\n  ours {ours}");
+            }
+            true
+        }
+        _ => false,
+    };
+    if alike {
+        counts.alike += 1;
+        std::fs::remove_dir_all(&root).unwrap();
+        return;
+    }
+    counts.different += 1;
+    let write = |name: &str, result: &Result<String, String>| {
+        let text = match result {
+            Ok(text) => text.clone(),
+            Err(text) => format!("ERROR {text}\n"),
+        };
+        std::fs::write(root.join(name), text).unwrap();
+    };
+    write("real.out", &real);
+    write("ours.out", &ours);
+    println!("seed {seed} differs: {}", root.display());
+}
