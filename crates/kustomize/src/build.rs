@@ -1,6 +1,7 @@
 //! The entry to a build.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::options::{Options, Plugins, Release, Reorder};
 use crate::reader::Reader;
 use crate::resid::ResId;
 use crate::resmap::ResMap;
+use crate::resource::Resource;
 use crate::schema::Schemas;
 use crate::target::{Context, Target};
 use crate::transform::labels::Entries;
@@ -196,7 +198,7 @@ fn run(
     let config = config.get(&context);
     name_references::fix(&mut all.resources, &config.name_reference)?;
     all.vars.resolve(&mut all.resources, config)?;
-    all.resources.retain(|resource| !resource.is_local_config());
+    drop_local_config(&mut all.resources);
     let kustomization = Rc::clone(&target.kustomization);
     finish(&mut all.resources, &kustomization, options)?;
     let objects = all
@@ -213,6 +215,20 @@ fn run(
         objects,
         warnings: context.reader.take_warnings(),
     })
+}
+
+/// Drops objects that are only there for kustomize. The real tool does so by identity, so one that
+/// shares it with an object to be printed stays, and ends in a conflict.
+fn drop_local_config(resources: &mut ResMap) {
+    if !resources.iter().any(Resource::is_local_config) {
+        return;
+    }
+    let printed: HashSet<ResId> = resources
+        .iter()
+        .filter(|resource| !resource.is_local_config())
+        .map(|resource| resource.id().clone())
+        .collect();
+    resources.retain(|resource| !resource.is_local_config() || printed.contains(resource.id()));
 }
 
 fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Options) -> Result<()> {

@@ -210,6 +210,19 @@ pub fn set_share_mark(node: &mut Node, mark: Option<SmolStr>) {
     }
 }
 
+/// Clears the marks of a whole tree, for copies that go into another object.
+pub fn clear_share_marks(node: &mut Node) {
+    set_share_mark(node, None);
+    match &mut node.value {
+        Value::Mapping(mapping) => mapping
+            .entries
+            .iter_mut()
+            .for_each(|entry| clear_share_marks(&mut entry.value)),
+        Value::Sequence(items) => items.iter_mut().for_each(clear_share_marks),
+        _ => {}
+    }
+}
+
 /// Changes the text of a scalar and leaves its tag: text put into a number has to be one.
 pub fn retext(node: &mut Node, text: &str) {
     if node.tag() == Some("") {

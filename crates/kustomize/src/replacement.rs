@@ -189,7 +189,7 @@ fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<Node> {
             ))
         })?;
     let mut value = value.clone();
-    node_ops::set_share_mark(&mut value, None);
+    node_ops::clear_share_marks(&mut value);
     refine(source.options.as_ref(), value)
 }
 

@@ -211,7 +211,11 @@ impl<'a> Target<'a> {
                 Ok(loader) => loader,
                 Err(_) if file_error.is_malformed() => return Err(file_error),
                 Err(error) => {
-                    return Err(error.within(format!("accumulation err='{file_error}'")));
+                    let text = format!("accumulation err='{file_error}'");
+                    return Err(match file_error.cause() {
+                        Error::Restricted(_) => Error::Restricted(format!("{text}: {error}")),
+                        _ => error.within(text),
+                    });
                 }
             };
             self.add_directory(path, loader)

@@ -285,12 +285,13 @@ fn tag_of(node: &Node) -> &'static str {
 }
 
 fn replace_scalar(node: &mut Node, values: &BTreeMap<&str, VarValue>, changed: &mut bool) {
+    // Whatever is looked at for vars loses its style, and with it what that does when printed.
+    node.style = Style::Plain;
     let text = node_ops::raw_text(node);
     if !text.contains('$') {
         return;
     }
     let (kind, text) = expand(text, values);
-    node.style = Style::Plain;
     node.value = Value::Scalar(Scalar {
         text: text.into(),
         kind,
