@@ -8,7 +8,14 @@ use crate::support::MAX_NESTING;
 
 /// Reads a JSON text; numbers become `float64`. The error is Go's.
 pub fn parse(text: &[u8]) -> Result<Value, String> {
-    let json = gojson::parse(text, gojson::Numbers::Floats).map_err(|error| error.to_string())?;
+    let json = match gojson::parse(text, gojson::Numbers::Floats) {
+        // At the end of the text Go looks at one more space, which some complaints then name.
+        Err(gojson::JsonError::UnexpectedEnd) => {
+            gojson::parse(&[text, b" "].concat(), gojson::Numbers::Floats)
+        }
+        other => other,
+    }
+    .map_err(|error| error.to_string())?;
     if nests_too_deep(&json) {
         return Err("exceeded max depth".to_owned());
     }
@@ -44,6 +51,10 @@ mod tests {
             ("", "unexpected end of JSON input"),
             ("x", "invalid character 'x' looking for beginning of value"),
             ("{\"a\":1}x", "invalid character 'x' after top-level value"),
+            (
+                "1.",
+                "invalid character ' ' after decimal point in numeric literal",
+            ),
             ("[1 2]", "invalid character '2' after array element"),
         ] {
             assert_eq!(

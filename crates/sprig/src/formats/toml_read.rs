@@ -196,11 +196,14 @@ impl Reader<'_> {
                 }
             }
         }
-        if array && self.scanner.next()? != Some(']') {
-            return self.scanner.fail(
-                "expected end of table array name delimiter ']', but got another character"
-                    .to_owned(),
-            );
+        if array {
+            let closing = self.scanner.next()?;
+            if closing != Some(']') {
+                return self.scanner.fail(format!(
+                    "expected end of table array name delimiter ']', but got {} instead",
+                    scan::quoted_or_end(closing)
+                ));
+            }
         }
         self.enter(&key, array)
     }
@@ -267,6 +270,11 @@ impl Reader<'_> {
         self.key_line = self.scanner.line;
         loop {
             self.scanner.skip_spaces()?;
+            match self.scanner.peek()? {
+                None | Some('=') => return self.scanner.fail("unexpected '='".to_owned()),
+                Some('.') => return self.scanner.fail("unexpected '.'".to_owned()),
+                Some(_) => {}
+            }
             key.push(self.scanner.key_part()?);
             self.scanner.skip_spaces()?;
             match self.scanner.next()? {
@@ -394,7 +402,6 @@ impl Reader<'_> {
             let value = self.value()?;
             self.store_inline(&table, inner.len(), value)?;
             self.context.clone_from(&inner);
-            self.key = None;
             self.scanner.skip_blank()?;
             match self.scanner.next()? {
                 Some(',') => {}

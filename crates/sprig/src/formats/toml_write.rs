@@ -12,6 +12,9 @@ pub(crate) fn to_toml(value: &Value) -> Result<String, String> {
     if matches!(value, Value::Nil) {
         return Err("reflect: call of reflect.Value.Type on zero Value".to_owned());
     }
+    if matches!(value, Value::List(list) if list.is_nil()) {
+        return Ok("[]".to_owned());
+    }
     let mut writer = Writer { out: String::new() };
     writer.encode(&mut Vec::new(), value)?;
     Ok(writer.out)

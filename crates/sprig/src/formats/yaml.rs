@@ -1,6 +1,6 @@
 //! Helm's `toYaml`, `toYamlPretty`, `fromYaml` and `fromYamlArray`.
 
-use everflow_gotemplate::{GoType, List, Map, Numbers, Value};
+use everflow_gotemplate::{GoType, Map, Numbers, Value};
 use everflow_yaml::{emit, gojson, sigs};
 use serde_json::{Map as JsonMap, Number, Value as Json};
 
@@ -194,7 +194,7 @@ impl Builder {
 /// Reads a YAML map; a complaint becomes its `Error` entry.
 pub(crate) fn from_yaml(text: &[u8]) -> Value {
     let read = read(text).and_then(|json| match json {
-        Json::Null => Ok(Value::Map(Map::nil(GoType::ANY_MAP))),
+        Json::Null => Ok(Value::Map(Map::new())),
         Json::Object(_) => Ok(Value::from_json(&json, Numbers::Float64)),
         other => Err(decoding_error(&other, "map[string]interface {}")),
     });
@@ -204,7 +204,7 @@ pub(crate) fn from_yaml(text: &[u8]) -> Value {
 /// Reads a YAML list; a complaint becomes its only item.
 pub(crate) fn from_yaml_array(text: &[u8]) -> Value {
     let read = read(text).and_then(|json| match json {
-        Json::Null => Ok(Value::List(List::nil(GoType::ANY_SLICE))),
+        Json::Null => Ok(Value::list(Vec::new())),
         Json::Array(_) => Ok(Value::from_json(&json, Numbers::Float64)),
         other => Err(decoding_error(&other, "[]interface {}")),
     });

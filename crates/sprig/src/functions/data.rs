@@ -51,36 +51,51 @@ fn register_json(r: &mut Registry<'_>) {
         });
     }
     r.add("fromJson", &[Str], GoType::ANY_MAP, |a| {
-        let read = json::parse(a.text(0)?.as_bytes()).and_then(|value| match value {
-            Value::Nil => Ok(Value::Map(Map::nil(GoType::ANY_MAP))),
-            map @ Value::Map(_) => Ok(map),
-            other => Err(mismatch(&other, "map[string]interface {}")),
-        });
-        Ok(read.unwrap_or_else(error_map))
+        let read = read_json(a.text(0)?.as_bytes(), b'{', "map[string]interface {}");
+        Ok(read.map_or_else(error_map, |value| match value {
+            Value::Nil => Value::Map(Map::nil(GoType::ANY_MAP)),
+            map => map,
+        }))
     });
     r.add("fromJsonArray", &[Str], GoType::ANY_SLICE, |a| {
-        let read = json::parse(a.text(0)?.as_bytes()).and_then(|value| match value {
-            Value::Nil => Ok(Value::List(List::nil(GoType::ANY_SLICE))),
-            list @ Value::List(_) => Ok(list),
-            other => Err(mismatch(&other, "[]interface {}")),
-        });
-        Ok(read.unwrap_or_else(|error| Value::list(vec![Value::string(error)])))
+        let read = read_json(a.text(0)?.as_bytes(), b'[', "[]interface {}");
+        Ok(match read {
+            Ok(Value::Nil) => Value::List(List::nil(GoType::ANY_SLICE)),
+            Ok(list) => list,
+            Err(error) => Value::list(vec![Value::string(error)]),
+        })
     });
     r.add("mustFromJson", &[Str], Any, |a| {
         json::parse(a.text(0)?.as_bytes()).map_err(FuncError::new)
     });
 }
 
-/// The complaint that JSON of one kind does not fit a Go type.
-fn mismatch(value: &Value, wanted: &str) -> String {
-    let found = match value {
-        Value::Bool(_) => "bool",
-        Value::String(_) => "string",
-        Value::List(_) => "array",
-        Value::Map(_) => "object",
+/// Reads JSON that must start with a given bracket, or be null, to fit a Go type.
+fn read_json(text: &[u8], bracket: u8, wanted: &str) -> Result<Value, String> {
+    let read = json::parse(text);
+    let first = text
+        .iter()
+        .copied()
+        .find(|b| !b" \t\r\n".contains(b))
+        .unwrap_or_default();
+    // What does not fit is told before numbers that are too large.
+    let well_formed = match &read {
+        Ok(_) => true,
+        Err(error) => error.starts_with("json: cannot unmarshal number"),
+    };
+    if first == bracket || first == b'n' || !well_formed {
+        return read;
+    }
+    let found = match first {
+        b't' | b'f' => "bool",
+        b'"' => "string",
+        b'[' => "array",
+        b'{' => "object",
         _ => "number",
     };
-    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+    Err(format!(
+        "json: cannot unmarshal {found} into Go value of type {wanted}"
+    ))
 }
 
 fn register_yaml(r: &mut Registry<'_>) {

@@ -1,9 +1,9 @@
 use everflow_gotemplate::GoType::{Any, Bool, String as Str};
-use everflow_gotemplate::{FuncError, Value};
+use everflow_gotemplate::{FuncError, Value, gofmt};
 
 use super::Registry;
 use crate::objects::{VERSION_POINTER, VersionObject};
-use crate::support::deep_equal;
+use crate::support::{deep_equal, fail};
 
 pub(super) fn register(r: &mut Registry<'_>) {
     register_choices(r);
@@ -82,6 +82,10 @@ fn register_versions(r: &mut Registry<'_>) {
             .map_err(|error| FuncError::new(error.to_string()))
     });
     r.add("semverCompare", &[Str, Str], Bool, |a| {
+        if a.text(0)?.as_str().is_none() {
+            let shown = gofmt::quote(a.text(0)?.as_bytes());
+            return fail(format!("improper constraint: {shown}"));
+        }
         let failed = |error: everflow_semver::Error| FuncError::new(error.to_string());
         let constraint = everflow_semver::Constraint::parse(&a.text(0)?.to_str_lossy());
         let constraint = constraint.map_err(failed)?;

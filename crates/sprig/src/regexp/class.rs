@@ -41,6 +41,12 @@ pub(crate) fn posix(name: &str) -> Option<String> {
     Some(format!("[{negated}{members}]"))
 }
 
+/// Scripts whose names are as short as the codes that other scripts have, which do not count.
+const SHORT_SCRIPTS: [&str; 15] = [
+    "toto", "mro", "yi", "vai", "thai", "cham", "ahom", "lao", "lisu", "modi", "newa", "miao",
+    "han", "kawi", "nko",
+];
+
 /// A Unicode category or script by name.
 pub(crate) fn unicode(name: &str, negated: bool) -> Option<String> {
     if !name
@@ -49,10 +55,16 @@ pub(crate) fn unicode(name: &str, negated: bool) -> Option<String> {
     {
         return None;
     }
+    let lower = name.to_ascii_lowercase();
+    let is_script_name = lower.len() > 4 && lower != "unknown" && !lower.contains(['_', '-', ' '])
+        || SHORT_SCRIPTS.contains(&lower.as_str());
+    let keys: &[&str] = match lower.as_str() {
+        "any" | "ascii" | "assigned" => &[""],
+        _ if is_script_name => &["gc=", "sc="],
+        _ => &["gc="],
+    };
     let property = if negated { "P" } else { "p" };
-    ["", "gc=", "sc="]
-        .into_iter()
-        .filter(|key| !key.is_empty() || matches!(name, "Any" | "ASCII" | "Assigned"))
+    keys.iter()
         .map(|key| format!(r"\{property}{{{key}{name}}}"))
         .find(|class| Regex::new(class).is_ok())
 }

@@ -1,6 +1,7 @@
 //! Reads an expression by Go's grammar and writes it in that of the regex crate.
 
 use super::class;
+use crate::text::runes::to_valid;
 
 /// An expression for the regex crate.
 pub(crate) struct Translated {
@@ -46,8 +47,12 @@ struct Translator<'a> {
 
 /// Translates an expression; the error is Go's.
 pub(crate) fn translate(pattern: &[u8]) -> Result<Translated, String> {
-    let Ok(whole) = std::str::from_utf8(pattern) else {
-        return Err(problem("invalid UTF-8", &String::from_utf8_lossy(pattern)));
+    let whole = match std::str::from_utf8(pattern) {
+        Ok(whole) => whole,
+        Err(error) => {
+            let rest = to_valid(&pattern[error.valid_up_to()..]);
+            return Err(problem("invalid UTF-8", &rest));
+        }
     };
     let flags = Flags {
         fold_case: false,

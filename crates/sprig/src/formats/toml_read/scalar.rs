@@ -54,6 +54,11 @@ impl Scanner<'_> {
                 return Ok(Value::Float64(float));
             }
         }
+        // The original looks for `inf` and `nan` first and goes back by one character only.
+        let rest = &self.text[self.at..];
+        if let [b'i' | b'n', b'n', ..] | [b'i' | b'n', b'a', ..] = rest {
+            self.at += 1;
+        }
         let mut word = String::new();
         while let Some(c) = self.peek()?.filter(|&c| is_letter(c)) {
             word.push(c);
@@ -109,7 +114,17 @@ impl Scanner<'_> {
         if let [b'0', base @ (b'b' | b'o' | b'x'), ..] = &self.text[self.at..] {
             let base = *base;
             self.at += 2;
-            let digits = self.take(|b| b.is_ascii_hexdigit() || b == b'_');
+            let (kind, radix) = match base {
+                b'b' => ("a binary", 2),
+                b'o' => ("an octal", 8),
+                _ => ("a hexadecimal", 16),
+            };
+            let first = self.peek()?;
+            if !first.is_some_and(|c| c.is_digit(radix)) {
+                let (base, shown) = (char::from(base), first.unwrap_or('\0'));
+                return self.fail(format!("not {kind} number: '0{base}{shown}'"));
+            }
+            let digits = self.take(|b| char::from(b).is_digit(radix) || b == b'_');
             return self.integer(format!("0{}{digits}", char::from(base)));
         }
         let digits = self.take(|b| b.is_ascii_digit());
@@ -183,6 +198,9 @@ impl Scanner<'_> {
         ];
         for (layout, zone) in LAYOUTS {
             if let Ok(mut time) = Time::parse(layout, text.as_bytes()) {
+                if lacks_zero(text.as_bytes(), layout) {
+                    break;
+                }
                 if !zone.is_empty() {
                     time.zone = Zone::fixed(zone, 0);
                 }
@@ -194,6 +212,15 @@ impl Scanner<'_> {
             gofmt::quote(text.as_bytes())
         ))
     }
+}
+
+/// Whether a part is shorter than the layout has it, which reading times allows.
+fn lacks_zero(text: &[u8], layout: &[u8]) -> bool {
+    layout
+        .iter()
+        .take_while(|&&b| b != b'.' && b != b'Z')
+        .enumerate()
+        .any(|(index, b)| !b.is_ascii_digit() && text.get(index) != Some(b))
 }
 
 fn underscores_fit(text: &str) -> bool {

@@ -9,6 +9,8 @@ pub(super) struct Scanner<'a> {
     pub text: &'a [u8],
     pub at: usize,
     pub line: usize,
+    /// Where the string that is being read starts.
+    start: usize,
 }
 
 /// A character in single quotes with escapes.
@@ -42,6 +44,7 @@ impl<'a> Scanner<'a> {
             text,
             at: 0,
             line: 1,
+            start: 0,
         }
     }
 
@@ -154,6 +157,7 @@ impl<'a> Scanner<'a> {
 
     /// The rest of a string after its opening quote.
     pub(super) fn basic_string(&mut self) -> Read<String> {
+        self.start = self.at;
         let mut out = String::new();
         loop {
             match self.next()? {
@@ -181,6 +185,7 @@ impl<'a> Scanner<'a> {
 
     /// The rest of a string in three quotes of either kind.
     pub(super) fn long_string(&mut self, quote: char) -> Read<String> {
+        self.start = self.at;
         let mut out = String::new();
         if self.peek()? == Some('\r') {
             self.next()?;
@@ -246,7 +251,8 @@ impl<'a> Scanner<'a> {
             Some('u') => ('u', 4, "four"),
             Some('U') => ('U', 8, "eight"),
             other => {
-                return self.fail(format!("invalid escape character {}", quoted_or_end(other)));
+                let c = other.unwrap_or('\0');
+                return self.fail(format!("invalid escape in string '\\{c}'"));
             }
         };
         let (letter, count, word) = digits;
@@ -254,7 +260,7 @@ impl<'a> Scanner<'a> {
         for _ in 0..count {
             let hex = self.next()?.is_some_and(|c| c.is_ascii_hexdigit());
             if !hex {
-                let shown = gofmt::quote(&self.text[start..self.at]);
+                let shown = gofmt::quote(&self.text[self.start..self.at]);
                 return self.fail(format!(
                     "expected {word} hexadecimal digits after '\\{letter}', but got {shown} instead"
                 ));

@@ -1,5 +1,7 @@
 //! URLs as Go's `net/url` takes them apart and puts them together.
 
+mod address;
+
 use std::net::IpAddr;
 
 use everflow_gotemplate::gofmt;
@@ -270,10 +272,9 @@ fn parse_ip_literal(host: &[u8]) -> Result<Vec<u8>, String> {
         Ok(IpAddr::V6(_)) => {}
         Ok(IpAddr::V4(_)) => return Err("invalid IP-literal".to_owned()),
         Err(_) => {
-            return Err(format!(
-                "invalid host: ParseAddr({}): unable to parse IP",
-                gofmt::quote(&address)
-            ));
+            let shown = gofmt::quote(&address);
+            let problem = address::complaint(&address);
+            return Err(format!("invalid host: ParseAddr({shown}): {problem}"));
         }
     }
     Ok([b"[", address.as_slice(), b"]", port].concat())
