@@ -27,42 +27,70 @@ pub(crate) fn plain_document(
     }
     let mut open: Vec<Open> = Vec::with_capacity(16);
     loop {
-        let event = parser.next()?;
-        let done = match event.kind {
-            EventKind::Scalar {
-                text,
-                style,
-                properties,
-            } => {
-                if properties.is_some_and(|properties| properties.tag.is_some()) {
-                    return Ok(None);
+        let scalar = match parser.bare_scalar()? {
+            Some(scalar) => Ok(scalar),
+            None => {
+                let event = parser.next()?;
+                match event.kind {
+                    EventKind::Scalar {
+                        text,
+                        style,
+                        properties,
+                    } => {
+                        if properties.is_some_and(|properties| properties.tag.is_some()) {
+                            return Ok(None);
+                        }
+                        Ok((text, style))
+                    }
+                    kind => Err((kind, event.start)),
                 }
+            }
+        };
+        let (kind, start) = match scalar {
+            Ok((text, style)) => {
                 let kind = match style {
                     Style::Plain => resolve_plain(dialect, &text),
                     _ => ScalarKind::String,
                 };
-                if let Some(Open::Object(_, key @ None)) = open.last_mut() {
+                let top = open.last_mut();
+                if let Some(Open::Object(_, key @ None)) = top {
                     if kind != ScalarKind::String {
                         return Ok(None);
                     }
                     *key = Some(text.into_owned());
                     continue;
                 }
-                match plain_scalar(kind, &text) {
+                let done = match plain_scalar(kind, &text) {
                     Some(json) => json,
                     None if kind == ScalarKind::String || kind == ScalarKind::Merge => {
                         Json::String(text.into_owned())
                     }
                     None => return Ok(None),
+                };
+                match top {
+                    Some(top) => {
+                        if !top.add(done, unique_keys) {
+                            return Ok(None);
+                        }
+                        continue;
+                    }
+                    None => {
+                        // The end of the document may hold an error yet.
+                        parser.next()?;
+                        return Ok(Some(done));
+                    }
                 }
             }
+            Err(other) => other,
+        };
+        let done = match kind {
             EventKind::SequenceStart { properties, .. } => {
                 if properties.is_some_and(|properties| properties.tag.is_some())
                     || matches!(open.last(), Some(Open::Object(_, None)))
                 {
                     return Ok(None);
                 }
-                check_nesting(open.len(), limits, event.start.position())?;
+                check_nesting(open.len(), limits, start.position())?;
                 open.push(Open::Array(Vec::new()));
                 continue;
             }
@@ -72,7 +100,7 @@ pub(crate) fn plain_document(
                 {
                     return Ok(None);
                 }
-                check_nesting(open.len(), limits, event.start.position())?;
+                check_nesting(open.len(), limits, start.position())?;
                 open.push(Open::Object(Map::new(), None));
                 continue;
             }
@@ -84,20 +112,32 @@ pub(crate) fn plain_document(
             _ => return Ok(None),
         };
         match open.last_mut() {
-            Some(Open::Array(items)) => items.push(done),
-            Some(Open::Object(object, key)) => {
-                let Some(key) = key.take() else {
-                    return Ok(None);
-                };
-                if object.insert(key, done).is_some() && unique_keys {
+            Some(top) => {
+                if !top.add(done, unique_keys) {
                     return Ok(None);
                 }
             }
             None => {
-                // The end of the document may hold an error yet.
                 parser.next()?;
                 return Ok(Some(done));
             }
+        }
+    }
+}
+
+impl Open {
+    /// Adds a value; false if it has no key, or one that must not repeat.
+    #[inline(always)]
+    fn add(&mut self, value: Json, unique_keys: bool) -> bool {
+        match self {
+            Open::Array(items) => {
+                items.push(value);
+                true
+            }
+            Open::Object(object, key) => match key.take() {
+                Some(key) => object.insert(key, value).is_none() || !unique_keys,
+                None => false,
+            },
         }
     }
 }

@@ -62,6 +62,7 @@ pub(super) enum State {
     BlockMappingFirstKey,
     BlockMappingKey,
     BlockMappingValue,
+    BlockMappingValueContent,
     FlowSequenceFirstEntry,
     FlowSequenceEntry,
     FlowSequenceEntryMappingKey,
@@ -81,6 +82,8 @@ pub(crate) struct Parser<'a> {
     pub(super) state: State,
     pub(super) states: Stack<State, 16>,
     pub(super) marks: Stack<Mark, 16>,
+    /// Where the `:` of the current entry is.
+    pub(super) value_mark: Mark,
     tag_directives: Vec<(String, String)>,
 }
 
@@ -94,6 +97,7 @@ impl<'a> Parser<'a> {
             state: State::StreamStart,
             states: Stack::new(),
             marks: Stack::new(),
+            value_mark: Mark::default(),
             tag_directives: Vec::new(),
         }
     }
@@ -119,6 +123,7 @@ impl<'a> Parser<'a> {
             State::BlockMappingFirstKey => self.block_mapping_first_key(),
             State::BlockMappingKey => self.block_mapping_key(),
             State::BlockMappingValue => self.block_mapping_value(),
+            State::BlockMappingValueContent => self.block_mapping_value_content(),
             State::FlowSequenceFirstEntry => self.flow_sequence_entry(true),
             State::FlowSequenceEntry => self.flow_sequence_entry(false),
             State::FlowSequenceEntryMappingKey => self.flow_sequence_mapping_key(),
@@ -168,7 +173,7 @@ impl<'a> Parser<'a> {
     }
 
     #[cold]
-    fn unfolded_comments(&mut self) -> Option<Box<Comments>> {
+    pub(super) fn unfolded_comments(&mut self) -> Option<Box<Comments>> {
         let queue = self.scanner.comments_mut();
         queue.unfolded = false;
         queue.stem = None;

@@ -241,6 +241,13 @@ impl<'a> Scanner<'a> {
         Ok(token)
     }
 
+    /// Whether the token behind the next one is a scalar, and surely not a key to be.
+    #[inline(always)]
+    pub(super) fn second_is_scalar(&self) -> bool {
+        matches!(self.queue.get(1), Some(token) if token.kind == TokenKind::Scalar)
+            && self.key_index.is_empty()
+    }
+
     /// Takes the token that [`Self::peek`] showed.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<Token<'a>> {
