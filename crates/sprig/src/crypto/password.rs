@@ -160,12 +160,14 @@ mod tests {
 
     #[test]
     fn known_hash() {
-        // From the test vectors of the original implementation, adapted to cost 10.
+        // Checked with golang.org/x/crypto/bcrypt.
         let hash = hash(
             b"allmine",
             b"\x71\xd7\x9f\x82\x18\xa3\x92\x59\xa7\xa2\x9a\xab\xb2\xdb\xaf\xc3",
         );
-        assert!(hash.starts_with("$2a$10$"));
-        assert_eq!(hash.len(), 60);
+        assert_eq!(
+            hash,
+            "$2a$10$abcdefghijklmnopqrstuuRXn.H.TK1Zm6/NWJvZciW7xqpK0ZRuy"
+        );
     }
 }
