@@ -39,7 +39,14 @@ pub fn create(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
 }
 
 /// Admission of a changed object.
-pub fn update(_call: &Call<'_>, _new: &mut Value, _old: &Value) -> ApiResult<()> {
+pub fn update(call: &Call<'_>, new: &mut Value, _old: &Value) -> ApiResult<()> {
+    if call.resource.group.is_empty()
+        && call.resource.plural == "pods"
+        && call.target.subresource.is_empty()
+    {
+        add_tolerations(new);
+        set_priority(call, new)?;
+    }
     Ok(())
 }
 

@@ -58,6 +58,7 @@ struct Inner {
     authenticator: Authenticator,
     allocator: crate::kinds::service::Allocator,
     tasks: Mutex<std::collections::VecDeque<crate::controllers::Task>>,
+    owners: crate::controllers::OwnerIndex,
     /// Held by every write from reading the old object to committing the new one.
     writing: Mutex<()>,
 }
@@ -98,12 +99,29 @@ impl ApiServer {
             authenticator,
             allocator,
             tasks: Mutex::default(),
+            owners: crate::controllers::OwnerIndex::default(),
             writing: Mutex::new(()),
         };
         let server = ApiServer {
             inner: Arc::new(inner),
         };
         crate::crd::restore(&server);
+        if !server.inner.options.controllers.is_empty() {
+            for table in server.store().tables() {
+                for stored in server.store().list(&table, "", None, 0).items {
+                    let (namespace, name) = (
+                        crate::kinds::meta::text(&stored.value, "namespace"),
+                        crate::kinds::meta::text(&stored.value, "name"),
+                    );
+                    let key = if namespace.is_empty() {
+                        name.to_owned()
+                    } else {
+                        format!("{namespace}/{name}")
+                    };
+                    server.owners().record(&table, &key, &stored.value);
+                }
+            }
+        }
         crate::bootstrap::run(&server);
         server
     }
@@ -169,6 +187,11 @@ impl ApiServer {
             .push_back(task);
     }
 
+    /// Who owns what.
+    pub fn owners(&self) -> &crate::controllers::OwnerIndex {
+        &self.inner.owners
+    }
+
     /// The next thing to look at.
     pub fn next_task(&self) -> Option<crate::controllers::Task> {
         self.inner
@@ -180,9 +203,14 @@ impl ApiServer {
 
     /// Answers a request. A watch is answered with a stream that the caller reads.
     pub fn handle(&self, request: &Request) -> Answer {
-        let result = self.try_handle(request);
+        let answer = self.handle_quietly(request);
         crate::controllers::settle(self);
-        match result {
+        answer
+    }
+
+    /// As [`ApiServer::handle`], without looking at what the request left to be done.
+    pub(crate) fn handle_quietly(&self, request: &Request) -> Answer {
+        match self.try_handle(request) {
             Ok(answer) => answer,
             Err(error)
                 if error

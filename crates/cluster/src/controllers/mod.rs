@@ -1,12 +1,21 @@
 //! The controllers without which objects never settle.
 //!
 //! Writes note what has to be looked at; [`settle`] does it once the write's answer is made, so that the answer shows the
-//! object as the client wrote it.
+//! object as the client wrote it. Controllers act through requests of their own, as the real ones do.
+
+mod garbage;
+mod namespaces;
+mod workload;
 
 use serde_json::Value;
 
+pub use garbage::OwnerIndex;
+
+use crate::auth::User;
 use crate::kinds::meta;
+use crate::resource::Resource;
 use crate::rest::Call;
+use crate::rest::request::{Answer, Request};
 use crate::server_core::ApiServer;
 
 /// A controller that can be switched on.
@@ -65,6 +74,14 @@ pub enum Task {
     Definition(String),
     /// An instance of a custom kind went away.
     InstanceGone(String, String),
+    /// An object was written: its table and key.
+    Written(String, String),
+    /// An object went away: its uid and namespace.
+    Gone(String, String),
+}
+
+fn runs(server: &ApiServer, controller: Controller) -> bool {
+    server.options().controllers.contains(&controller)
 }
 
 /// Called after every committed write.
@@ -72,6 +89,16 @@ pub fn after_write(call: &Call<'_>, object: &Value, _previous: Option<&Value>) {
     if *call.resource.table == *crate::crd::TABLE {
         call.server
             .note(Task::Definition(meta::text(object, "name").to_owned()));
+    }
+    if !call.server.options().controllers.is_empty() {
+        let key = call
+            .resource
+            .key(meta::text(object, "namespace"), meta::text(object, "name"));
+        call.server
+            .owners()
+            .record(&call.resource.table, &key, object);
+        call.server
+            .note(Task::Written(call.resource.table.to_string(), key));
     }
 }
 
@@ -86,15 +113,99 @@ pub fn after_delete(call: &Call<'_>, object: &Value) {
             call.resource.plural.clone(),
         ));
     }
+    if !call.server.options().controllers.is_empty() {
+        let key = call
+            .resource
+            .key(meta::text(object, "namespace"), meta::text(object, "name"));
+        call.server
+            .owners()
+            .forget(&call.resource.table, &key, object);
+        call.server.note(Task::Gone(
+            meta::text(object, "uid").to_owned(),
+            meta::text(object, "namespace").to_owned(),
+        ));
+    }
 }
 
 /// Does what writes left to be done.
 pub fn settle(server: &ApiServer) {
     while let Some(task) = server.next_task() {
-        let _guard = server.write_lock();
         match task {
-            Task::Definition(name) => crate::crd::after_write(server, &name),
-            Task::InstanceGone(group, plural) => crate::crd::after_delete(server, &group, &plural),
+            Task::Definition(name) => {
+                let _guard = server.write_lock();
+                crate::crd::after_write(server, &name);
+            }
+            Task::InstanceGone(group, plural) => {
+                let _guard = server.write_lock();
+                crate::crd::after_delete(server, &group, &plural);
+            }
+            Task::Written(table, key) => written(server, &table, &key),
+            Task::Gone(uid, namespace) => {
+                if runs(server, Controller::GarbageCollector) {
+                    garbage::owner_gone(server, &uid);
+                }
+                if runs(server, Controller::Namespace) && !namespace.is_empty() {
+                    namespaces::look(server, &namespace);
+                }
+            }
         }
     }
+}
+
+fn written(server: &ApiServer, table: &str, key: &str) {
+    let Some(current) = server.store().get(table, key) else {
+        return;
+    };
+    let object = &current.value;
+    if table == "/namespaces" {
+        if meta::is_terminating(object) && runs(server, Controller::Namespace) {
+            namespaces::empty(server, key);
+        } else if runs(server, Controller::ServiceAccount) {
+            namespaces::default_account(server, key);
+        }
+    }
+    if runs(server, Controller::GarbageCollector) && meta::is_terminating(object) {
+        garbage::finish(server, table, key, object);
+    }
+    if runs(server, Controller::Workload) && !meta::is_terminating(object) {
+        workload::look(server, table, object);
+    }
+}
+
+/// The resource whose objects a table holds.
+fn resource_of(server: &ApiServer, table: &str) -> Option<std::sync::Arc<Resource>> {
+    let registry = server.registry();
+    registry
+        .all()
+        .find(|resource| *resource.table == *table && crate::kinds::convert::is_storage(resource))
+        .cloned()
+}
+
+/// The path of an object.
+fn path_of(resource: &Resource, namespace: &str, name: &str) -> String {
+    let root = if resource.group.is_empty() {
+        format!("/api/{}", resource.version)
+    } else {
+        format!("/apis/{}/{}", resource.group, resource.version)
+    };
+    if resource.namespaced {
+        format!("{root}/namespaces/{namespace}/{}/{name}", resource.plural)
+    } else {
+        format!("{root}/{}/{name}", resource.plural)
+    }
+}
+
+/// A request of a controller.
+fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: &Value) -> Answer {
+    let bytes = if body.is_null() {
+        Vec::new()
+    } else {
+        serde_json::to_vec(body).unwrap_or_default()
+    };
+    let mut request = Request::new(method, path, bytes)
+        .header("content-type", media)
+        .header("accept", "application/json")
+        .header("user-agent", "kube-controller-manager/");
+    request.user = Some(User::admin());
+    server.handle_quietly(&request)
 }

@@ -2,6 +2,7 @@
 
 mod columns;
 mod definition;
+mod rules;
 
 use std::sync::Arc;
 
@@ -227,8 +228,35 @@ pub fn validate(call: &Call<'_>, object: &Value, old: Option<&Value>, errors: &m
         && !everflow_schema::structural::rules(view).is_empty()
     {
         found.push(everflow_schema::structural::rules_not_checked());
+        errors.extend(found.into_iter().map(convert_error));
+        return;
     }
     errors.extend(found.into_iter().map(convert_error));
+    let schema = validator.schema();
+    if to_status {
+        let (Some(id), Some(status)) = (
+            schema.types.child(schema.root, "status"),
+            object.get("status"),
+        ) else {
+            return;
+        };
+        let mut broken = rules::check(
+            &schema.types,
+            id,
+            status,
+            old.and_then(|old| old.get("status")),
+        );
+        for error in &mut broken {
+            error.field = if error.field.as_str().is_empty() {
+                Path::new("status")
+            } else {
+                Path::new(&format!("status.{}", error.field))
+            };
+        }
+        errors.extend(broken);
+        return;
+    }
+    errors.extend(rules::check(&schema.types, schema.root, object, old));
 }
 
 /// An error of the schema's checks as one of ours.

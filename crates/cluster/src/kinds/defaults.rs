@@ -188,7 +188,10 @@ fn other_groups(name: &str, fields: &mut Fields) {
             set(fields, "failedJobsHistoryLimit", 1);
         }
         "batch.v1.PodFailurePolicyOnPodConditionsPattern" => set(fields, "status", "True"),
-        "autoscaling.v1.HorizontalPodAutoscalerSpec" => set(fields, "minReplicas", 1),
+        "autoscaling.v1.HorizontalPodAutoscalerSpec" => {
+            set(fields, "minReplicas", 1);
+            set(fields, "targetCPUUtilizationPercentage", 80);
+        }
         "autoscaling.v2.HorizontalPodAutoscalerSpec" => autoscaler(fields),
         "networking.v1.NetworkPolicySpec" => {
             let egress = fields.contains_key("egress");

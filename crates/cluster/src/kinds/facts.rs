@@ -130,7 +130,7 @@ const EVENTS_V1_FIELDS: Selectable = &[
 facts! {
     "" {
         "configmaps" => BASE,
-        "secrets" => KindRules { prepare_create: prepare::secret_merge, prepare_update: prepare::secret_update, selectable: &[("type", |o| read_text(o, "/type"))], ..BASE },
+        "secrets" => KindRules { default: prepare::secret_default, prepare_create: prepare::secret_merge, prepare_update: prepare::secret_update, selectable: &[("type", |o| read_text(o, "/type"))], ..BASE },
         "endpoints" => KindRules { create_on_update: true,  ..BASE },
         "events" => KindRules { create_on_update: true, selectable: EVENT_FIELDS, ..BASE },
         "limitranges" => KindRules { create_on_update: true, ..BASE },
@@ -155,7 +155,7 @@ facts! {
         },
     }
     "apps" {
-        "deployments" => KindRules { generation: Generation::SpecAndAnnotations, ..SPEC },
+        "deployments" => KindRules { generation: Generation::SpecAndAnnotations, prepare_status: super::keep_labels_too, ..SPEC },
         "daemonsets" => KindRules { default: prepare::daemon_set_default, prepare_create: prepare::daemon_set_create, prepare_update: prepare::daemon_set_update, ..SPEC },
         "replicasets" => SPEC,
         "statefulsets" => SPEC,
@@ -195,14 +195,14 @@ facts! {
     }
     "storage.k8s.io" {
         "storageclasses" => OBJECT,
-        "csidrivers" => KindRules { unconditional_update: false, ..OBJECT },
+        "csidrivers" => KindRules { unconditional_update: false, generation: Generation::SpecAfterCreate, ..OBJECT },
         "csinodes" => KindRules { unconditional_update: false, ..OBJECT },
         "volumeattachments" => KindRules { has_status: true, ..OBJECT },
         "csistoragecapacities" => BASE,
         "volumeattributesclasses" => OBJECT,
     }
     "scheduling.k8s.io" {
-        "priorityclasses" => KindRules { generation: Generation::Kept, ..BASE },
+        "priorityclasses" => KindRules { generation: Generation::Fixed, ..BASE },
     }
     "node.k8s.io" {
         "runtimeclasses" => KindRules { create_on_update: true, unconditional_update: false, ..BASE },

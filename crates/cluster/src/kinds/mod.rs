@@ -47,6 +47,10 @@ pub enum Generation {
     AllButStatus,
     /// The client may set it; the server never moves it.
     Kept,
+    /// New objects have none; it starts when `spec` changes.
+    SpecAfterCreate,
+    /// It is one and stays one.
+    Fixed,
 }
 
 /// The facts and rules of a kind.
@@ -101,6 +105,16 @@ fn no_warnings(_: &Value, _: Option<&Value>) -> Vec<String> {
 
 /// A status write keeps everything but the status (and the metadata a status write may change).
 pub fn keep_all_but_status(_: &Context<'_>, new: &mut Value, old: &Value) {
+    keep_parts(new, old);
+}
+
+/// As [`keep_all_but_status`]; the labels stay, too.
+pub fn keep_labels_too(_: &Context<'_>, new: &mut Value, old: &Value) {
+    keep_parts(new, old);
+    meta::set(new, "labels", old.pointer("/metadata/labels").cloned());
+}
+
+fn keep_parts(new: &mut Value, old: &Value) {
     let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) else {
         return;
     };

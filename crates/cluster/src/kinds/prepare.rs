@@ -24,6 +24,14 @@ fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
 
 /// Namespaces wait for their content before they go, and start active.
 pub fn namespace_create(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+    let name = meta::text(object, "name").to_owned();
+    if let Some(labels) = meta::metadata_mut(object)
+        .entry("labels")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
+    {
+        labels.insert("kubernetes.io/metadata.name".into(), name.into());
+    }
     if let Some(status) = part(object, "status") {
         status.insert("phase".into(), "Active".into());
     }
@@ -248,14 +256,24 @@ pub fn signing_request_update(_: &Context<'_>, new: &mut Value, old: &Value) -> 
     Ok(())
 }
 
+/// Text values of a Secret become data as soon as it is read.
+pub fn secret_default(object: &mut Value) {
+    merge_texts(object);
+}
+
 /// Text values of a Secret become data.
 pub fn secret_merge(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+    merge_texts(object);
+    Ok(())
+}
+
+fn merge_texts(object: &mut Value) {
     use base64::Engine as _;
     let Some(map) = object.as_object_mut() else {
-        return Ok(());
+        return;
     };
     let Some(Value::Object(texts)) = map.remove("stringData") else {
-        return Ok(());
+        return;
     };
     if let Some(data) = map
         .entry("data")
@@ -268,7 +286,6 @@ pub fn secret_merge(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
             data.insert(key, encoded.into());
         }
     }
-    Ok(())
 }
 
 /// As [`secret_merge`], for changes; the type cannot be emptied.

@@ -218,6 +218,13 @@ pub fn update(context: &Context<'_>, new: &mut Value, old: &Value) -> ApiResult<
         }
         spec.remove("healthCheckNodePort");
     }
+    if !needs_address
+        && had_address
+        && new.pointer("/spec/internalTrafficPolicy") == old.pointer("/spec/internalTrafficPolicy")
+        && let Some(spec) = part(new, "spec")
+    {
+        spec.remove("internalTrafficPolicy");
+    }
     let external = matches!(kind(new), "NodePort" | "LoadBalancer");
     if !external
         && matches!(kind(old), "NodePort" | "LoadBalancer")

@@ -22,7 +22,7 @@ pub fn of(group: &str, plural: &str, object: &Value, now: Timestamp) -> Option<V
             row.age(),
         ],
         ("", "namespaces") => vec![row.name(), row.text("/status/phase"), row.age()],
-        ("", "serviceaccounts") => vec![row.name(), row.count("/secrets").into(), row.age()],
+        ("", "serviceaccounts") => vec![row.name(), row.age()],
         ("", "pods") => pod(&row),
         ("", "nodes") => node(&row),
         ("", "services") => service(&row),

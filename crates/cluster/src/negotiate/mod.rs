@@ -111,6 +111,32 @@ fn choose(call: &Call<'_>, is_list: bool, transforms: bool, accepted: &str) -> A
             "PartialObjectMetadataList" if is_list => Some(Form::PartialList(version)),
             _ => None,
         };
+        let go_kind = format!(
+            "*{}.{}",
+            crate::kinds::go_group(&call.resource.group),
+            call.resource.kind
+        );
+        match param("as") {
+            "PartialObjectMetadata" if is_list && shaped.is_none() => {
+                return Err(ApiError::new(
+                    406,
+                    "NotAcceptable",
+                    format!(
+                        "you requested PartialObjectMetadata, but the requested object is a list ({go_kind}List)"
+                    ),
+                ));
+            }
+            "PartialObjectMetadataList" if !is_list && shaped.is_none() => {
+                return Err(ApiError::new(
+                    406,
+                    "NotAcceptable",
+                    format!(
+                        "you requested PartialObjectMetadataList, but the requested object is not a list ({go_kind})"
+                    ),
+                ));
+            }
+            _ => {}
+        }
         if let Some(form) = shaped {
             return Ok(form);
         }
@@ -194,7 +220,18 @@ pub fn list(call: &Call<'_>, metadata: Value, items: &[Arc<Stored>]) -> ApiResul
 
 /// An object with nothing but its metadata.
 pub fn partial(object: &Value, version: &str) -> Value {
-    let metadata = meta::metadata(object).cloned().unwrap_or_else(Map::new);
+    let mut metadata = meta::metadata(object).cloned().unwrap_or_else(Map::new);
+    // The annotation is part of the versioned DaemonSet only.
+    if object.get("kind").and_then(Value::as_str) == Some("DaemonSet")
+        && let Some(annotations) = metadata
+            .get_mut("annotations")
+            .and_then(Value::as_object_mut)
+    {
+        annotations.remove("deprecated.daemonset.template.generation");
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
     json!({"kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata})
 }
 

@@ -57,6 +57,7 @@ fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
     let (tree, duplicates) = crate::codec::yaml::parse(&call.request.body)
         .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
     match tree {
+        Json::Null => Ok((crate::crd::empty(), duplicates)),
         Json::Object(_) => Ok((tree.to_value(), duplicates)),
         other => {
             let name = super::patch::json_kind(&other);

@@ -41,7 +41,7 @@ fn read_options(call: &Call<'_>) -> ApiResult<DeleteOptions> {
             .and_then(Json::as_str)
             .unwrap_or_default();
         return Err(ApiError::bad_request(format!(
-            "decoded object cannot be converted to DeleteOptions: {version}, Kind={kind}"
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
     delete_options(call.request, body.as_ref())
@@ -51,9 +51,7 @@ fn read_options(call: &Call<'_>) -> ApiResult<DeleteOptions> {
 pub fn delete(call: &Call<'_>) -> ApiResult<Answer> {
     let options = read_options(call)?;
     let _guard = call.server.write_lock();
-    let Some(current) = call.current() else {
-        return Err(call.missing());
-    };
+    let current = call.current();
     if call.resource.rules.orphan_by_default
         && call.resource.plural == "jobs"
         && options.propagation.is_none()
@@ -61,6 +59,7 @@ pub fn delete(call: &Call<'_>) -> ApiResult<Answer> {
     {
         call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
     }
+    let current = current.ok_or_else(|| call.missing())?;
     let outcome = remove(call, &current, &options)?;
     match outcome {
         Outcome::Marked(object) => call.answer(
@@ -205,7 +204,7 @@ fn remove(call: &Call<'_>, current: &Arc<Stored>, options: &DeleteOptions) -> Ap
                 }
                 _ => return Ok(Outcome::Marked(object)),
             }
-        } else if !terminating && grace > 0 {
+        } else if !terminating {
             meta::set(
                 &mut object,
                 "deletionTimestamp",
@@ -258,6 +257,20 @@ fn remove(call: &Call<'_>, current: &Arc<Stored>, options: &DeleteOptions) -> Ap
     if options.dry_run {
         return Ok(Outcome::Gone(object));
     }
+    let mut revision = current.revision;
+    if graceful {
+        let marked = call
+            .server
+            .store()
+            .update(
+                &call.resource.table,
+                &key_of(call, &object),
+                revision,
+                object.clone(),
+            )
+            .map_err(|error| store_error(call, &call.target.name, &error))?;
+        revision = marked.revision;
+    }
     let last = if graceful {
         object.clone()
     } else {
@@ -269,16 +282,12 @@ fn remove(call: &Call<'_>, current: &Arc<Stored>, options: &DeleteOptions) -> Ap
         .delete(
             &call.resource.table,
             &key_of(call, &current.value),
-            current.revision,
+            revision,
             Some(last.clone()),
         )
         .map_err(|error| store_error(call, &call.target.name, &error))?;
     crate::controllers::after_delete(call, &removed.value);
-    Ok(Outcome::Gone(if graceful {
-        removed.value.clone()
-    } else {
-        last
-    }))
+    Ok(Outcome::Gone(removed.value.clone()))
 }
 
 /// A definition stays until its instances are gone.

@@ -121,14 +121,28 @@ pub fn apply(
     force: bool,
 ) -> ApiResult<Value> {
     let subresource = call.target.subresource.clone();
-    with_manager(call, &subresource, |fields, zero, now| fields.apply(live.unwrap_or(zero), applied, Writer { manager, now }, force)).map_err(|error| match error {
+    with_manager(call, &subresource, |fields, zero, now| {
+        fields.apply(
+            live.unwrap_or(zero),
+            applied,
+            Writer { manager, now },
+            force,
+        )
+    })
+    .map_err(merge_error)
+}
+
+/// The failure of a merge as the server answers it.
+pub fn merge_error(error: everflow_merge::MergeError) -> Box<ApiError> {
+    match error {
         everflow_merge::MergeError::BadRequest { message } => ApiError::bad_request(message),
         everflow_merge::MergeError::Conflict(conflicts) => {
             let causes: Vec<Value> = conflicts.causes().into_iter().map(|cause| json!({"reason": everflow_merge::apply::Conflicts::CAUSE_REASON, "message": cause.message, "field": cause.field})).collect();
-            ApiError::new(409, "Conflict", conflicts.to_string()).with_details(json!({"causes": causes}))
+            ApiError::new(409, "Conflict", conflicts.to_string())
+                .with_details(json!({"causes": causes}))
         }
         other => ApiError::internal_plain(other.to_string()),
-    })
+    }
 }
 
 /// A write that would change nothing but the times of managed fields changes nothing.

@@ -8,6 +8,7 @@ pub mod options;
 pub mod patch;
 pub mod read;
 pub mod request;
+pub mod scale;
 pub mod selectors;
 pub mod special;
 pub mod watch;
@@ -116,6 +117,14 @@ pub fn dispatch(
     }
     let result = run(&call);
     let warnings = call.warnings.into_inner();
+    let result = result.map_err(|mut error| {
+        error.headers.extend(
+            warnings
+                .iter()
+                .map(|text| ("warning", format!("299 - {}", quote_header(text)))),
+        );
+        error
+    });
     result.map(|mut answer| {
         let quoted = warnings.iter().map(|text| {
             (

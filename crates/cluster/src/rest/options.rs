@@ -38,11 +38,7 @@ fn invalid_options(kind: &str, errors: &Errors) -> Box<ApiError> {
 }
 
 fn check_dry_run(values: &[&str], errors: &mut Errors) -> bool {
-    let given: Vec<&str> = values
-        .iter()
-        .copied()
-        .filter(|value| !value.is_empty())
-        .collect();
+    let given: Vec<&str> = values.to_vec();
     if given.iter().any(|value| *value != "All") {
         let list = Value::Array(values.iter().map(|value| Value::from(*value)).collect());
         errors.push(FieldError::not_supported(

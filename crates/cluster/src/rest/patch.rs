@@ -57,12 +57,22 @@ pub fn patch(call: &Call<'_>) -> ApiResult<Answer> {
     let mut object = patched(call, kind, &live, &options)?;
     check_name(call, &object)?;
     default(call, &mut object);
+    super::write::dedup_owners(call, &mut object);
     check_namespace(call, &mut object)?;
     let subresource = call.target.subresource.clone();
     let updated = replace(call, &current, object, &options, |call, old, object| {
         managed::track_update(call, Some(old), object, &manager, &subresource)
     })?;
     call.answer(200, &updated)
+}
+
+/// The document after the request's patch, whatever its kind.
+pub(super) fn patched_by_media(
+    call: &Call<'_>,
+    live: &Value,
+    options: &WriteOptions,
+) -> ApiResult<Value> {
+    patched(call, kind(call)?, live, options)
 }
 
 fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) -> ApiResult<Value> {

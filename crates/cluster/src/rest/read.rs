@@ -248,13 +248,23 @@ fn write_token(key: &str, revision: u64) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text)
 }
 
+/// Go's decoder does not look at the bits behind the last byte.
+fn lenient_base64() -> base64::engine::GeneralPurpose {
+    use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+    let config = GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true);
+    GeneralPurpose::new(&base64::alphabet::URL_SAFE, config)
+}
+
 fn read_token(token: &str) -> ApiResult<(String, u64)> {
     let bad = |why: &str| {
         ApiError::bad_request(format!(
             "invalid continue token: continue key is not valid: {why}"
         ))
     };
-    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
+    let bytes = lenient_base64()
         .decode(token.trim_end_matches('='))
         .map_err(|error| match error {
             base64::DecodeError::InvalidByte(at, _) => {

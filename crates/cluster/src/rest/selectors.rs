@@ -34,9 +34,7 @@ impl LabelSelector {
         Parser::new(text)
             .requirements()
             .map(LabelSelector)
-            .map_err(|message| {
-                ApiError::bad_request(format!("unable to parse requirement: {message}"))
-            })
+            .map_err(ApiError::bad_request)
     }
 
     /// Whether it selects everything.
@@ -219,7 +217,10 @@ impl Parser {
             let (token, text) = self.look(true);
             match token {
                 Token::Identifier | Token::Missing => {
-                    requirements.push(self.requirement()?);
+                    requirements.push(
+                        self.requirement()
+                            .map_err(|why| format!("unable to parse requirement: {why}"))?,
+                    );
                     let (token, text) = self.next(true);
                     match token {
                         Token::End => break,

@@ -28,12 +28,44 @@ pub fn create(call: &Call<'_>) -> ApiResult<Answer> {
         .for_each(|text| call.warn(text));
     let mut object = decoded.value;
     default(call, &mut object);
+    dedup_owners(call, &mut object);
     let manager = manager_name(call.request, &options);
     let _guard = call.server.write_lock();
     let created = insert(call, object, &options, |call, object| {
         managed::track_update(call, None, object, &manager, "")
     })?;
     call.answer(201, &created)
+}
+
+/// An owner is named once.
+pub fn dedup_owners(call: &Call<'_>, object: &mut Value) {
+    let Some(owners) = meta::metadata_mut(object)
+        .get_mut("ownerReferences")
+        .and_then(Value::as_array_mut)
+    else {
+        return;
+    };
+    let mut kept: Vec<Value> = Vec::new();
+    let mut twice: Vec<String> = Vec::new();
+    for owner in std::mem::take(owners) {
+        if kept.contains(&owner) {
+            twice.push(
+                owner
+                    .get("uid")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    if !twice.is_empty() {
+        twice.sort();
+        twice.dedup();
+        call.warn(format!(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}", twice.join(", ")));
+    }
 }
 
 /// Fills in defaults.
@@ -85,7 +117,7 @@ pub fn insert(
         drop_status(call, &mut stored);
     }
     match resource.rules.generation {
-        Generation::None | Generation::Kept => {}
+        Generation::None | Generation::Kept | Generation::SpecAfterCreate => {}
         _ => meta::set(&mut stored, "generation", Some(1.into())),
     }
     crate::crd::prepare_create(call, &mut stored);
@@ -231,6 +263,7 @@ pub fn update(call: &Call<'_>) -> ApiResult<Answer> {
     let mut object = decoded.value;
     check_name(call, &object)?;
     default(call, &mut object);
+    dedup_owners(call, &mut object);
     let manager = manager_name(call.request, &options);
     let _guard = call.server.write_lock();
     let Some(current) = call.current() else {
@@ -315,7 +348,8 @@ pub fn replace(
     let read = crate::crd::on_read(resource, current.value.clone());
     let old = &read;
     check_revision(call, &mut object, current)?;
-    track(call, old, &mut object)?;
+    let live = convert::from_storage(resource, old.clone());
+    track(call, &live, &mut object)?;
     settle(call, &mut object);
     let mut new = convert::to_storage(resource, object);
     let context = call.context(options.dry_run);
@@ -324,13 +358,7 @@ pub fn replace(
         .and_then(|map| map.get("generation"))
         .cloned()
     {
-        Some(generation) if resource.rules.generation != Generation::Kept => {
-            meta::set(&mut new, "generation", Some(generation))
-        }
-        None if resource.rules.generation != Generation::Kept => {
-            meta::set(&mut new, "generation", None)
-        }
-        _ => {}
+        generation => meta::set(&mut new, "generation", generation),
     }
     let to_status = call.target.subresource == "status";
     prepare(call, &mut new, old, to_status)?;
@@ -380,6 +408,23 @@ pub fn replace(
 
 fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, to_status: bool) -> ApiResult<()> {
     let resource = &call.resource;
+    if call.target.subresource == "finalize" {
+        let finalizers = new.pointer("/spec/finalizers").cloned();
+        let managed = meta::metadata(new)
+            .and_then(|map| map.get("managedFields"))
+            .cloned();
+        let revision = meta::text(new, "resourceVersion").to_owned();
+        *new = old.clone();
+        if let Some(spec) = crate::kinds::prepare::part(new, "spec") {
+            match finalizers.filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
+                Some(list) => drop(spec.insert("finalizers".into(), list)),
+                None => drop(spec.remove("finalizers")),
+            }
+        }
+        meta::set(new, "managedFields", managed);
+        meta::set(new, "resourceVersion", Some(revision.into()));
+        return Ok(());
+    }
     if to_status {
         (resource.rules.prepare_status)(&call.context(false), new, old);
         crate::crd::prepare_status(call, new, old);
@@ -396,8 +441,8 @@ fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, to_status: bool) -> Ap
     crate::crd::prepare_update(call, new, old);
     (resource.rules.prepare_update)(&call.context(false), new, old)?;
     let moved = match resource.rules.generation {
-        Generation::None | Generation::Kept => false,
-        Generation::Spec => new.get("spec") != old.get("spec"),
+        Generation::None | Generation::Kept | Generation::Fixed => false,
+        Generation::Spec | Generation::SpecAfterCreate => new.get("spec") != old.get("spec"),
         Generation::SpecAndAnnotations => {
             new.get("spec") != old.get("spec")
                 || new.pointer("/metadata/annotations") != old.pointer("/metadata/annotations")
