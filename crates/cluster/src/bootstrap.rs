@@ -7,12 +7,32 @@ use crate::server_core::ApiServer;
 
 /// Creates what is missing.
 pub fn run(server: &ApiServer) {
+    priority_classes(server);
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         create(
             server,
             "/api/v1/namespaces",
             &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         );
+    }
+}
+
+/// The classes of pods without which a cluster does not work.
+pub fn priority_classes(server: &ApiServer) {
+    for (name, value, text) in [
+        (
+            "system-node-critical",
+            2_000_001_000_i64,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+        (
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+    ] {
+        let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value, "description": text});
+        create(server, "/apis/scheduling.k8s.io/v1/priorityclasses", &class);
     }
 }
 

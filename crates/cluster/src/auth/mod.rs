@@ -138,7 +138,19 @@ pub fn impersonate(server: &ApiServer, request: &Request, user: User) -> ApiResu
         .collect();
     if name.is_empty() {
         if !asked_groups.is_empty() || !uid.is_empty() || !extra.is_empty() {
-            return Err(ApiError::new(500, "InternalError", "Internal error occurred: requested []api.ObjectReference without impersonating a user").with_details(serde_json::json!({"causes": [{"message": "requested impersonation without impersonating a user"}]})));
+            let quoted: Vec<String> = asked_groups
+                .iter()
+                .map(|group| crate::field::go_quote(group))
+                .collect();
+            let shown = if quoted.is_empty() {
+                "[]string(nil)".to_owned()
+            } else {
+                format!("[]string{{{}}}", quoted.join(", "))
+            };
+            return Err(ApiError::bad_request(format!(
+                "requested &user.DefaultInfo{{Name:\"\", UID:{}, Groups:{shown}, Extra:map[string][]string(nil)}} without impersonating a user name",
+                crate::field::go_quote(uid)
+            )));
         }
         return Ok(user);
     }

@@ -13,6 +13,8 @@ pub fn run(call: &Call<'_>) -> ApiResult<Answer> {
     let decoded =
         crate::rest::decode::decode(&call.resource, call.request, options.field_validation)?;
     let mut review = decoded.value;
+    let manager = crate::rest::options::manager_name(call.request, &options);
+    crate::rest::managed::track_update(call, None, &mut review, &manager, "")?;
     let status = match call.resource.kind.as_str() {
         "SelfSubjectReview" => json!({"userInfo": user_info(call.user)}),
         "SelfSubjectAccessReview" => access(call, call.user, &review),
@@ -158,6 +160,34 @@ pub fn token(call: &Call<'_>) -> ApiResult<Answer> {
             "status".into(),
             json!({"token": secret, "expirationTimestamp": now.plus_seconds(seconds).rfc3339()}),
         );
+    }
+    let mut resource = (*call.resource).clone();
+    resource.group = "authentication.k8s.io".into();
+    resource.version = "v1".into();
+    resource.kind = "TokenRequest".into();
+    resource.go_type =
+        crate::codec::gotypes::types().kind("authentication.k8s.io/v1", "TokenRequest");
+    let scoped = Call {
+        server: call.server,
+        request: call.request,
+        target: call.target,
+        user: call.user,
+        resource: std::sync::Arc::new(resource),
+        registry: call.registry.clone(),
+        warnings: Default::default(),
+    };
+    let options = crate::rest::options::write_options(call.request, "CreateOptions", false)?;
+    let manager = crate::rest::options::manager_name(call.request, &options);
+    let status = request.get("status").cloned().unwrap_or_default();
+    if let Some(map) = request.as_object_mut() {
+        map.insert(
+            "status".into(),
+            json!({"token": "", "expirationTimestamp": null}),
+        );
+    }
+    crate::rest::managed::track_update(&scoped, None, &mut request, &manager, "token")?;
+    if let Some(map) = request.as_object_mut() {
+        map.insert("status".into(), status);
     }
     Ok(Answer::json(201, &request))
 }

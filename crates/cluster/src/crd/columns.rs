@@ -66,10 +66,7 @@ fn cell(column: &Value, object: &Value, now: Timestamp) -> Value {
         ),
         ("number", Value::Number(number)) => Value::Number(number.clone()),
         ("boolean", Value::Bool(flag)) => Value::from(*flag),
-        ("string", _) => {
-            let shown: Vec<String> = found.iter().map(|value| go_print(value)).collect();
-            shown.join(" ").into()
-        }
+        ("string", first) => go_print(first).into(),
         ("date", Value::String(time)) => {
             if Timestamp::parse(time).is_none() {
                 return Value::from("<invalid>");

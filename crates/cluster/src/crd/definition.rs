@@ -550,6 +550,20 @@ pub fn finish_deletion(server: &ApiServer, name: &str) {
 
 /// The definition of a custom kind, marked for deletion as the real server marks it.
 pub fn mark_for_deletion(definition: &mut Value, now: &str) {
+    if !meta::is_terminating(definition)
+        && let Some(list) = definition
+            .pointer_mut("/status/conditions")
+            .and_then(Value::as_array_mut)
+    {
+        put_condition(
+            list,
+            "Terminating",
+            "True",
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+            now,
+        );
+    }
     let map: &mut Map<String, Value> = meta::metadata_mut(definition);
     map.entry("deletionTimestamp").or_insert_with(|| now.into());
     let list = map.entry("finalizers").or_insert_with(|| json!([]));

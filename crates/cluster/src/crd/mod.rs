@@ -97,6 +97,7 @@ pub fn decode(
     handled: &dyn Fn(&str) -> Box<ApiError>,
 ) -> ApiResult<Value> {
     let mut value = tree.to_value();
+    everflow_yaml::sigs::normalize_numbers(&mut value);
     let mut unknown: Vec<String> = Vec::new();
     if let Some(metadata) = tree.get("metadata") {
         let clean =

@@ -111,7 +111,12 @@ fn check_owners(owners: Option<&Value>, path: &Path, errors: &mut Errors) {
     let mut controller = String::new();
     for owner in list {
         let field = |name: &str| owner.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = crate::resource::split_version(field("apiVersion"));
+        let given = field("apiVersion");
+        let (group, version) = if given.matches('/').count() > 1 {
+            ("", "")
+        } else {
+            crate::resource::split_version(given)
+        };
         if version.is_empty() {
             errors.push(FieldError::invalid(
                 &path.child("apiVersion"),

@@ -71,11 +71,21 @@ fn parse_accept(request: &Request) -> Vec<Accepted> {
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 const ACCEPTED_STREAM: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
-fn not_acceptable(accepted: &str) -> Box<ApiError> {
+/// No media type of the client is served at all.
+fn no_representation(accepted: &str) -> Box<ApiError> {
     ApiError::new(
         406,
         "NotAcceptable",
         format!("406: Not Acceptable\n\nAvailable representations: {accepted}"),
+    )
+    .with_details(json!({}))
+}
+
+fn not_acceptable(accepted: &str) -> Box<ApiError> {
+    ApiError::new(
+        406,
+        "NotAcceptable",
+        format!("only the following media types are accepted: {accepted}"),
     )
 }
 
@@ -84,6 +94,19 @@ fn choose(call: &Call<'_>, is_list: bool, transforms: bool, accepted: &str) -> A
     let entries = parse_accept(call.request);
     if entries.is_empty() {
         return Ok(Form::Json);
+    }
+    let served = |media: &str| {
+        matches!(
+            media,
+            "application/json"
+                | "*/*"
+                | "application/*"
+                | "application/yaml"
+                | "application/vnd.kubernetes.protobuf"
+        )
+    };
+    if !entries.iter().any(|entry| served(&entry.media)) {
+        return Err(no_representation(accepted));
     }
     for entry in &entries {
         let param = |name: &str| {

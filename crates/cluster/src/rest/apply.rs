@@ -103,7 +103,7 @@ pub fn strategic(call: &Call<'_>, live: &Value, options: &WriteOptions) -> ApiRe
             }
         })?;
     let (value, warnings) = super::decode::convert_tree(resource, &merged).map_err(|why| {
-        let errors = vec![crate::field::FieldError::invalid_shown(
+        let errors = vec![crate::field::FieldError::invalid(
             &crate::field::Path::new("patch"),
             go_map(&patch.to_value()),
             why,
@@ -115,7 +115,7 @@ pub fn strategic(call: &Call<'_>, live: &Value, options: &WriteOptions) -> ApiRe
         FieldValidation::Warn => all.into_iter().for_each(|text| call.warn(text)),
         FieldValidation::Strict if !all.is_empty() => {
             let why = format!("strict decoding error: {}", all.join(", "));
-            let errors = vec![crate::field::FieldError::invalid_shown(
+            let errors = vec![crate::field::FieldError::invalid(
                 &crate::field::Path::new("patch"),
                 go_map(&patch.to_value()),
                 why,

@@ -169,15 +169,32 @@ pub fn decode_tree(
         });
     }
     if resource.is_custom() && (kind != resource.kind || effective != api_version) {
-        let problem = if kind == resource.kind {
-            String::new()
-        } else {
-            kind.clone()
-        };
-        let _ = problem;
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({effective}) does not match the expected API version ({api_version})"
-        )));
+        let mut errors = crate::field::Errors::new();
+        if kind != resource.kind {
+            errors.push(crate::field::FieldError::invalid(
+                &crate::field::Path::new("kind"),
+                kind.as_str(),
+                format!("must be {}", resource.kind),
+            ));
+        }
+        if effective != api_version {
+            errors.push(crate::field::FieldError::invalid(
+                &crate::field::Path::new("apiVersion"),
+                effective.as_str(),
+                format!("must be {api_version}"),
+            ));
+        }
+        let name = tree
+            .get("metadata")
+            .and_then(|metadata| metadata.get("name"))
+            .and_then(Json::as_str)
+            .unwrap_or_default();
+        return Err(ApiError::invalid(
+            group_of(&effective, resource),
+            &kind,
+            name,
+            &errors,
+        ));
     }
     set_type(&mut tree, &effective, &kind);
     let mut warnings: Vec<String> = yaml_duplicates;
@@ -209,6 +226,16 @@ pub fn decode_tree(
             warnings: Vec::new(),
         }),
         _ => Ok(Decoded { value, warnings }),
+    }
+}
+
+/// The group a wrong object names itself with.
+fn group_of<'r>(api_version: &'r str, resource: &'r Resource) -> &'r str {
+    let (group, _) = split_version(api_version);
+    if group.is_empty() {
+        &resource.group
+    } else {
+        group
     }
 }
 

@@ -52,13 +52,7 @@ pub fn delete(call: &Call<'_>) -> ApiResult<Answer> {
     let options = read_options(call)?;
     let _guard = call.server.write_lock();
     let current = call.current();
-    if call.resource.rules.orphan_by_default
-        && call.resource.plural == "jobs"
-        && options.propagation.is_none()
-        && options.orphan_dependents.is_none()
-    {
-        call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
-    }
+    warn_orphans(call, &options);
     let current = current.ok_or_else(|| call.missing())?;
     let outcome = remove(call, &current, &options)?;
     match outcome {
@@ -85,6 +79,17 @@ pub fn delete(call: &Call<'_>) -> ApiResult<Answer> {
             );
             crate::negotiate::plain(call, 200, &status)
         }
+    }
+}
+
+/// Deleting a Job leaves its pods, which surprises people.
+fn warn_orphans(call: &Call<'_>, options: &DeleteOptions) {
+    if call.resource.rules.orphan_by_default
+        && call.resource.plural == "jobs"
+        && options.propagation.is_none()
+        && options.orphan_dependents.is_none()
+    {
+        call.warn("child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
     }
 }
 
@@ -331,6 +336,7 @@ fn mark(object: &mut Value, now: crate::time::Timestamp) {
 /// Answers a DELETE of a collection.
 pub fn delete_collection(call: &Call<'_>) -> ApiResult<Answer> {
     let options = read_options(call)?;
+    warn_orphans(call, &options);
     let list = super::read::collect(call)?;
     let _guard = call.server.write_lock();
     for item in &list.items {

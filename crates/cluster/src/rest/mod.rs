@@ -188,10 +188,10 @@ fn run(call: &Call<'_>) -> ApiResult<Answer> {
             return Err(ApiError::no_such_resource());
         }
         if !sub.verbs.contains(&target.verb) {
-            return Err(ApiError::method_not_allowed());
+            return Err(not_allowed(call));
         }
     } else if !call.resource.has_verb(&target.verb) || !method_fits(call) {
-        return Err(ApiError::method_not_allowed());
+        return Err(not_allowed(call));
     }
     match target.verb.as_str() {
         "get" => read::get(call),
@@ -204,6 +204,14 @@ fn run(call: &Call<'_>) -> ApiResult<Answer> {
         "deletecollection" => delete::delete_collection(call),
         _ => Err(ApiError::method_not_allowed()),
     }
+}
+
+/// Built-in paths have no such route; custom ones have, and refuse.
+fn not_allowed(call: &Call<'_>) -> Box<ApiError> {
+    if call.resource.is_custom() {
+        return ApiError::method_not_supported(&call.resource.group_resource(), &call.target.verb);
+    }
+    ApiError::method_not_allowed()
 }
 
 /// Whether the verb fits the shape of the path: no writes across namespaces, no POST to a name.

@@ -263,9 +263,14 @@ impl Parser {
         }
         let problems = names::qualified_name(&key);
         if !problems.is_empty() {
-            return Err(
-                FieldError::invalid(&Path::new("key"), key, problems.join("; ")).to_string(),
-            );
+            return Err(FieldError::invalid(
+                &Path::root(),
+                key,
+                problems
+                    .join("; ")
+                    .replace("a qualified name must", "a valid label key must"),
+            )
+            .to_string());
         }
         let following = self.look(true).0;
         if matches!(following, Token::End | Token::Comma) {

@@ -128,6 +128,7 @@ fn check_order(bindings: &Bindings, order: Option<&str>) -> Result<(), String> {
 
 fn body_of(answer: &Answer) -> Value {
     match &answer.body {
+        Body::Full(bytes) if bytes.is_empty() => Value::Null,
         Body::Full(bytes) => serde_json::from_slice(bytes)
             .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).into_owned())),
         Body::Watch(_) => Value::from("a stream of events"),
