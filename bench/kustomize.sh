@@ -49,13 +49,16 @@ generate() { # generate SIZE DIRECTORY
 
 measure() { # measure COMMAND... -> "CPU_SECONDS PEAK_KB"
   local cpu peak
-  cpu=$(TIMEFORMAT='%3U %3S'; { time "$@" >/dev/null 2>&1; } 2>&1 | awk '{ printf "%.3f", $1 + $2 }')
-  /usr/bin/time -f %M -o "$work/peak" "$@" >/dev/null 2>&1
+  cpu=$(
+    TIMEFORMAT='%3U %3S'
+    { time /usr/bin/time -f %M -o "$work/peak" "$@" >/dev/null 2>&1; } 2>&1 |
+      awk '{ printf "%.3f", $1 + $2 }'
+  )
   read -r peak <"$work/peak"
   echo "$cpu $peak"
 }
 
-best() { # best RUNS COMMAND...: the run with the least CPU time (each run is one more for the peak)
+best() { # best RUNS COMMAND...: the run with the least CPU time
   local runs=$1; shift
   for ((i = 0; i < runs; i++)); do measure "$@"; done | sort -n | head -1
 }

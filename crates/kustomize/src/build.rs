@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use everflow_yaml::Node;
 
+use crate::accumulator::Context;
 use crate::cache::{Access, Build, BuildKey, Cache, Digest};
 use crate::error::{Result, Within};
 use crate::fieldspec::FieldSpec;
@@ -18,7 +19,7 @@ use crate::resid::ResId;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::schema::Schemas;
-use crate::target::{Context, Target};
+use crate::target::Target;
 use crate::transform::labels::Entries;
 use crate::transform::{Transformer, name_references, order};
 use crate::view::{FileView, Located, ViewError};

@@ -22,6 +22,7 @@
 //! (`transform::name_references`). Cost grows with the size of the input, not with its square.
 #![forbid(unsafe_code)]
 
+mod accumulator;
 mod build;
 mod cache;
 mod config;

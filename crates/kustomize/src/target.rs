@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value as Json, json};
 
+use crate::accumulator::{Accumulator, Config, Context};
 use crate::config::TransformerConfig;
 use crate::crds;
 use crate::error::{Error, Result, Within};
@@ -11,109 +12,17 @@ use crate::fieldspec::{FieldSpec, merge_spec, merge_specs};
 use crate::generate::Kind;
 use crate::kustomization::{COMPONENT_KIND, FILE_NAMES, Kustomization, Label};
 use crate::loader::Loader;
-use crate::options::{Options, Plugins};
 use crate::origin::{self, Origin};
 use crate::plugins::{self, Generator, Plugin};
-use crate::reader::Reader;
 use crate::resmap::ResMap;
 use crate::resource::Resource;
-use crate::schema::Schemas;
 use crate::transform::Transformer;
 use crate::transform::images::ImageChange;
 use crate::transform::labels::Entries;
 use crate::transform::names::Affix;
 use crate::transform::namespace::{Namespace, Subjects};
 use crate::transform::replicas::Replicas;
-use crate::vars::VarSet;
 use crate::yaml_io;
-
-/// What all kustomizations of a build share.
-pub struct Context<'a> {
-    pub options: &'a Options,
-    pub plugins: Plugins<'a>,
-    pub schemas: Rc<Schemas>,
-    pub reader: Reader<'a>,
-}
-
-/// Objects, and the rules they bring along.
-pub struct Accumulator {
-    pub resources: ResMap,
-    pub config: Config,
-    pub vars: VarSet,
-}
-
-/// Transformer configuration that is copied only when it is more than the built-in one.
-#[derive(Clone)]
-pub enum Config {
-    /// Nothing yet.
-    Empty,
-    /// The built-in one.
-    Builtin,
-    /// With additions.
-    Custom(Rc<TransformerConfig>),
-}
-
-impl Config {
-    /// All of it.
-    pub fn get<'a>(&'a self, context: &Context<'_>) -> &'a TransformerConfig {
-        static EMPTY: std::sync::OnceLock<TransformerConfig> = std::sync::OnceLock::new();
-        match self {
-            Config::Empty => EMPTY.get_or_init(TransformerConfig::default),
-            Config::Builtin => TransformerConfig::builtin(context.options.release),
-            Config::Custom(custom) => custom,
-        }
-    }
-
-    fn merge(&mut self, other: &Config, context: &Context<'_>) -> Result<()> {
-        match (&*self, other) {
-            (_, Config::Empty) | (Config::Builtin, Config::Builtin) => {}
-            (Config::Empty, Config::Builtin) => *self = Config::Builtin,
-            _ => {
-                let mut merged = self.get(context).clone();
-                merged.merge(other.get(context))?;
-                *self = Config::Custom(Rc::new(merged));
-            }
-        }
-        Ok(())
-    }
-
-    /// The built-in configuration and what files add to it.
-    fn with_files(paths: &[String], loader: &Loader<'_>, context: &Context<'_>) -> Result<Config> {
-        if paths.is_empty() {
-            return Ok(Config::Builtin);
-        }
-        let mut added = TransformerConfig::default();
-        for path in paths {
-            let json = yaml_io::sigs_json(&loader.load(path)?)?;
-            added.merge(&TransformerConfig::from_json(&json)?)?;
-        }
-        let mut config = TransformerConfig::builtin(context.options.release).clone();
-        config.merge(&added)?;
-        Ok(Config::Custom(Rc::new(config)))
-    }
-}
-
-impl Accumulator {
-    fn new(context: &Context<'_>) -> Self {
-        Accumulator {
-            resources: ResMap::new(Rc::clone(&context.schemas)),
-            config: Config::Empty,
-            vars: VarSet::default(),
-        }
-    }
-
-    fn merge(&mut self, other: Accumulator, context: &Context<'_>) -> Result<()> {
-        if self.resources.is_empty() {
-            self.resources = other.resources;
-            self.resources.check_unique()?;
-        } else {
-            self.resources
-                .append_all(other.resources.into_resources())?;
-        }
-        self.config.merge(&other.config, context)?;
-        self.vars.merge(other.vars)
-    }
-}
 
 /// A kustomization in its directory.
 pub struct Target<'a> {

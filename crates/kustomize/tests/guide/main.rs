@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod components;
+mod finds;
 mod generators;
 mod helm_and_remote;
 mod limits;

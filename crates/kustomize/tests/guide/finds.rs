@@ -1,0 +1,87 @@
+//! Odd trees in which a comparison with the real kustomize once found a difference.
+
+use crate::{MAP, builds, fails};
+
+#[test]
+fn labels_copied_by_a_replacement_are_not_tied_to_the_labels_of_their_source() {
+    let two = format!("{MAP}---\n{}", MAP.replace("settings", "other"));
+    let text = crate::built(&[
+        ("base/kustomization.yaml", "commonLabels: {a: x, b: z}\nresources: [two.yaml]\n"),
+        ("base/two.yaml", &two),
+        (
+            "kustomization.yaml",
+            "resources: [../base]\nreplacements:\n- source: {kind: ConfigMap, name: settings, fieldPath: metadata.labels}\n  targets: [{select: {name: other}, fieldPaths: [spec.copy], options: {create: true}}]\npatches:\n- patch: |-\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: other, labels: {a: changed}}\n",
+        ),
+    ])
+    .unwrap();
+    assert!(
+        text.contains("spec:\n  copy:\n    a: x\n    b: z\n"),
+        "{text}"
+    );
+    assert!(text.contains("    a: changed\n    b: z\n"), "{text}");
+}
+
+#[test]
+fn looking_for_vars_takes_folded_text_as_it_is() {
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata:\n  key: >\n    folded\n      more\n    text\n";
+    let wanted = |gap: &str| {
+        format!(
+            "apiVersion: v1\ndata:\n  key: |\n    folded\n{gap}      more\n    text\nkind: ConfigMap\nmetadata:\n  name: settings\n"
+        )
+    };
+    builds(
+        &[
+            ("kustomization.yaml", "resources: [map.yaml]\n"),
+            ("map.yaml", map),
+        ],
+        &wanted("\n"),
+    );
+    builds(
+        &[
+            (
+                "kustomization.yaml",
+                "resources: [map.yaml]\nconfigurations: [config.yaml]\nvars: [{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: settings}}]\n",
+            ),
+            (
+                "config.yaml",
+                "varReference: [{kind: ConfigMap, path: data/key}]\n",
+            ),
+            ("map.yaml", map),
+        ],
+        &wanted(""),
+    );
+}
+
+#[test]
+fn local_config_that_shares_its_identity_with_another_object_is_a_conflict() {
+    fails(
+        &[
+            (
+                "kustomization.yaml",
+                "resources: [two.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: '[{\"op\": \"replace\", \"path\": \"/metadata/name\", \"value\": \"one\"}]'\n",
+            ),
+            (
+                "two.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {config.kubernetes.io/local-config: 'true'}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n",
+            ),
+        ],
+        "may not add resource with an already registered id: ConfigMap.v1.[noGrp]/one.[noNs]",
+    );
+}
+
+#[test]
+fn fields_cannot_be_created_in_a_map_that_was_left_empty() {
+    fails(
+        &[
+            (
+                "kustomization.yaml",
+                "resources: [map.yaml]\nreplacements:\n- sourceValue: x\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [metadata.labels.app], options: {create: true}}]\n",
+            ),
+            (
+                "map.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n",
+            ),
+        ],
+        "unable to find or create field \"metadata.labels.app\" in replacement target: wrong node kind: expected MappingNode but got ",
+    );
+}
