@@ -7,7 +7,7 @@
 //! - names, kinds and new map keys are written without a tag, so a name that looks like a number
 //!   becomes one.
 
-use everflow_yaml::{Entry, Mapping, Node, Scalar, ScalarKind, Style, Value};
+use everflow_yaml::{Entry, Mapping, Node, Position, Scalar, ScalarKind, Style, Value};
 use smol_str::SmolStr;
 
 use crate::error::{Error, Result};
@@ -17,15 +17,17 @@ use crate::yaml_io;
 pub fn untagged(text: impl Into<SmolStr>) -> Node {
     let text = text.into();
     let kind = yaml_io::resolve(&text);
-    Node::new(Value::Scalar(Scalar { text, kind }))
-}
-
-/// An empty scalar that means whatever text it gets.
-pub fn undecided() -> Node {
-    let mut node = Node::string("");
-    node.extras.get_or_insert_default().tag = Some(SmolStr::new_static(""));
+    let mut node = Node::new(Value::Scalar(Scalar { text, kind }));
+    node.position = UNTAGGED;
     node
 }
+
+/// Marks a scalar without a tag: what it means is found out anew when its text changes. Nodes that
+/// were made have no position, so there is room for it.
+const UNTAGGED: Position = Position {
+    line: 0,
+    column: u32::MAX,
+};
 
 /// An integer scalar.
 pub fn integer(number: i64) -> Node {
@@ -225,8 +227,8 @@ pub fn clear_share_marks(node: &mut Node) {
 
 /// Changes the text of a scalar and leaves its tag: text put into a number has to be one.
 pub fn retext(node: &mut Node, text: &str) {
-    if node.tag() == Some("") {
-        *node = untagged(text);
+    if node.position == UNTAGGED {
+        overwrite(node, untagged(text));
         return;
     }
     let Value::Scalar(scalar) = &mut node.value else {

@@ -274,7 +274,7 @@ fn empty_for(next: Option<&str>, last: Shape) -> Node {
         _ => last,
     };
     match shape {
-        Shape::Scalar => node_ops::undecided(),
+        Shape::Scalar => untagged(""),
         Shape::Sequence => Node::sequence(Vec::new()),
         Shape::Mapping => Node::mapping(),
     }

@@ -85,3 +85,22 @@ fn fields_cannot_be_created_in_a_map_that_was_left_empty() {
         "unable to find or create field \"metadata.labels.app\" in replacement target: wrong node kind: expected MappingNode but got ",
     );
 }
+
+#[test]
+fn an_image_that_was_changed_takes_the_type_of_the_next_text() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: nginx}]}\n";
+    let image = |images: &str| {
+        let kustomization = format!(
+            "resources: [pod.yaml]\n{images}replacements:\n- sourceValue: '7'\n  targets: [{{select: {{kind: Pod}}, fieldPaths: [spec.containers.0.image]}}]\n"
+        );
+        let text =
+            crate::built(&[("kustomization.yaml", &kustomization), ("pod.yaml", pod)]).unwrap();
+        text.lines()
+            .find(|line| line.contains("image"))
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    assert_eq!(image(""), "- image: \"7\"");
+    assert_eq!(image("images: [{name: nginx, newTag: x}]\n"), "- image: 7");
+}
