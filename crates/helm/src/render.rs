@@ -11,6 +11,7 @@ use everflow_sprig::Source;
 
 use crate::chart::Chart;
 use crate::objects::{VALUES_TYPE, files};
+use crate::post_render::PostRenderer;
 pub use crate::render_error::RenderError;
 use crate::render_error::{clean_parse_error, reformat};
 use crate::values::{Warnings, table};
@@ -32,10 +33,12 @@ pub trait Lookup {
     ) -> Result<serde_json::Value, String>;
 }
 
-/// What a render takes from outside: the time, randomness and, where there is one, the cluster.
+/// What a render takes from outside: the time, randomness and, where there are such, the cluster
+/// and a post-renderer.
 pub struct Sources {
     source: Option<Box<dyn Source>>,
     lookup: Option<Box<dyn Lookup>>,
+    post_renderer: Option<Box<dyn PostRenderer>>,
 }
 
 impl Sources {
@@ -44,6 +47,20 @@ impl Sources {
         Sources {
             source: Some(Box::new(source)),
             lookup: None,
+            post_renderer: None,
+        }
+    }
+
+    /// Sends what the templates give through a post-renderer.
+    pub fn with_post_renderer(mut self, renderer: impl PostRenderer + 'static) -> Self {
+        self.post_renderer = Some(Box::new(renderer));
+        self
+    }
+
+    pub(crate) fn post_renderer(&mut self) -> Option<&mut dyn PostRenderer> {
+        match &mut self.post_renderer {
+            Some(renderer) => Some(&mut **renderer),
+            None => None,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::dependencies::{is_compatible, missing_dependencies, process_dependenc
 use crate::json_schema::JsonSchema;
 use crate::manifests::{Hook, Manifest, ManifestError, sort_manifests, split_manifests};
 use crate::objects::Capabilities;
+use crate::post_render::{PostRenderError, post_render};
 use crate::render::{RenderError, RenderInput, Sources, render};
 use crate::values::{ValuesError, Warnings, coalesce_values};
 
@@ -106,6 +107,9 @@ pub enum TemplateError {
     /// A template failed.
     #[error("{0}")]
     Render(#[from] RenderError),
+    /// A post-renderer failed.
+    #[error("{0}")]
+    PostRender(#[from] PostRenderError),
     /// A template's output is no manifest.
     #[error("{0}")]
     Manifest(#[from] ManifestError),
@@ -121,6 +125,7 @@ impl TemplateError {
             self,
             TemplateError::KubeVersion { .. }
                 | TemplateError::Render(_)
+                | TemplateError::PostRender(_)
                 | TemplateError::Manifest(_)
         )
     }
@@ -190,6 +195,9 @@ pub fn template(
     };
     let mut files = render(&input, sources, warnings)?;
     let notes = take_notes(&mut files, chart.name(), options.sub_notes);
+    if let Some(renderer) = sources.post_renderer() {
+        files = post_render(&files, renderer)?;
+    }
     let texts = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_slice()));
