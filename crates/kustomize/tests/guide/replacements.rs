@@ -91,9 +91,7 @@ fn values_inside_yaml_text_can_be_set() {
                 ),
             ),
         ],
-        &format!(
-            "apiVersion: v1\ndata:\n  conf.yaml: |-\n    server:\n      host: new\n      port: 1\nkind: ConfigMap\nmetadata:\n  name: settings\n"
-        ),
+        "apiVersion: v1\ndata:\n  conf.yaml: |-\n    server:\n      host: new\n      port: 1\nkind: ConfigMap\nmetadata:\n  name: settings\n",
     );
 }
 
