@@ -1,6 +1,6 @@
 //! The table of facts by group and plural name.
 
-use super::{Generation, KindRules, names, prepare, service};
+use super::{Generation, KindRules, names, prepare, service, validate};
 use crate::kinds::prepare::read_text;
 use serde_json::Value;
 
@@ -129,8 +129,8 @@ const EVENTS_V1_FIELDS: Selectable = &[
 
 facts! {
     "" {
-        "configmaps" => BASE,
-        "secrets" => KindRules { default: prepare::secret_default, prepare_create: prepare::secret_merge, prepare_update: prepare::secret_update, selectable: &[("type", |o| read_text(o, "/type"))], ..BASE },
+        "configmaps" => KindRules { validate: validate::config_map, validate_update: validate::config_map_update, ..BASE },
+        "secrets" => KindRules { validate: validate::secret, validate_update: validate::secret_update, default: prepare::secret_default, prepare_create: prepare::secret_merge, prepare_update: prepare::secret_update, selectable: &[("type", |o| read_text(o, "/type"))], ..BASE },
         "endpoints" => KindRules { create_on_update: true,  ..BASE },
         "events" => KindRules { create_on_update: true, selectable: EVENT_FIELDS, ..BASE },
         "limitranges" => KindRules { create_on_update: true, ..BASE },
@@ -138,7 +138,7 @@ facts! {
         "nodes" => KindRules { selectable: &[("spec.unschedulable", |o| flag(o, "/spec/unschedulable"))], ..STATUS },
         "persistentvolumeclaims" => KindRules { has_status: true, prepare_create: prepare::claim_create, ..OBJECT },
         "persistentvolumes" => KindRules { has_status: true, prepare_create: prepare::volume_create, ..OBJECT },
-        "pods" => KindRules { has_status: true, generation: Generation::Spec, prepare_create: prepare::pod_create, selectable: POD_FIELDS, ..OBJECT },
+        "pods" => KindRules { validate: validate::pod, validate_update: validate::pod_update, has_status: true, generation: Generation::Spec, prepare_create: prepare::pod_create, selectable: POD_FIELDS, ..OBJECT },
         "podtemplates" => KindRules { generation: Generation::AllButStatus, ..OBJECT },
         "replicationcontrollers" => KindRules { orphan_by_default: true, selectable: &[("status.replicas", |o| number(o, "/status/replicas"))], ..SPEC },
         "resourcequotas" => KindRules { has_status: true, ..OBJECT },
@@ -155,14 +155,14 @@ facts! {
         },
     }
     "apps" {
-        "deployments" => KindRules { generation: Generation::SpecAndAnnotations, prepare_status: super::keep_labels_too, ..SPEC },
-        "daemonsets" => KindRules { default: prepare::daemon_set_default, prepare_create: prepare::daemon_set_create, prepare_update: prepare::daemon_set_update, ..SPEC },
-        "replicasets" => SPEC,
-        "statefulsets" => SPEC,
-        "controllerrevisions" => BASE,
+        "deployments" => KindRules { validate: validate::workload, validate_update: validate::workload_update, generation: Generation::SpecAndAnnotations, prepare_status: super::keep_labels_too, ..SPEC },
+        "daemonsets" => KindRules { validate: validate::workload, validate_update: validate::workload_update, default: prepare::daemon_set_default, prepare_create: prepare::daemon_set_create, prepare_update: prepare::daemon_set_update, ..SPEC },
+        "replicasets" => KindRules { validate: validate::workload, validate_update: validate::workload_update, ..SPEC },
+        "statefulsets" => KindRules { validate: validate::workload, ..SPEC },
+        "controllerrevisions" => KindRules { validate_update: validate::revision_update, ..BASE },
     }
     "autoscaling" {
-        "horizontalpodautoscalers" => STATUS,
+        "horizontalpodautoscalers" => KindRules { validate: validate::autoscaler, validate_update: validate::autoscaler_update, ..STATUS },
     }
     "batch" {
         "jobs" => KindRules { orphan_by_default: true, prepare_create: prepare::job_create, selectable: &[("status.successful", |o| number(o, "/status/succeeded"))], ..SPEC },
@@ -179,10 +179,10 @@ facts! {
         "poddisruptionbudgets" => KindRules { unconditional_update: false, ..SPEC },
     }
     "rbac.authorization.k8s.io" {
-        "roles" => KindRules { create_on_update: true, name: names::path_segment, ..BASE },
-        "clusterroles" => KindRules { create_on_update: true, name: names::path_segment, ..BASE },
-        "rolebindings" => KindRules { create_on_update: true, name: names::path_segment, ..BASE },
-        "clusterrolebindings" => KindRules { create_on_update: true, name: names::path_segment, ..BASE },
+        "roles" => KindRules { validate: validate::role, validate_update: validate::role_update, create_on_update: true, name: names::path_segment, ..BASE },
+        "clusterroles" => KindRules { validate: validate::role, validate_update: validate::role_update, create_on_update: true, name: names::path_segment, ..BASE },
+        "rolebindings" => KindRules { validate: validate::binding, validate_update: validate::binding_update, create_on_update: true, name: names::path_segment, ..BASE },
+        "clusterrolebindings" => KindRules { validate: validate::binding, validate_update: validate::binding_update, create_on_update: true, name: names::path_segment, ..BASE },
     }
     "coordination.k8s.io" {
         "leases" => KindRules { create_on_update: true, unconditional_update: false, ..BASE },
@@ -194,7 +194,7 @@ facts! {
         "events" => KindRules { create_on_update: true, selectable: EVENTS_V1_FIELDS, ..BASE },
     }
     "storage.k8s.io" {
-        "storageclasses" => OBJECT,
+        "storageclasses" => KindRules { validate_update: validate::storage_class_update, ..OBJECT },
         "csidrivers" => KindRules { unconditional_update: false, generation: Generation::SpecAfterCreate, ..OBJECT },
         "csinodes" => KindRules { unconditional_update: false, ..OBJECT },
         "volumeattachments" => KindRules { has_status: true, ..OBJECT },

@@ -9,6 +9,7 @@ pub mod meta;
 pub mod names;
 pub mod prepare;
 pub mod service;
+pub mod validate;
 
 use serde_json::Value;
 
