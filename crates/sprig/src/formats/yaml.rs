@@ -51,6 +51,7 @@ pub(crate) fn to_yaml_pretty(value: &Value) -> Result<String, String> {
     if let Value::Object(object) = value
         && object.basic().is_none()
         && value.as_object::<TimeObject>().is_none()
+        && value.as_object::<VersionObject>().is_none()
         && !object.fields().is_empty()
     {
         // The fields of a struct keep their order, which a plain tree would sort.
@@ -233,4 +234,20 @@ fn decoding_error(json: &Json, wanted: &str) -> String {
 /// A map that holds nothing but a complaint.
 pub(crate) fn error_map(error: String) -> Value {
     Value::map([("Error", Value::string(error))])
+}
+
+#[cfg(test)]
+mod tests {
+    use everflow_semver::Version;
+
+    use super::*;
+
+    #[test]
+    fn versions_print_as_text_in_both_forms() {
+        let version = Value::object(VersionObject {
+            version: Version::parse("3.7").unwrap(),
+            pointer: true,
+        });
+        assert_eq!(to_yaml_pretty(&version).unwrap(), "3.7.0");
+    }
 }
