@@ -9,6 +9,7 @@ mod go_text;
 pub mod json_schema;
 pub mod manifests;
 pub mod objects;
+pub mod parsed;
 pub mod post_render;
 pub mod release;
 pub mod render;

@@ -11,6 +11,7 @@ use everflow_sprig::Source;
 
 use crate::chart::Chart;
 use crate::objects::{VALUES_TYPE, files};
+use crate::parsed::TemplateCache;
 use crate::post_render::PostRenderer;
 pub use crate::render_error::RenderError;
 use crate::render_error::{clean_parse_error, reformat};
@@ -38,6 +39,7 @@ pub trait Lookup {
 pub struct Sources {
     source: Option<Box<dyn Source>>,
     lookup: Option<Box<dyn Lookup>>,
+    parsed: Option<Arc<TemplateCache>>,
     post_renderer: Option<Box<dyn PostRenderer>>,
 }
 
@@ -47,6 +49,7 @@ impl Sources {
         Sources {
             source: Some(Box::new(source)),
             lookup: None,
+            parsed: None,
             post_renderer: None,
         }
     }
@@ -62,6 +65,12 @@ impl Sources {
             Some(renderer) => Some(&mut **renderer),
             None => None,
         }
+    }
+
+    /// Keeps parsed templates, so that the next render of the same chart need not parse them.
+    pub fn with_parsed(mut self, cache: Arc<TemplateCache>) -> Self {
+        self.parsed = Some(cache);
+        self
     }
 
     /// Lets `lookup` see a cluster.
@@ -91,7 +100,7 @@ pub struct RenderInput<'a> {
 
 /// One template file with what it is rendered with.
 struct Job<'a> {
-    text: &'a [u8],
+    text: &'a Arc<[u8]>,
     scope: Map,
     base_path: String,
 }
@@ -114,7 +123,7 @@ pub fn render(
     // that is to be the parent's.
     order.sort_by_key(|path| std::cmp::Reverse((path.matches('/').count(), *path)));
 
-    let templates = parse_all(&order, &jobs, input.strict)?;
+    let templates = parse_all(&order, &jobs, input.strict, sources.parsed.as_deref())?;
     let mut engine = Engine {
         source: sources.source.take(),
         included: HashMap::new(),
@@ -133,18 +142,29 @@ fn parse_all(
     order: &[&String],
     jobs: &BTreeMap<String, Job<'_>>,
     strict: bool,
+    cache: Option<&TemplateCache>,
 ) -> Result<Templates, RenderError> {
+    let files: Vec<(&str, &Arc<[u8]>)> = order
+        .iter()
+        .map(|path| (path.as_str(), jobs[*path].text))
+        .collect();
+    if let Some(found) = cache.and_then(|cache| cache.find(strict, &files)) {
+        return Ok(found);
+    }
     let mut templates = Templates::new("gotpl", helm_functions());
     templates.set_missing_key(match strict {
         true => MissingKey::Error,
         false => MissingKey::Zero,
     });
-    for path in order {
+    for (path, text) in &files {
         templates
-            .parse(path, jobs[*path].text)
+            .parse(path, text)
             .map_err(|error| clean_parse_error(path, &error))?;
     }
     templates.seal();
+    if let Some(cache) = cache {
+        cache.keep(strict, &files, &templates);
+    }
     Ok(templates)
 }
 
