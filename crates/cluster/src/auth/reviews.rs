@@ -178,7 +178,10 @@ pub fn token(call: &Call<'_>) -> ApiResult<Answer> {
     };
     let options = crate::rest::options::write_options(call.request, "CreateOptions", false)?;
     let manager = crate::rest::options::manager_name(call.request, &options);
-    let status = request.get("status").cloned().unwrap_or_default();
+    let (status, spec) = (
+        request.get("status").cloned().unwrap_or_default(),
+        request.get("spec").cloned().unwrap_or_default(),
+    );
     if let Some(map) = request.as_object_mut() {
         map.insert(
             "status".into(),
@@ -187,6 +190,7 @@ pub fn token(call: &Call<'_>) -> ApiResult<Answer> {
     }
     crate::rest::managed::track_update(&scoped, None, &mut request, &manager, "token")?;
     if let Some(map) = request.as_object_mut() {
+        map.insert("spec".into(), spec);
         map.insert("status".into(), status);
     }
     Ok(Answer::json(201, &request))

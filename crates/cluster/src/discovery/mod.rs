@@ -111,7 +111,7 @@ pub fn groups(registry: &Registry) -> Vec<(String, Vec<String>)> {
         }
     }
     for (_, versions) in &mut found {
-        versions.sort_by(|left, right| version_rank(right).cmp(&version_rank(left)));
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
     }
     found.sort_by_key(|(group, _)| {
         (

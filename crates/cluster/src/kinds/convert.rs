@@ -69,9 +69,7 @@ fn rename_event(
     let old = api_version == "v1";
     if old {
         map.entry("involvedObject").or_insert_with(|| json!({}));
-        for key in ["source"] {
-            map.entry(key).or_insert_with(|| json!({}));
-        }
+        map.entry("source").or_insert_with(|| json!({}));
         for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
             map.entry(key).or_insert(Value::Null);
         }
@@ -119,6 +117,9 @@ fn autoscaler_to_v2(value: Value) -> Value {
         let current = status.remove("currentCPUUtilizationPercentage");
         if let Some(percent) = current {
             status.insert("currentMetrics".into(), json!([{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}]));
+        }
+        if status.get("currentReplicas").and_then(Value::as_i64) == Some(0) {
+            status.remove("currentReplicas");
         }
         status.entry("desiredReplicas").or_insert(Value::from(0));
         status.entry("currentMetrics").or_insert(Value::Null);

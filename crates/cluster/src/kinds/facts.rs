@@ -1,6 +1,6 @@
 //! The table of facts by group and plural name.
 
-use super::{Generation, KindRules, names, prepare, service, validate};
+use super::{Generation, KindRules, Selectable, names, prepare, service, validate};
 use crate::kinds::prepare::read_text;
 use serde_json::Value;
 
@@ -46,8 +46,6 @@ fn number(object: &Value, pointer: &str) -> String {
         .unwrap_or_default()
         .to_string()
 }
-
-type Selectable = &'static [(&'static str, fn(&Value) -> String)];
 
 const POD_FIELDS: Selectable = &[
     ("spec.nodeName", |o| read_text(o, "/spec/nodeName")),
@@ -144,7 +142,7 @@ facts! {
         "resourcequotas" => KindRules { has_status: true, ..OBJECT },
         "serviceaccounts" => OBJECT,
         "services" => KindRules {
-            create_on_update: true,
+            warnings: validate::service_warnings, create_on_update: true,
             has_status: true,
             generation: Generation::Kept,
             name: names::dns1035_label,
@@ -155,10 +153,10 @@ facts! {
         },
     }
     "apps" {
-        "deployments" => KindRules { validate: validate::workload, validate_update: validate::workload_update, generation: Generation::SpecAndAnnotations, prepare_status: super::keep_labels_too, ..SPEC },
-        "daemonsets" => KindRules { validate: validate::workload, validate_update: validate::workload_update, default: prepare::daemon_set_default, prepare_create: prepare::daemon_set_create, prepare_update: prepare::daemon_set_update, ..SPEC },
-        "replicasets" => KindRules { validate: validate::workload, validate_update: validate::workload_update, ..SPEC },
-        "statefulsets" => KindRules { validate: validate::workload, ..SPEC },
+        "deployments" => KindRules { warnings: validate::template_warnings, validate: validate::workload, validate_update: validate::workload_update, generation: Generation::SpecAndAnnotations, prepare_status: super::keep_labels_too, ..SPEC },
+        "daemonsets" => KindRules { warnings: validate::template_warnings, validate: validate::workload, validate_update: validate::workload_update, default: prepare::daemon_set_default, prepare_create: prepare::daemon_set_create, prepare_update: prepare::daemon_set_update, ..SPEC },
+        "replicasets" => KindRules { warnings: validate::template_warnings, validate: validate::workload, validate_update: validate::workload_update, ..SPEC },
+        "statefulsets" => KindRules { warnings: validate::template_warnings, validate: validate::workload, ..SPEC },
         "controllerrevisions" => KindRules { validate_update: validate::revision_update, ..BASE },
     }
     "autoscaling" {
@@ -169,7 +167,7 @@ facts! {
         "cronjobs" => SPEC,
     }
     "networking.k8s.io" {
-        "ingresses" => SPEC,
+        "ingresses" => KindRules { warnings: validate::ingress_warnings, ..SPEC },
         "networkpolicies" => KindRules { generation: Generation::Spec, ..BASE },
         "ingressclasses" => KindRules { generation: Generation::Spec, ..BASE },
         "ipaddresses" => BASE,

@@ -186,22 +186,15 @@ pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
 
 fn check_finalizers(object: &Value, path: &Path, builtin: bool, errors: &mut Errors) {
     let list = finalizers(object);
-    for (index, name) in list.iter().enumerate() {
-        let place = if builtin {
-            path.index(index)
-        } else {
-            path.clone()
-        };
+    for name in &list {
         for problem in names::qualified_name(name) {
             errors.push(FieldError::invalid(path, *name, problem));
         }
-        if builtin
-            && !name.contains('/')
-            && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion" | "")
-            && names::qualified_name(name).is_empty()
-        {
+    }
+    for (index, name) in list.iter().enumerate().filter(|_| builtin) {
+        if !name.contains('/') && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion") {
             errors.push(FieldError::invalid(
-                &place,
+                &path.index(index),
                 *name,
                 "name is neither a standard finalizer name nor is it fully qualified",
             ));

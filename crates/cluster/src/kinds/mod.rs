@@ -54,6 +54,9 @@ pub enum Generation {
     Fixed,
 }
 
+/// Names of fields, and how each is read.
+pub type Selectable = &'static [(&'static str, fn(&Value) -> String)];
+
 /// The facts and rules of a kind.
 #[derive(Debug)]
 pub struct KindRules {
@@ -88,7 +91,7 @@ pub struct KindRules {
     /// Warnings about a new or changed object.
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Fields a field selector may name besides name and namespace, with how they are read.
-    pub selectable: &'static [(&'static str, fn(&Value) -> String)],
+    pub selectable: Selectable,
 }
 
 fn no_default(_: &mut Value) {}

@@ -614,3 +614,80 @@ pub fn autoscaler(_: &Context<'_>, object: &Value, errors: &mut Errors) {
 pub fn autoscaler_update(context: &Context<'_>, new: &Value, _: &Value, errors: &mut Errors) {
     autoscaler(context, new, errors);
 }
+
+/// Warnings about a Service.
+pub fn service_warnings(object: &Value, _: Option<&Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let spec = object.get("spec").unwrap_or(&Value::Null);
+    if !list(spec, "externalIPs").is_empty() {
+        warnings.push(
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+                .to_owned(),
+        );
+    }
+    if !text(spec, "externalName").is_empty() && text(spec, "type") != "ExternalName" {
+        warnings
+            .push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+    }
+    warnings
+}
+
+/// Warnings about a new Ingress.
+pub fn ingress_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let annotated = object
+        .pointer("/metadata/annotations")
+        .and_then(|map| map.get("kubernetes.io/ingress.class"))
+        .is_some();
+    if annotated && old.is_none() {
+        vec!["annotation \"kubernetes.io/ingress.class\" is deprecated, please use 'spec.ingressClassName' instead".to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Warnings about the pod template of a workload.
+pub fn template_warnings(object: &Value, _: Option<&Value>) -> Vec<String> {
+    object
+        .pointer("/spec/template/spec")
+        .map_or_else(Vec::new, |spec| pod_warnings(spec, "spec.template.spec"))
+}
+
+fn pod_warnings(spec: &Value, path: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (index, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
+        if constraint.get("labelSelector").is_none() {
+            warnings.push(format!("{path}.topologySpreadConstraints[{index}].labelSelector: a null labelSelector results in matching no pod"));
+        }
+    }
+    let mut addresses: Vec<&str> = Vec::new();
+    for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
+        let ip = text(alias, "ip");
+        if addresses.contains(&ip) {
+            warnings.push(format!(
+                "{path}.hostAliases[{index}].ip: duplicate ip {}",
+                crate::field::go_quote(ip)
+            ));
+        }
+        addresses.push(ip);
+    }
+    for (index, secret) in list(spec, "imagePullSecrets").iter().enumerate() {
+        if text(secret, "name").is_empty() {
+            warnings.push(format!(
+                "{path}.imagePullSecrets[{index}].name: invalid empty name \"\""
+            ));
+        }
+    }
+    for (at, container) in list(spec, "containers").iter().enumerate() {
+        let variables = list(container, "env");
+        for (index, variable) in variables.iter().enumerate() {
+            let name = text(variable, "name");
+            if variables[..index]
+                .iter()
+                .any(|earlier| text(earlier, "name") == name)
+            {
+                warnings.push(format!("{path}.containers[{at}].env[{index}]: hides previous definition of {}, which may be dropped when using apply", crate::field::go_quote(name)));
+            }
+        }
+    }
+    warnings
+}

@@ -47,6 +47,13 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         }
         None if !call.target.subresource.is_empty() => Err(call.missing()),
         None => {
+            let mut wanted = crate::auth::Attributes::of_request(call.request, Some(call.target));
+            wanted.verb = "create".into();
+            if let crate::auth::Decision::Denied(_) =
+                crate::auth::decide(call.server, call.user, &wanted)
+            {
+                return Err(crate::auth::refusal(call.user, &wanted));
+            }
             let created = insert(call, object, options, |_, _| Ok(()))?;
             call.answer(201, &created)
         }
@@ -54,8 +61,16 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
 }
 
 fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
-    let (tree, duplicates) = crate::codec::yaml::parse(&call.request.body)
-        .map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+    let (tree, duplicates) = crate::codec::yaml::parse(&call.request.body).map_err(|why| {
+        ApiError::bad_request(format!(
+            "error decoding YAML: {}{why}",
+            if why.starts_with("yaml:") {
+                "error converting YAML to JSON: "
+            } else {
+                ""
+            }
+        ))
+    })?;
     match tree {
         Json::Null => Ok((crate::crd::empty(), duplicates)),
         Json::Object(_) => Ok((tree.to_value(), duplicates)),

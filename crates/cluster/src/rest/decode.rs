@@ -216,6 +216,12 @@ pub fn decode_tree(
             crate::crd::decode(resource, &tree, &mut warnings, &handled)?
         }
     };
+    let mut value = value;
+    // An empty list asks for a reset; it must not be lost.
+    if matches!(tree.get("metadata").and_then(|metadata| metadata.get("managedFields")), Some(Json::Array(list)) if list.is_empty())
+    {
+        crate::kinds::meta::set(&mut value, "managedFields", Some(Value::Array(Vec::new())));
+    }
     match mode {
         FieldValidation::Strict if !warnings.is_empty() => Err(handled(&format!(
             "strict decoding error: {}",

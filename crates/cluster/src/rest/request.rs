@@ -278,7 +278,8 @@ pub fn parse_query(query: &str) -> Vec<(String, String)> {
 
 /// Undoes percent escapes.
 pub fn percent_decode(text: &str, plus: bool) -> String {
-    if !text.contains('%') && !(plus && text.contains('+')) {
+    let escaped = text.contains('%') || (plus && text.contains('+'));
+    if !escaped {
         return text.to_owned();
     }
     let bytes = text.as_bytes();

@@ -33,7 +33,9 @@ pub fn run(call: &Call<'_>) -> ApiResult<Option<Answer>> {
         ("pods", "eviction", "create") => evict(call).map(Some),
         ("pods", "log", "get") => log(call).map(Some),
         ("serviceaccounts", "token", "create") => crate::auth::reviews::token(call).map(Some),
-        (_, "", "create") if call.resource.group != "" => crate::auth::reviews::run(call).map(Some),
+        (_, "", "create") if !call.resource.group.is_empty() => {
+            crate::auth::reviews::run(call).map(Some)
+        }
         _ => Ok(None),
     }
 }

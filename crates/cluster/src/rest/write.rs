@@ -354,12 +354,10 @@ pub fn replace(
     let mut new = convert::to_storage(resource, object);
     let context = call.context(options.dry_run);
     crate::admission::update(call, &mut new, old)?;
-    match meta::metadata(old)
+    let generation = meta::metadata(old)
         .and_then(|map| map.get("generation"))
-        .cloned()
-    {
-        generation => meta::set(&mut new, "generation", generation),
-    }
+        .cloned();
+    meta::set(&mut new, "generation", generation);
     let to_status = call.target.subresource == "status";
     prepare(call, &mut new, old, to_status)?;
     if meta::text(&new, "uid").is_empty() {
@@ -475,11 +473,10 @@ fn check_revision(call: &Call<'_>, object: &mut Value, current: &Arc<Stored>) ->
     let given = meta::text(object, "resourceVersion").to_owned();
     if given.is_empty() || given == "0" {
         if !call.resource.rules.unconditional_update && call.target.verb == "update" {
-            let shown = if given.is_empty() { "0" } else { "0" };
             let path = crate::field::Path::new("metadata").child("resourceVersion");
             let errors = vec![crate::field::FieldError::invalid_shown(
                 &path,
-                shown,
+                "0",
                 "must be specified for an update",
             )];
             return Err(ApiError::invalid(

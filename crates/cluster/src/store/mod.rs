@@ -477,11 +477,11 @@ impl Page {
         prefix: &str,
         limit: usize,
     ) {
-        let mut last = None;
+        let mut last: Option<&String> = None;
         for (key, stored) in range.take_while(|(key, _)| key.starts_with(prefix)) {
             if limit > 0 && self.items.len() == limit {
                 self.remaining += 1;
-                self.last_key = last.map(String::clone);
+                self.last_key = last.cloned();
                 continue;
             }
             self.items.push(stored.clone());

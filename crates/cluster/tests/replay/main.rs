@@ -3,6 +3,8 @@
 //! `SCENARIO=crud/configmap cargo test -p everflow-cluster --test replay -- --nocapture` runs some of them and prints
 //! what differs.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 mod compare;
 mod run;
 
