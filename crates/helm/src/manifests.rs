@@ -227,7 +227,7 @@ impl Head {
             annotations: Vec::new(),
         };
         let mut decoder = Decoder::default();
-        if let Some(fields) = decoder.top(&yaml, "util.SimpleHead", "SimpleHead") {
+        if let Some(fields) = decoder.object(&yaml, "SimpleHead", "util.SimpleHead") {
             decoder.string(&fields, "apiVersion");
             head.kind = decoder.string(&fields, "kind");
             if let Some((path, value)) = fields.get("metadata")

@@ -44,26 +44,6 @@ impl Decoder {
         self.error.get_or_insert(format!("{found} into {target}"));
     }
 
-    /// The top object; `type_name` is the Go type's full name, `path` its short one.
-    pub(crate) fn top<'v>(
-        &mut self,
-        value: &'v Value,
-        type_name: &str,
-        path: &str,
-    ) -> Option<Fields<'v>> {
-        match value {
-            Value::Object(object) => Some(Fields {
-                path: path.to_owned(),
-                object,
-            }),
-            Value::Null => None,
-            other => {
-                self.fail(other, path, type_name);
-                None
-            }
-        }
-    }
-
     pub(crate) fn string(&mut self, fields: &Fields<'_>, name: &str) -> String {
         match fields.get(name) {
             Some((path, value)) => self.text(value, &path).unwrap_or_default(),
@@ -123,7 +103,8 @@ impl Decoder {
         }
     }
 
-    /// An object in a list or field; null gives nothing, like a nil pointer.
+    /// An object: the whole document, or one in a list or field. Null gives nothing, like a nil
+    /// pointer. `path` is what errors call it, `type_name` its full Go type.
     pub(crate) fn object<'v>(
         &mut self,
         value: &'v Value,

@@ -83,7 +83,7 @@ impl Metadata {
     /// Takes over what `Chart.yaml` or `requirements.yaml` says; keys that are absent stay.
     pub(crate) fn absorb(&mut self, yaml: &Json) -> Result<(), String> {
         let mut decoder = Decoder::default();
-        if let Some(fields) = decoder.top(yaml, "v2.Metadata", "Metadata") {
+        if let Some(fields) = decoder.object(yaml, "Metadata", "v2.Metadata") {
             self.read(&mut decoder, &fields);
         }
         decoder.finish()

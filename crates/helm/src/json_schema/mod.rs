@@ -3,11 +3,14 @@
 //! A schema is walked as it stands in its document; references are looked up as they are met.
 //! Nothing is fetched: a reference out of the document is an error that says so.
 
+mod arrays;
 mod document;
+mod equality;
 mod format;
 mod message;
 mod metaschema;
 mod number;
+mod objects;
 mod validate;
 
 pub use document::SchemaError;

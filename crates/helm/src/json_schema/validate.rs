@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::document::{Document, Draft, LOCATION, escaped};
+use super::equality::{equal, is_of_type, type_name, type_names};
 use super::format;
 use super::message::{Kind, Violation};
 use super::number::Exact;
@@ -50,22 +51,22 @@ pub(super) fn validate_as(
 }
 
 /// A value where a schema meets it.
-struct Place<'d> {
-    document: &'d Document,
-    schema: &'d Value,
-    base: String,
-    value: &'d Value,
-    location: String,
-    depth: usize,
+pub(super) struct Place<'d> {
+    pub(super) document: &'d Document,
+    pub(super) schema: &'d Value,
+    pub(super) base: String,
+    pub(super) value: &'d Value,
+    pub(super) location: String,
+    pub(super) depth: usize,
     /// Schemas already applied to this very value: meeting one again is a cycle.
-    trail: Vec<*const Value>,
+    pub(super) trail: Vec<*const Value>,
 }
 
 /// Which properties and items some schema has looked at, for `unevaluated…`.
 #[derive(Default)]
-struct Evaluated {
-    properties: BTreeSet<String>,
-    items: BTreeSet<usize>,
+pub(super) struct Evaluated {
+    pub(super) properties: BTreeSet<String>,
+    pub(super) items: BTreeSet<usize>,
 }
 
 impl Evaluated {
@@ -75,13 +76,13 @@ impl Evaluated {
     }
 }
 
-type Outcome = Result<Evaluated, Violation>;
+pub(super) type Outcome = Result<Evaluated, Violation>;
 
 /// Whether a number keeps a bound.
 type Relation = fn(&Exact, &Exact) -> bool;
 
 impl<'d> Place<'d> {
-    fn violation(&self, kind: Kind) -> Violation {
+    pub(super) fn violation(&self, kind: Kind) -> Violation {
         Violation {
             location: self.location.clone(),
             kind: Box::new(kind),
@@ -89,7 +90,7 @@ impl<'d> Place<'d> {
         }
     }
 
-    fn caused(&self, kind: Kind, causes: Vec<Violation>) -> Violation {
+    pub(super) fn caused(&self, kind: Kind, causes: Vec<Violation>) -> Violation {
         Violation {
             causes,
             ..self.violation(kind)
@@ -97,7 +98,7 @@ impl<'d> Place<'d> {
     }
 
     /// The same value under another schema.
-    fn under(&self, schema: &'d Value) -> Place<'d> {
+    pub(super) fn under(&self, schema: &'d Value) -> Place<'d> {
         let mut trail = self.trail.clone();
         trail.push(std::ptr::from_ref(self.schema));
         Place {
@@ -115,7 +116,7 @@ impl<'d> Place<'d> {
     }
 
     /// A part of the value under a schema.
-    fn inside(&self, schema: &'d Value, value: &'d Value, token: &str) -> Place<'d> {
+    pub(super) fn inside(&self, schema: &'d Value, value: &'d Value, token: &str) -> Place<'d> {
         Place {
             value,
             location: format!("{}/{}", self.location, escaped(token)),
@@ -124,11 +125,11 @@ impl<'d> Place<'d> {
         }
     }
 
-    fn keyword(&self, name: &str) -> Option<&'d Value> {
+    pub(super) fn keyword(&self, name: &str) -> Option<&'d Value> {
         self.schema.get(name)
     }
 
-    fn check(&self) -> Outcome {
+    pub(super) fn check(&self) -> Outcome {
         match self.schema {
             Value::Bool(true) => return Ok(Evaluated::default()),
             Value::Bool(false) => return Err(self.violation(Kind::FalseSchema)),
@@ -172,7 +173,7 @@ impl<'d> Place<'d> {
     }
 
     /// `type`, `const`, `enum` and `format`: the first that fails is the only one told.
-    fn check_identity(&self) -> Result<(), Violation> {
+    pub(super) fn check_identity(&self) -> Result<(), Violation> {
         if let Some(want) = self.keyword("type").map(type_names)
             && !want.is_empty()
             && !want.iter().any(|name| is_of_type(self.value, name))
@@ -203,7 +204,7 @@ impl<'d> Place<'d> {
         Ok(())
     }
 
-    fn check_reference(&self, reference: &str) -> Outcome {
+    pub(super) fn check_reference(&self, reference: &str) -> Outcome {
         let (target, base) = self
             .document
             .resolve(&self.base, reference)
@@ -221,253 +222,7 @@ impl<'d> Place<'d> {
         })
     }
 
-    fn check_object(
-        &self,
-        object: &'d Map<String, Value>,
-        evaluated: &mut Evaluated,
-        errors: &mut Vec<Violation>,
-    ) {
-        self.check_count("minProperties", object.len(), errors);
-        self.check_count("maxProperties", object.len(), errors);
-        if let Some(missing) = missing_of(self.keyword("required"), object) {
-            errors.push(self.violation(Kind::Required(missing)));
-        }
-        self.check_dependencies("dependencies", object, evaluated, errors);
-        self.check_properties(object, evaluated, errors);
-        if self.document.draft == Draft::Four {
-            return;
-        }
-        if let Some(schema) = self.keyword("propertyNames") {
-            self.check_property_names(schema, object, errors);
-        }
-        self.check_dependencies("dependentSchemas", object, evaluated, errors);
-        self.check_dependencies("dependentRequired", object, evaluated, errors);
-    }
-
-    fn check_dependencies(
-        &self,
-        keyword: &str,
-        object: &'d Map<String, Value>,
-        evaluated: &mut Evaluated,
-        errors: &mut Vec<Violation>,
-    ) {
-        let Some(Value::Object(dependencies)) = self.keyword(keyword) else {
-            return;
-        };
-        for (property, dependency) in dependencies {
-            if !object.contains_key(property) {
-                continue;
-            }
-            if dependency.is_array() {
-                if let Some(missing) = missing_of(Some(dependency), object) {
-                    let property = property.clone();
-                    errors.push(self.violation(Kind::Dependency { property, missing }));
-                }
-            } else {
-                take(self.under(dependency).check(), evaluated, errors);
-            }
-        }
-    }
-
-    fn check_properties(
-        &self,
-        object: &'d Map<String, Value>,
-        evaluated: &mut Evaluated,
-        errors: &mut Vec<Violation>,
-    ) {
-        let patterns = self.compiled_patterns(errors);
-        let mut additional = Vec::new();
-        for (name, value) in object {
-            let mut seen = false;
-            if let Some(schema) = self.keyword("properties").and_then(|all| all.get(name)) {
-                seen = true;
-                errors.extend(self.inside(schema, value, name).check().err());
-            }
-            for (pattern, schema) in &patterns {
-                if pattern.is_match(name) {
-                    seen = true;
-                    errors.extend(self.inside(schema, value, name).check().err());
-                }
-            }
-            if !seen && let Some(schema) = self.keyword("additionalProperties") {
-                seen = true;
-                match schema {
-                    Value::Bool(false) => additional.push(name.clone()),
-                    _ => errors.extend(self.inside(schema, value, name).check().err()),
-                }
-            }
-            if seen {
-                evaluated.properties.insert(name.clone());
-            }
-        }
-        if !additional.is_empty() {
-            errors.push(self.violation(Kind::AdditionalProperties(additional)));
-        }
-    }
-
-    fn compiled_patterns(&self, errors: &mut Vec<Violation>) -> Vec<(Regex, &'d Value)> {
-        let Some(Value::Object(patterns)) = self.keyword("patternProperties") else {
-            return Vec::new();
-        };
-        let mut compiled = Vec::new();
-        for (pattern, schema) in patterns {
-            match Regex::new(pattern) {
-                Ok(regex) => compiled.push((regex, schema)),
-                Err(error) => errors.push(self.violation(unusable_pattern(pattern, &error))),
-            }
-        }
-        compiled
-    }
-
-    fn check_property_names(
-        &self,
-        schema: &'d Value,
-        object: &Map<String, Value>,
-        errors: &mut Vec<Violation>,
-    ) {
-        for name in object.keys() {
-            let value = Value::String(name.clone());
-            let place = Place {
-                value: &value,
-                location: String::new(),
-                trail: Vec::new(),
-                ..self.under(schema)
-            };
-            if let Err(violation) = place.check() {
-                let causes = match *violation.kind {
-                    Kind::Group => violation.causes,
-                    _ => vec![violation],
-                };
-                errors.push(Violation {
-                    location: String::new(),
-                    kind: Box::new(Kind::PropertyName(name.clone())),
-                    causes,
-                });
-            }
-        }
-    }
-
-    fn check_array(
-        &self,
-        items: &'d [Value],
-        evaluated: &mut Evaluated,
-        errors: &mut Vec<Violation>,
-    ) {
-        self.check_count("minItems", items.len(), errors);
-        self.check_count("maxItems", items.len(), errors);
-        if self.keyword("uniqueItems") == Some(&Value::Bool(true))
-            && let Some((first, second)) = first_duplicate(items)
-        {
-            errors.push(self.violation(Kind::UniqueItems(first, second)));
-        }
-        match self.document.draft < Draft::Of2020 {
-            true => self.check_items_by_position(items, evaluated, errors),
-            false => self.check_prefix_and_rest(items, evaluated, errors),
-        }
-        if let Some(schema) = self.keyword("contains") {
-            self.check_contains(schema, items, evaluated, errors);
-        }
-    }
-
-    fn check_items_by_position(
-        &self,
-        items: &'d [Value],
-        evaluated: &mut Evaluated,
-        errors: &mut Vec<Violation>,
-    ) {
-        let mut done = 0;
-        match self.keyword("items") {
-            Some(Value::Array(schemas)) => {
-                done = schemas.len().min(items.len());
-                for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
-                    errors.extend(self.inside(schema, item, &index.to_string()).check().err());
-                }
-            }
-            Some(schema) => {
-                done = items.len();
-                self.check_each(schema, items, 0, errors);
-            }
-            None => {}
-        }
-        match self.keyword("additionalItems") {
-            Some(Value::Bool(false)) if done < items.len() => {
-                errors.push(self.violation(Kind::AdditionalItems(items.len() - done)));
-            }
-            Some(schema) if schema.is_object() && done < items.len() => {
-                self.check_each(schema, items, done, errors);
-                done = items.len();
-            }
-            _ => {}
-        }
-        evaluated.items.extend(0..done);
-    }
-
-    fn check_prefix_and_rest(
-        &self,
-        items: &'d [Value],
-        evaluated: &mut Evaluated,
-        errors: &mut Vec<Violation>,
-    ) {
-        let mut done = 0;
-        if let Some(Value::Array(schemas)) = self.keyword("prefixItems") {
-            done = schemas.len().min(items.len());
-            for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
-                errors.extend(self.inside(schema, item, &index.to_string()).check().err());
-            }
-        }
-        if let Some(schema) = self.keyword("items") {
-            self.check_each(schema, items, done, errors);
-            done = items.len();
-        }
-        evaluated.items.extend(0..done);
-    }
-
-    fn check_each(
-        &self,
-        schema: &'d Value,
-        items: &'d [Value],
-        from: usize,
-        errors: &mut Vec<Violation>,
-    ) {
-        for (index, item) in items.iter().enumerate().skip(from) {
-            errors.extend(self.inside(schema, item, &index.to_string()).check().err());
-        }
-    }
-
-    fn check_contains(
-        &self,
-        schema: &'d Value,
-        items: &'d [Value],
-        evaluated: &mut Evaluated,
-        errors: &mut Vec<Violation>,
-    ) {
-        let mut matched = Vec::new();
-        let mut mismatches = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            match self.inside(schema, item, &index.to_string()).check() {
-                Ok(_) => matched.push(index),
-                Err(violation) => mismatches.push(violation),
-            }
-        }
-        if self.document.draft >= Draft::Of2020 {
-            evaluated.items.extend(&matched);
-        }
-        match self.bound("minContains") {
-            Some(want) if (matched.len() as i64) < want.as_count() => {
-                let matched = matched.clone();
-                errors.push(self.caused(Kind::MinContains { matched, want }, mismatches));
-            }
-            None if matched.is_empty() => errors.push(self.caused(Kind::Contains, mismatches)),
-            _ => {}
-        }
-        if let Some(want) = self.bound("maxContains")
-            && matched.len() as i64 > want.as_count()
-        {
-            errors.push(self.violation(Kind::MaxContains { matched, want }));
-        }
-    }
-
-    fn check_string(&self, text: &str, errors: &mut Vec<Violation>) {
+    pub(super) fn check_string(&self, text: &str, errors: &mut Vec<Violation>) {
         if self.keyword("minLength").is_some() || self.keyword("maxLength").is_some() {
             let length = text.chars().count();
             self.check_count("minLength", length, errors);
@@ -485,7 +240,7 @@ impl<'d> Place<'d> {
         }
     }
 
-    fn check_number(&self, errors: &mut Vec<Violation>) {
+    pub(super) fn check_number(&self, errors: &mut Vec<Violation>) {
         let Value::Number(found) = self.value else {
             return;
         };
@@ -515,14 +270,19 @@ impl<'d> Place<'d> {
         }
     }
 
-    fn bound(&self, keyword: &str) -> Option<Exact> {
+    pub(super) fn bound(&self, keyword: &str) -> Option<Exact> {
         match self.keyword(keyword) {
             Some(Value::Number(number)) => Some(Exact::new(number)),
             _ => None,
         }
     }
 
-    fn check_count(&self, keyword: &'static str, got: usize, errors: &mut Vec<Violation>) {
+    pub(super) fn check_count(
+        &self,
+        keyword: &'static str,
+        got: usize,
+        errors: &mut Vec<Violation>,
+    ) {
         let Some(want) = self.bound(keyword) else {
             return;
         };
@@ -536,7 +296,11 @@ impl<'d> Place<'d> {
         }
     }
 
-    fn check_combinations(&self, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
+    pub(super) fn check_combinations(
+        &self,
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
         if let Some(schema) = self.keyword("not")
             && self.under(schema).check().is_ok()
         {
@@ -566,7 +330,7 @@ impl<'d> Place<'d> {
         self.check_condition(evaluated, errors);
     }
 
-    fn check_one_of(
+    pub(super) fn check_one_of(
         &self,
         schemas: &'d [Value],
         evaluated: &mut Evaluated,
@@ -592,7 +356,7 @@ impl<'d> Place<'d> {
         }
     }
 
-    fn check_condition(&self, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
+    pub(super) fn check_condition(&self, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
         if self.document.draft < Draft::Seven {
             return;
         }
@@ -611,7 +375,7 @@ impl<'d> Place<'d> {
         }
     }
 
-    fn check_unevaluated(&self, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
+    pub(super) fn check_unevaluated(&self, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
         if let (Some(schema), Value::Object(object)) =
             (self.keyword("unevaluatedProperties"), self.value)
         {
@@ -632,83 +396,13 @@ impl<'d> Place<'d> {
     }
 }
 
-fn take(outcome: Outcome, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
+pub(super) fn take(outcome: Outcome, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
     match outcome {
         Ok(seen) => evaluated.absorb(seen),
         Err(violation) => errors.push(violation),
     }
 }
 
-fn unusable_pattern(pattern: &str, error: &regex::Error) -> Kind {
+pub(super) fn unusable_pattern(pattern: &str, error: &regex::Error) -> Kind {
     Kind::Unusable(format!("pattern {pattern:?} cannot be used: {error}"))
-}
-
-fn missing_of(required: Option<&Value>, object: &Map<String, Value>) -> Option<Vec<String>> {
-    let missing: Vec<String> = required?
-        .as_array()?
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|name| !object.contains_key(*name))
-        .map(str::to_owned)
-        .collect();
-    (!missing.is_empty()).then_some(missing)
-}
-
-fn type_names(types: &Value) -> Vec<String> {
-    const KNOWN: [&str; 7] = [
-        "null", "boolean", "number", "integer", "string", "array", "object",
-    ];
-    let wanted: Vec<&str> = match types {
-        Value::String(name) => vec![name.as_str()],
-        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    KNOWN
-        .iter()
-        .filter(|name| wanted.contains(name))
-        .map(|name| (*name).to_owned())
-        .collect()
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-fn is_of_type(value: &Value, name: &str) -> bool {
-    match (name, value) {
-        ("integer", Value::Number(number)) => Exact::new(number).is_integer(),
-        _ => type_name(value) == name,
-    }
-}
-
-/// Equality by value: `1` and `1.0` are the same number.
-fn equal(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => Exact::new(left) == Exact::new(right),
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| equal(l, r))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            left.len() == right.len()
-                && left
-                    .iter()
-                    .all(|(key, value)| right.get(key).is_some_and(|other| equal(value, other)))
-        }
-        _ => left == right,
-    }
-}
-
-fn first_duplicate(items: &[Value]) -> Option<(usize, usize)> {
-    (1..items.len()).find_map(|second| {
-        (0..second)
-            .find(|first| equal(&items[*first], &items[second]))
-            .map(|first| (first, second))
-    })
 }

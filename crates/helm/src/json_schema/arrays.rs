@@ -1,0 +1,138 @@
+//! Holding lists against a schema.
+
+use serde_json::Value;
+
+use super::document::Draft;
+use super::equality::equal;
+use super::message::{Kind, Violation};
+use super::validate::{Evaluated, Place};
+
+impl<'d> Place<'d> {
+    pub(super) fn check_array(
+        &self,
+        items: &'d [Value],
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
+        self.check_count("minItems", items.len(), errors);
+        self.check_count("maxItems", items.len(), errors);
+        if self.keyword("uniqueItems") == Some(&Value::Bool(true))
+            && let Some((first, second)) = first_duplicate(items)
+        {
+            errors.push(self.violation(Kind::UniqueItems(first, second)));
+        }
+        match self.document.draft < Draft::Of2020 {
+            true => self.check_items_by_position(items, evaluated, errors),
+            false => self.check_prefix_and_rest(items, evaluated, errors),
+        }
+        if let Some(schema) = self.keyword("contains") {
+            self.check_contains(schema, items, evaluated, errors);
+        }
+    }
+
+    pub(super) fn check_items_by_position(
+        &self,
+        items: &'d [Value],
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
+        let mut done = 0;
+        match self.keyword("items") {
+            Some(Value::Array(schemas)) => {
+                done = schemas.len().min(items.len());
+                for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
+                    errors.extend(self.inside(schema, item, &index.to_string()).check().err());
+                }
+            }
+            Some(schema) => {
+                done = items.len();
+                self.check_each(schema, items, 0, errors);
+            }
+            None => {}
+        }
+        match self.keyword("additionalItems") {
+            Some(Value::Bool(false)) if done < items.len() => {
+                errors.push(self.violation(Kind::AdditionalItems(items.len() - done)));
+            }
+            Some(schema) if schema.is_object() && done < items.len() => {
+                self.check_each(schema, items, done, errors);
+                done = items.len();
+            }
+            _ => {}
+        }
+        evaluated.items.extend(0..done);
+    }
+
+    pub(super) fn check_prefix_and_rest(
+        &self,
+        items: &'d [Value],
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
+        let mut done = 0;
+        if let Some(Value::Array(schemas)) = self.keyword("prefixItems") {
+            done = schemas.len().min(items.len());
+            for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
+                errors.extend(self.inside(schema, item, &index.to_string()).check().err());
+            }
+        }
+        if let Some(schema) = self.keyword("items") {
+            self.check_each(schema, items, done, errors);
+            done = items.len();
+        }
+        evaluated.items.extend(0..done);
+    }
+
+    pub(super) fn check_each(
+        &self,
+        schema: &'d Value,
+        items: &'d [Value],
+        from: usize,
+        errors: &mut Vec<Violation>,
+    ) {
+        for (index, item) in items.iter().enumerate().skip(from) {
+            errors.extend(self.inside(schema, item, &index.to_string()).check().err());
+        }
+    }
+
+    pub(super) fn check_contains(
+        &self,
+        schema: &'d Value,
+        items: &'d [Value],
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
+        let mut matched = Vec::new();
+        let mut mismatches = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            match self.inside(schema, item, &index.to_string()).check() {
+                Ok(_) => matched.push(index),
+                Err(violation) => mismatches.push(violation),
+            }
+        }
+        if self.document.draft >= Draft::Of2020 {
+            evaluated.items.extend(&matched);
+        }
+        match self.bound("minContains") {
+            Some(want) if (matched.len() as i64) < want.as_count() => {
+                let matched = matched.clone();
+                errors.push(self.caused(Kind::MinContains { matched, want }, mismatches));
+            }
+            None if matched.is_empty() => errors.push(self.caused(Kind::Contains, mismatches)),
+            _ => {}
+        }
+        if let Some(want) = self.bound("maxContains")
+            && matched.len() as i64 > want.as_count()
+        {
+            errors.push(self.violation(Kind::MaxContains { matched, want }));
+        }
+    }
+}
+
+fn first_duplicate(items: &[Value]) -> Option<(usize, usize)> {
+    (1..items.len()).find_map(|second| {
+        (0..second)
+            .find(|first| equal(&items[*first], &items[second]))
+            .map(|first| (first, second))
+    })
+}

@@ -1,0 +1,147 @@
+//! Holding objects against a schema.
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::document::Draft;
+use super::message::{Kind, Violation};
+use super::validate::{Evaluated, Place, take, unusable_pattern};
+
+impl<'d> Place<'d> {
+    pub(super) fn check_object(
+        &self,
+        object: &'d Map<String, Value>,
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
+        self.check_count("minProperties", object.len(), errors);
+        self.check_count("maxProperties", object.len(), errors);
+        if let Some(missing) = missing_of(self.keyword("required"), object) {
+            errors.push(self.violation(Kind::Required(missing)));
+        }
+        self.check_dependencies("dependencies", object, evaluated, errors);
+        self.check_properties(object, evaluated, errors);
+        if self.document.draft == Draft::Four {
+            return;
+        }
+        if let Some(schema) = self.keyword("propertyNames") {
+            self.check_property_names(schema, object, errors);
+        }
+        self.check_dependencies("dependentSchemas", object, evaluated, errors);
+        self.check_dependencies("dependentRequired", object, evaluated, errors);
+    }
+
+    pub(super) fn check_dependencies(
+        &self,
+        keyword: &str,
+        object: &'d Map<String, Value>,
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
+        let Some(Value::Object(dependencies)) = self.keyword(keyword) else {
+            return;
+        };
+        for (property, dependency) in dependencies {
+            if !object.contains_key(property) {
+                continue;
+            }
+            if dependency.is_array() {
+                if let Some(missing) = missing_of(Some(dependency), object) {
+                    let property = property.clone();
+                    errors.push(self.violation(Kind::Dependency { property, missing }));
+                }
+            } else {
+                take(self.under(dependency).check(), evaluated, errors);
+            }
+        }
+    }
+
+    pub(super) fn check_properties(
+        &self,
+        object: &'d Map<String, Value>,
+        evaluated: &mut Evaluated,
+        errors: &mut Vec<Violation>,
+    ) {
+        let patterns = self.compiled_patterns(errors);
+        let mut additional = Vec::new();
+        for (name, value) in object {
+            let mut seen = false;
+            if let Some(schema) = self.keyword("properties").and_then(|all| all.get(name)) {
+                seen = true;
+                errors.extend(self.inside(schema, value, name).check().err());
+            }
+            for (pattern, schema) in &patterns {
+                if pattern.is_match(name) {
+                    seen = true;
+                    errors.extend(self.inside(schema, value, name).check().err());
+                }
+            }
+            if !seen && let Some(schema) = self.keyword("additionalProperties") {
+                seen = true;
+                match schema {
+                    Value::Bool(false) => additional.push(name.clone()),
+                    _ => errors.extend(self.inside(schema, value, name).check().err()),
+                }
+            }
+            if seen {
+                evaluated.properties.insert(name.clone());
+            }
+        }
+        if !additional.is_empty() {
+            errors.push(self.violation(Kind::AdditionalProperties(additional)));
+        }
+    }
+
+    pub(super) fn compiled_patterns(&self, errors: &mut Vec<Violation>) -> Vec<(Regex, &'d Value)> {
+        let Some(Value::Object(patterns)) = self.keyword("patternProperties") else {
+            return Vec::new();
+        };
+        let mut compiled = Vec::new();
+        for (pattern, schema) in patterns {
+            match Regex::new(pattern) {
+                Ok(regex) => compiled.push((regex, schema)),
+                Err(error) => errors.push(self.violation(unusable_pattern(pattern, &error))),
+            }
+        }
+        compiled
+    }
+
+    pub(super) fn check_property_names(
+        &self,
+        schema: &'d Value,
+        object: &Map<String, Value>,
+        errors: &mut Vec<Violation>,
+    ) {
+        for name in object.keys() {
+            let value = Value::String(name.clone());
+            let place = Place {
+                value: &value,
+                location: String::new(),
+                trail: Vec::new(),
+                ..self.under(schema)
+            };
+            if let Err(violation) = place.check() {
+                let causes = match *violation.kind {
+                    Kind::Group => violation.causes,
+                    _ => vec![violation],
+                };
+                errors.push(Violation {
+                    location: String::new(),
+                    kind: Box::new(Kind::PropertyName(name.clone())),
+                    causes,
+                });
+            }
+        }
+    }
+}
+
+fn missing_of(required: Option<&Value>, object: &Map<String, Value>) -> Option<Vec<String>> {
+    let missing: Vec<String> = required?
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|name| !object.contains_key(*name))
+        .map(str::to_owned)
+        .collect();
+    (!missing.is_empty()).then_some(missing)
+}
