@@ -19,6 +19,8 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum Verb {
     /// Render a chart, as `helm template` does
+    // Flags given twice are fine for helm: the last one counts.
+    #[command(args_override_self = true)]
     Template(Box<template::Args>),
     /// Print what a chart holds
     #[command(subcommand)]

@@ -172,8 +172,8 @@ fn outcome(output: &std::process::Output) -> Run {
 fn failing_template(lines: &[String]) -> Option<String> {
     let text = lines.join("\n");
     let start = text.find("root/")?;
-    let end = text[start..].find(".yaml")? + start + ".yaml".len();
-    Some(text[start..end].to_owned())
+    let path = text[start..].split(|c: char| !(c.is_alphanumeric() || "/._-".contains(c)));
+    path.into_iter().next().map(str::to_owned)
 }
 
 fn first_difference(got: &[u8], want: &[u8]) -> String {

@@ -47,7 +47,7 @@ const FUNCTIONS: &[(&str, &[Kind], Kind)] = &[
     ("trimSuffix", &[Text, Text], Text),
     ("trimPrefix", &[Text, Text], Text),
     ("trimAll", &[Text, Text], Text),
-    ("trunc", &[Number, Text], Text),
+    ("trunc", &[Small, Text], Text),
     ("replace", &[Text, Text, Text], Text),
     ("quote", &[Any], Text),
     ("squote", &[Any], Text),
@@ -64,7 +64,7 @@ const FUNCTIONS: &[(&str, &[Kind], Kind)] = &[
     ("kebabcase", &[Text], Text),
     ("abbrev", &[Small, Text], Text),
     ("wrap", &[Small, Text], Text),
-    ("plural", &[Text, Text, Number], Text),
+    ("plural", &[Text, Text, Small], Text),
     ("sha256sum", &[Text], Text),
     ("sha1sum", &[Text], Text),
     ("adler32sum", &[Text], Text),
@@ -165,8 +165,8 @@ const FUNCTIONS: &[(&str, &[Kind], Kind)] = &[
     ("values", &[Map], List),
     ("until", &[Small], List),
     ("untilStep", &[Small, Small, Small], List),
-    ("regexSplit", &[Pattern, Text, Number], List),
-    ("regexFindAll", &[Pattern, Text, Number], List),
+    ("regexSplit", &[Pattern, Text, Small], List),
+    ("regexFindAll", &[Pattern, Text, Small], List),
     ("fromYamlArray", &[Text], List),
     ("fromJsonArray", &[Text], List),
     ("pluck", &[Key, Map, Map], List),
@@ -245,7 +245,10 @@ impl<'r> Writer<'r> {
             }
             6 => match self.variables.last().cloned() {
                 Some((name, kind)) => format!("{open}{name} = {}{close}", self.expression(kind, 1)),
-                None => format!("{open}/* nothing */{close}"),
+                None => (*self
+                    .random
+                    .pick(&["{{/* a note */}}", "{{- /* a note */ -}}"]))
+                .to_owned(),
             },
             7 => {
                 let condition = self.expression(Any, depth);
@@ -298,7 +301,11 @@ impl<'r> Writer<'r> {
     }
 
     fn range(&mut self, depth: usize) -> String {
-        let over = *self.random.pick(&[List, Map, Small]);
+        let over = *self.random.pick(&[List, Map]);
+        if self.random.one_in(5) {
+            let count = self.atom(Small);
+            return format!("{{{{ range {count} }}}}{{{{ . }}}},{{{{ end }}}}");
+        }
         let over = self.expression(over, 1);
         let (key, value) = (format!("$k{}", self.counter), format!("$e{}", self.counter));
         self.counter += 1;
