@@ -11,6 +11,7 @@ use everflow_kustomize::{
 
 use crate::disk_view::DiskView;
 use crate::exit::Failure;
+use crate::kustomize_helm::DiskCharts;
 use crate::output;
 
 /// Arguments of `everflow kustomize`.
@@ -109,7 +110,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let directory = absolute(&args.directory)?;
     let failed = |error: everflow_kustomize::Error| Failure::Work(error.to_string());
     let view = DiskView::default();
-    let output = build(&view, &directory, &options, Plugins::default()).map_err(failed)?;
+    let plugins = Plugins {
+        helm: Some(&DiskCharts),
+        remote: None,
+    };
+    let output = build(&view, &directory, &options, plugins).map_err(failed)?;
     for warning in &output.warnings {
         // A closed standard error leaves nobody to warn.
         let _ = writeln!(std::io::stderr(), "{warning}");

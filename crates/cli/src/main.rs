@@ -10,6 +10,7 @@ mod disk_view;
 mod exit;
 mod helm;
 mod kustomize;
+mod kustomize_helm;
 mod output;
 mod version;
 

@@ -7,7 +7,13 @@ mod values;
 
 use clap::Subcommand;
 
+pub use chart_source::load as load_chart;
+pub use source::SystemSource;
+
 use crate::exit::Failure;
+
+/// Enough for templates that include themselves as often as helm lets them.
+pub const STACK_BYTES: usize = 256 << 20;
 
 /// Arguments of `everflow helm`.
 #[derive(clap::Args, Debug)]

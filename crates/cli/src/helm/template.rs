@@ -8,6 +8,7 @@ use everflow_helm::template::{ReleaseOptions, check_installable, print, template
 use everflow_helm::values::Warnings;
 use everflow_helm::{Limits, on_large_stack};
 
+use super::STACK_BYTES;
 use super::chart_source::{load, print_warnings};
 use super::source::SystemSource;
 use super::values::ValueFlags;
@@ -59,9 +60,6 @@ pub struct Args {
     #[arg(long)]
     validate: bool,
 }
-
-/// Enough for templates that include themselves as often as helm lets them.
-const STACK_BYTES: usize = 256 << 20;
 
 /// Renders and prints.
 pub fn run(args: &Args) -> Result<(), Failure> {
