@@ -13,29 +13,14 @@ pub trait Environment: Send + Sync + 'static {
     fn random(&self) -> u64;
 }
 
-/// The machine's clock, and random bits seeded by the operating system.
-#[derive(Debug)]
-pub struct SystemEnvironment {
-    generator: Mutex<u64>,
-}
-
-impl Default for SystemEnvironment {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+/// The machine's clock and its source of randomness.
+#[derive(Debug, Default)]
+pub struct SystemEnvironment;
 
 impl SystemEnvironment {
-    /// An environment with a fresh seed.
+    /// The machine's own.
     pub fn new() -> Self {
-        use std::hash::{BuildHasher, Hasher};
-        // The standard hasher's keys come from the operating system's random source.
-        let seed = std::collections::hash_map::RandomState::new()
-            .build_hasher()
-            .finish();
-        SystemEnvironment {
-            generator: Mutex::new(seed),
-        }
+        SystemEnvironment
     }
 }
 
@@ -48,11 +33,8 @@ impl Environment for SystemEnvironment {
     }
 
     fn random(&self) -> u64 {
-        let mut state = self
-            .generator
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        split_mix(&mut state)
+        // Tokens are made of this: without the system's randomness nothing may be made up.
+        getrandom::u64().unwrap_or_else(|_| std::process::abort())
     }
 }
 
