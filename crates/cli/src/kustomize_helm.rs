@@ -97,7 +97,7 @@ fn values(
     Ok(values)
 }
 
-/// Lays `over` over `base`; a null removes.
+/// Lays `over` over `base`. A null removes what is there, and nulls of the base do not survive.
 fn merged(mut base: Map<String, Value>, over: Map<String, Value>) -> Map<String, Value> {
     for (key, value) in over {
         match (base.remove(&key), value) {
@@ -110,7 +110,17 @@ fn merged(mut base: Map<String, Value>, over: Map<String, Value>) -> Map<String,
             }
         }
     }
-    base
+    without_nulls(base)
+}
+
+fn without_nulls(map: Map<String, Value>) -> Map<String, Value> {
+    map.into_iter()
+        .filter_map(|(key, value)| match value {
+            Value::Null => None,
+            Value::Object(inner) => Some((key, Value::Object(without_nulls(inner)))),
+            other => Some((key, other)),
+        })
+        .collect()
 }
 
 fn inflate(
