@@ -1,7 +1,7 @@
 //! Random charts rendered by the real helm and by us: every byte of the manifests and every line of
 //! the errors must agree; and release records read by each other. Runs only with `EVERFLOW_REAL=1`.
 //! `EVERFLOW_DIFF_CASES` (templates) and `EVERFLOW_DIFF_SEED` choose how many and which.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod chart;
 mod random;

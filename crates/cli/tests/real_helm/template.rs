@@ -382,7 +382,7 @@ impl<'r> Writer<'r> {
         }
         let value = |name: &str| format!("$.Values.{name}");
         match kind {
-            Text if self.random.one_in(2) => value(*self.random.pick::<&str>(TEXTS)),
+            Text if self.random.one_in(2) => value(self.random.pick::<&str>(TEXTS)),
             Text => (*self.random.pick(&[
                 "\"\"",
                 "\"a-b.c/d e\"",
@@ -403,12 +403,12 @@ impl<'r> Writer<'r> {
                 "\"null\"",
             ]))
             .to_owned(),
-            Number if self.random.one_in(2) => value(*self.random.pick::<&str>(NUMBERS)),
+            Number if self.random.one_in(2) => value(self.random.pick::<&str>(NUMBERS)),
             Number => (*self
                 .random
                 .pick(&["0", "1", "-3", "42", "2.5", "1e3", "0x1F", "'a'", "1000000"]))
             .to_owned(),
-            Bool if self.random.one_in(2) => value(*self.random.pick::<&str>(BOOLS)),
+            Bool if self.random.one_in(2) => value(self.random.pick::<&str>(BOOLS)),
             Bool => (*self.random.pick(&[
                 "true",
                 "false",
@@ -416,7 +416,7 @@ impl<'r> Writer<'r> {
                 "($.Capabilities.APIVersions.Has \"v1\")",
             ]))
             .to_owned(),
-            List if self.random.one_in(2) => value(*self.random.pick::<&str>(LISTS)),
+            List if self.random.one_in(2) => value(self.random.pick::<&str>(LISTS)),
             List => (*self.random.pick(&[
                 "list",
                 "(list 3 1 2)",
@@ -425,7 +425,7 @@ impl<'r> Writer<'r> {
                 "(until 3)",
             ]))
             .to_owned(),
-            Map if self.random.one_in(2) => value(*self.random.pick::<&str>(MAPS)),
+            Map if self.random.one_in(2) => value(self.random.pick::<&str>(MAPS)),
             Map => (*self.random.pick(&[
                 "dict",
                 "(dict \"a\" 1 \"b\" (list 1 2))",
@@ -476,7 +476,7 @@ impl<'r> Writer<'r> {
             ]))
             .to_owned(),
             Any => match self.random.below(4) {
-                0 => value(*self.random.pick::<&str>(OTHERS)),
+                0 => value(self.random.pick::<&str>(OTHERS)),
                 1 => "$.Values.m1.nested.a".to_owned(),
                 _ => {
                     let kind = *self.random.pick(&[Text, Number, Bool, List, Map]);
