@@ -1,6 +1,6 @@
 //! The little language of `--set` and its relatives: `name=value,list[0].key=value,…`.
 //!
-//! One walker reads keys; what differs between the flags is how a value is read ([`Flavour`]) and
+//! One walker reads keys; what differs between the flags is how a value is read and
 //! whether a backslash escapes.
 
 mod scanner;
