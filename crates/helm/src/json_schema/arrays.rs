@@ -7,7 +7,7 @@ use super::equality::equal;
 use super::message::{Kind, Violation};
 use super::validate::{Evaluated, Place};
 
-impl<'d> Place<'d> {
+impl<'d> Place<'_, 'd> {
     pub(super) fn check_array(
         &self,
         items: &'d [Value],
@@ -41,7 +41,7 @@ impl<'d> Place<'d> {
             Some(Value::Array(schemas)) => {
                 done = schemas.len().min(items.len());
                 for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
-                    errors.extend(self.inside(schema, item, &index.to_string()).check().err());
+                    errors.extend(self.at(schema, item, index).check().err());
                 }
             }
             Some(schema) => {
@@ -73,7 +73,7 @@ impl<'d> Place<'d> {
         if let Some(Value::Array(schemas)) = self.keyword("prefixItems") {
             done = schemas.len().min(items.len());
             for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
-                errors.extend(self.inside(schema, item, &index.to_string()).check().err());
+                errors.extend(self.at(schema, item, index).check().err());
             }
         }
         if let Some(schema) = self.keyword("items") {
@@ -91,7 +91,7 @@ impl<'d> Place<'d> {
         errors: &mut Vec<Violation>,
     ) {
         for (index, item) in items.iter().enumerate().skip(from) {
-            errors.extend(self.inside(schema, item, &index.to_string()).check().err());
+            errors.extend(self.at(schema, item, index).check().err());
         }
     }
 
@@ -105,7 +105,7 @@ impl<'d> Place<'d> {
         let mut matched = Vec::new();
         let mut mismatches = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            match self.inside(schema, item, &index.to_string()).check() {
+            match self.at(schema, item, index).check() {
                 Ok(_) => matched.push(index),
                 Err(violation) => mismatches.push(violation),
             }

@@ -1,13 +1,15 @@
 //! Holding objects against a schema.
 
+use std::rc::Rc;
+
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::document::Draft;
 use super::message::{Kind, Violation};
-use super::validate::{Evaluated, Place, take, unusable_pattern};
+use super::validate::{Evaluated, Place, Step, take, unusable_pattern};
 
-impl<'d> Place<'d> {
+impl<'d> Place<'_, 'd> {
     pub(super) fn check_object(
         &self,
         object: &'d Map<String, Value>,
@@ -115,10 +117,13 @@ impl<'d> Place<'d> {
         for name in object.keys() {
             let value = Value::String(name.clone());
             let place = Place {
+                document: self.document,
+                schema,
+                base: Rc::clone(&self.base),
                 value: &value,
-                location: String::new(),
-                trail: Vec::new(),
-                ..self.under(schema)
+                depth: self.depth + 1,
+                parent: None,
+                step: Step::Root,
             };
             if let Err(violation) = place.check() {
                 let causes = match *violation.kind {

@@ -1,6 +1,7 @@
 //! Holding a value against a schema.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use regex::Regex;
 use serde_json::Value;
@@ -30,11 +31,12 @@ pub(super) fn validate_as(
         schema: &document.root,
         base: document
             .base_inside(&document.root, LOCATION)
-            .unwrap_or_else(|| LOCATION.to_owned()),
+            .unwrap_or_else(|| LOCATION.to_owned())
+            .into(),
         value,
-        location: String::new(),
         depth: 0,
-        trail: Vec::new(),
+        parent: None,
+        step: Step::Root,
     };
     let Err(violation) = place.check() else {
         return Ok(());
@@ -50,16 +52,29 @@ pub(super) fn validate_as(
     })
 }
 
-/// A value where a schema meets it.
-pub(super) struct Place<'d> {
+/// A value where a schema meets it. Places know where they come from, so that a path is only spelt
+/// out when there is something to report.
+pub(super) struct Place<'p, 'd> {
     pub(super) document: &'d Document,
     pub(super) schema: &'d Value,
-    pub(super) base: String,
+    pub(super) base: Rc<str>,
     pub(super) value: &'d Value,
-    pub(super) location: String,
     pub(super) depth: usize,
-    /// Schemas already applied to this very value: meeting one again is a cycle.
-    pub(super) trail: Vec<*const Value>,
+    pub(super) parent: Option<&'p Place<'p, 'd>>,
+    pub(super) step: Step<'d>,
+}
+
+/// How a place is reached from the one before it.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'d> {
+    /// It is the first, or the first about a name instead of a value.
+    Root,
+    /// The same value under another schema.
+    Same,
+    /// A property.
+    Property(&'d str),
+    /// An item.
+    Item(usize),
 }
 
 /// Which properties and items some schema has looked at, for `unevaluated…`.
@@ -81,10 +96,10 @@ pub(super) type Outcome = Result<Evaluated, Violation>;
 /// Whether a number keeps a bound.
 type Relation = fn(&Exact, &Exact) -> bool;
 
-impl<'d> Place<'d> {
+impl<'d> Place<'_, 'd> {
     pub(super) fn violation(&self, kind: Kind) -> Violation {
         Violation {
-            location: self.location.clone(),
+            location: self.location(),
             kind: Box::new(kind),
             causes: Vec::new(),
         }
@@ -97,32 +112,79 @@ impl<'d> Place<'d> {
         }
     }
 
-    /// The same value under another schema.
-    pub(super) fn under(&self, schema: &'d Value) -> Place<'d> {
-        let mut trail = self.trail.clone();
-        trail.push(std::ptr::from_ref(self.schema));
+    /// The JSON pointer of the value.
+    fn location(&self) -> String {
+        let mut tokens = Vec::new();
+        let mut place = Some(self);
+        while let Some(current) = place {
+            match current.step {
+                Step::Root => break,
+                Step::Same => {}
+                Step::Property(name) => tokens.push(escaped(name)),
+                Step::Item(index) => tokens.push(index.to_string()),
+            }
+            place = current.parent;
+        }
+        tokens.iter().rev().fold(String::new(), |mut path, token| {
+            path.push('/');
+            path.push_str(token);
+            path
+        })
+    }
+
+    /// Whether this schema is being applied to this very value already.
+    fn is_cycle(&self) -> bool {
+        let mut place = self;
+        while let (Step::Same, Some(parent)) = (place.step, place.parent) {
+            if std::ptr::eq(parent.schema, self.schema) {
+                return true;
+            }
+            place = parent;
+        }
+        false
+    }
+
+    pub(super) fn step<'s>(
+        &'s self,
+        schema: &'d Value,
+        value: &'d Value,
+        step: Step<'d>,
+    ) -> Place<'s, 'd> {
+        let base = self.document.base_inside(schema, &self.base);
         Place {
             document: self.document,
             schema,
-            base: self
-                .document
-                .base_inside(schema, &self.base)
-                .unwrap_or_else(|| self.base.clone()),
-            value: self.value,
-            location: self.location.clone(),
+            base: base.map_or_else(|| Rc::clone(&self.base), Rc::from),
+            value,
             depth: self.depth + 1,
-            trail,
+            parent: Some(self),
+            step,
         }
     }
 
-    /// A part of the value under a schema.
-    pub(super) fn inside(&self, schema: &'d Value, value: &'d Value, token: &str) -> Place<'d> {
-        Place {
-            value,
-            location: format!("{}/{}", self.location, escaped(token)),
-            trail: Vec::new(),
-            ..self.under(schema)
-        }
+    /// The same value under another schema.
+    pub(super) fn under<'s>(&'s self, schema: &'d Value) -> Place<'s, 'd> {
+        self.step(schema, self.value, Step::Same)
+    }
+
+    /// A property under a schema.
+    pub(super) fn inside<'s>(
+        &'s self,
+        schema: &'d Value,
+        value: &'d Value,
+        name: &'d str,
+    ) -> Place<'s, 'd> {
+        self.step(schema, value, Step::Property(name))
+    }
+
+    /// An item under a schema.
+    pub(super) fn at<'s>(
+        &'s self,
+        schema: &'d Value,
+        value: &'d Value,
+        index: usize,
+    ) -> Place<'s, 'd> {
+        self.step(schema, value, Step::Item(index))
     }
 
     pub(super) fn keyword(&self, name: &str) -> Option<&'d Value> {
@@ -135,8 +197,7 @@ impl<'d> Place<'d> {
             Value::Bool(false) => return Err(self.violation(Kind::FalseSchema)),
             _ => {}
         }
-        let own = std::ptr::from_ref(self.schema);
-        if self.depth > MAX_DEPTH || self.trail.contains(&own) {
+        if self.depth > MAX_DEPTH || self.is_cycle() {
             return Err(self.violation(Kind::ReferenceCycle));
         }
         self.check_identity()?;
@@ -210,7 +271,11 @@ impl<'d> Place<'d> {
             .resolve(&self.base, reference)
             .map_err(|error| self.violation(Kind::Unusable(error.to_string())))?;
         let place = Place {
-            base: self.document.base_inside(target, &base).unwrap_or(base),
+            base: self
+                .document
+                .base_inside(target, &base)
+                .unwrap_or(base)
+                .into(),
             ..self.under(target)
         };
         place.check().map_err(|violation| {
@@ -389,7 +454,7 @@ impl<'d> Place<'d> {
         {
             for (index, item) in items.iter().enumerate() {
                 if evaluated.items.insert(index) {
-                    errors.extend(self.inside(schema, item, &index.to_string()).check().err());
+                    errors.extend(self.at(schema, item, index).check().err());
                 }
             }
         }
