@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use everflow_helm::chart::load_values;
 use everflow_helm::objects::KubeVersion;
+use everflow_helm::on_large_stack;
 use everflow_helm::render::{Sources, render_name};
 use everflow_helm::template::{ReleaseOptions, check_installable, print, template};
 use everflow_helm::values::Warnings;
-use everflow_helm::{Limits, on_large_stack};
 use everflow_kustomize::{HelmChart, HelmCharts, HelmGlobals, ReadFile};
 use serde_json::{Map, Value};
 
-use crate::helm::{STACK_BYTES, SystemSource, load_chart};
+use crate::helm::{STACK_BYTES, SystemSource, load_chart, render_limits};
 
 /// Where charts are when a kustomization does not say.
 const DEFAULT_CHART_HOME: &str = "charts";
@@ -132,10 +132,7 @@ fn inflate(
     let mut sources = Sources::new(SystemSource);
     let mut options = ReleaseOptions {
         include_crds: chart.include_crds,
-        limits: Limits {
-            stack_bytes: STACK_BYTES / 4 * 3,
-            ..Limits::default()
-        },
+        limits: render_limits(),
         ..ReleaseOptions::default()
     };
     if !chart.release_name.is_empty() {

@@ -5,15 +5,13 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use everflow_helm::chart::archive::MAX_UNPACKED_CHART_BYTES;
+use everflow_helm::chart::archive::{MAX_UNPACKED_CHART_BYTES, without_byte_order_mark};
 use everflow_helm::chart::ignore::IgnoreRules;
 use everflow_helm::chart::{Chart, ChartFile, load_archive, load_files};
 use everflow_helm::values::Warnings;
 
 use crate::exit::Failure;
 use crate::output::print_text;
-
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What `everflow helm show` prints.
 #[derive(Subcommand, Debug)]
@@ -220,10 +218,8 @@ impl Walk<'_> {
             )));
         }
         self.remaining -= size;
-        if data.starts_with(BYTE_ORDER_MARK) {
-            data.drain(..BYTE_ORDER_MARK.len());
-        }
-        self.files.push(ChartFile::new(name, data));
+        self.files
+            .push(ChartFile::new(name, without_byte_order_mark(data)));
         Ok(())
     }
 }

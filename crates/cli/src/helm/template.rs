@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use everflow_helm::objects::KubeVersion;
+use everflow_helm::on_large_stack;
 use everflow_helm::render::{Sources, render_name};
 use everflow_helm::template::{ReleaseOptions, check_installable, print, template};
 use everflow_helm::values::Warnings;
-use everflow_helm::{Limits, on_large_stack};
 
-use super::STACK_BYTES;
 use super::chart_source::{load, print_warnings};
 use super::source::SystemSource;
 use super::values::ValueFlags;
+use super::{STACK_BYTES, render_limits};
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -84,10 +84,7 @@ fn rendered(args: &Args, warnings: &mut Warnings) -> Result<String, Failure> {
         is_upgrade: args.is_upgrade,
         include_crds: args.include_crds,
         skip_schema_validation: args.skip_schema_validation,
-        limits: Limits {
-            stack_bytes: STACK_BYTES / 4 * 3,
-            ..Limits::default()
-        },
+        limits: render_limits(),
         ..ReleaseOptions::default()
     };
     if let Some(version) = &args.kube_version {

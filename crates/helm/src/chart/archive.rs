@@ -86,7 +86,7 @@ pub fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, ArchiveError> {
 }
 
 /// Drops a UTF-8 byte order mark: editors on Windows leave it, and YAML does not want it.
-pub(crate) fn without_byte_order_mark(mut data: Vec<u8>) -> Vec<u8> {
+pub fn without_byte_order_mark(mut data: Vec<u8>) -> Vec<u8> {
     if data.starts_with(BYTE_ORDER_MARK) {
         data.drain(..BYTE_ORDER_MARK.len());
     }
