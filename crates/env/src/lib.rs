@@ -1,0 +1,69 @@
+//! The world as the controllers see it.
+//!
+//! Whatever is not a pure function of its input goes through an [`Env`]: the time, chance,
+//! connections to other machines, files, and work that blocks. The program gives the real ones,
+//! the simulator gives ones that it steers, and the code between cannot tell. The Kubernetes API
+//! is not in here: it is a client that the runtime holds beside the `Env`.
+
+#![forbid(unsafe_code)]
+
+mod blocking;
+mod clock;
+mod deadline;
+mod dialer;
+pub mod disk;
+mod random;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use blocking::{Blocking, InlineBlocking, ThreadBlocking, run_blocking};
+pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use deadline::{Elapsed, within};
+pub use dialer::{Dialer, MemoryDialer, Stream, TcpDialer};
+pub use disk::{Disk, MemoryDisk, RealDisk};
+pub use random::{Random, SeededRandom, SystemRandom};
+
+/// A future that any thread may finish.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a controller has of the world. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Env {
+    /// What time it is, and how to wait.
+    pub clock: Arc<dyn Clock>,
+    /// Chance: jitter, names, salts.
+    pub random: Arc<dyn Random>,
+    /// Connections to other machines.
+    pub dialer: Arc<dyn Dialer>,
+    /// The area on disk that is ours.
+    pub disk: Arc<dyn Disk>,
+    /// A place for work that blocks or takes long.
+    pub blocking: Arc<dyn Blocking>,
+}
+
+impl Env {
+    /// The real world, with the files below a directory.
+    pub fn system(disk: RealDisk) -> Self {
+        Env {
+            clock: Arc::new(SystemClock::new()),
+            random: Arc::new(SystemRandom),
+            dialer: Arc::new(TcpDialer),
+            disk: Arc::new(disk),
+            blocking: Arc::new(ThreadBlocking::new(4)),
+        }
+    }
+
+    /// A world that a seed fixes: time that passes only when everyone waits (under tokio's paused
+    /// clock), files in memory, nothing to connect to but what `dialer` offers.
+    pub fn simulated(seed: u64, dialer: MemoryDialer) -> Self {
+        Env {
+            clock: Arc::new(SimulatedClock::new()),
+            random: Arc::new(SeededRandom::new(seed)),
+            dialer: Arc::new(dialer),
+            disk: Arc::new(MemoryDisk::new()),
+            blocking: Arc::new(InlineBlocking),
+        }
+    }
+}
