@@ -240,6 +240,13 @@ impl Registry {
         self.resources.keys().any(|(g, _, _)| g == group)
     }
 
+    /// Whether the group has built-in kinds.
+    pub fn has_builtin_group(&self, group: &str) -> bool {
+        self.resources
+            .iter()
+            .any(|((g, _, _), resource)| g == group && !resource.is_custom())
+    }
+
     /// Whether any resource has this group and version.
     pub fn has_version(&self, group: &str, version: &str) -> bool {
         self.in_version(group, version).next().is_some()

@@ -1,8 +1,11 @@
 //! Custom resource definitions and the kinds they bring.
 
+mod cleanup;
 mod columns;
 mod definition;
+mod names;
 mod rules;
+mod serve;
 
 use std::sync::Arc;
 
@@ -12,9 +15,10 @@ use everflow_schema::structural::{
 use everflow_schema::{Schema, SchemaView};
 use serde_json::{Map, Value};
 
+pub use cleanup::{after_delete, check_create, mark_for_deletion};
 pub use definition::{
-    TABLE, after_delete, after_write, default_definition, finish_deletion, mark_for_deletion,
-    prepare_definition, prepare_definition_update, restore,
+    TABLE, after_write, any_name, prepare_definition, prepare_definition_update, restore,
+    validate_definition, validate_definition_update,
 };
 
 use crate::codec::gotypes::types;
@@ -48,6 +52,8 @@ pub struct CustomKind {
     pub status: bool,
     /// The paths of its scale subresource.
     pub scale: Option<ScalePaths>,
+    /// What to warn of when the version is used.
+    pub deprecation: Option<String>,
     /// Its printer columns.
     pub columns: Vec<Value>,
     /// Its selectable fields as JSON pointers, with the dotted names.
@@ -74,6 +80,14 @@ impl CustomKind {
             .complete
             .as_ref()
             .map(Schema::view)
+    }
+
+    fn view_of(&self, version: &str) -> Option<SchemaView<'_>> {
+        let known = self.versions.iter().find(|known| known.name == version)?;
+        known
+            .validator
+            .as_ref()
+            .map(|validator| validator.schema().view())
     }
 
     fn current(&self) -> Option<&CustomVersion> {
@@ -298,25 +312,56 @@ pub fn has_status(resource: &Resource) -> bool {
     resource.custom.as_ref().is_some_and(|custom| custom.status)
 }
 
-/// The object as it is read: in the version asked for, with that version's defaults.
+/// The object as it is read: with the defaults of the version it is stored in, then pruned to what the version asked
+/// for knows.
 pub fn on_read(resource: &Resource, mut object: Value) -> Value {
-    if !resource.is_custom() {
+    let Some(custom) = &resource.custom else {
         return object;
+    };
+    if let Some(view) = custom.view_of(version_of(&object)) {
+        prune_root(&mut object, view);
+        prune_nulls(&mut object, view);
+        apply_defaults(&mut object, view);
+    }
+    convert_version(custom, &mut object, &resource.api_version());
+    object
+}
+
+/// The object as it is stored: in the storage version, pruned to what that version knows.
+pub fn to_stored(resource: &Resource, object: &mut Value) {
+    if let Some(custom) = &resource.custom {
+        let stored = crate::resource::join_version(&resource.group, &resource.storage_version);
+        convert_version(custom, object, &stored);
+    }
+}
+
+/// Strategy `None`: only the version changes, and what the new version does not know goes.
+fn convert_version(custom: &CustomKind, object: &mut Value, api_version: &str) {
+    if object.get("apiVersion").and_then(Value::as_str) == Some(api_version) {
+        return;
     }
     if let Some(map) = object.as_object_mut() {
-        map.insert("apiVersion".into(), resource.api_version().into());
+        map.insert("apiVersion".into(), api_version.into());
     }
-    if let Some(view) = resource.custom.as_ref().and_then(|custom| custom.view()) {
-        prune(
-            &mut object,
-            view,
-            Prune {
-                resource_root: true,
-            },
-        );
+    if let Some(view) = custom.view_of(version_of(object)) {
+        prune_root(object, view);
+        prune_nulls(object, view);
     }
-    default(resource, &mut object);
-    object
+}
+
+fn version_of(object: &Value) -> &str {
+    let api_version = object.get("apiVersion").and_then(Value::as_str);
+    crate::resource::split_version(api_version.unwrap_or_default()).1
+}
+
+fn prune_root(object: &mut Value, view: SchemaView<'_>) {
+    prune(
+        object,
+        view,
+        Prune {
+            resource_root: true,
+        },
+    );
 }
 
 /// Whether reading changes nothing about a stored object.
@@ -341,6 +386,29 @@ pub fn is_selectable(resource: &Resource, field: &str) -> bool {
         .custom
         .as_ref()
         .is_some_and(|custom| custom.selectable.iter().any(|(name, _)| name == field))
+}
+
+/// Whether a custom kind has this version, served or not.
+pub fn is_version(resource: &Resource, api_version: &str) -> bool {
+    let (group, version) = crate::resource::split_version(api_version);
+    group == resource.group
+        && resource
+            .custom
+            .as_ref()
+            .is_some_and(|custom| custom.versions.iter().any(|known| known.name == version))
+}
+
+/// What to warn of when a deprecated version of a custom kind is used.
+pub fn deprecation(resource: &Resource) -> Option<&str> {
+    resource.custom.as_ref()?.deprecation.as_deref()
+}
+
+/// Whether the kind is custom and has fields of its own that can be selected on.
+pub fn has_selectable(resource: &Resource) -> bool {
+    resource
+        .custom
+        .as_ref()
+        .is_some_and(|custom| !custom.selectable.is_empty())
 }
 
 /// The table columns of a custom kind.

@@ -21,6 +21,16 @@ pub fn check(
     errors
 }
 
+/// Checks the rules of a definition's schema.
+pub fn check_rules(
+    _path: &str,
+    _schema: &everflow_schema::Schema,
+    _definition: &Value,
+    _old: Option<&Value>,
+) -> Vec<everflow_schema::structural::FieldError> {
+    Vec::new()
+}
+
 fn program(text: &str) -> Option<Program> {
     static KNOWN: OnceLock<Mutex<BTreeMap<String, Option<Program>>>> = OnceLock::new();
     let mut known = KNOWN

@@ -219,7 +219,10 @@ facts! {
     "apiextensions.k8s.io" {
         "customresourcedefinitions" => KindRules {
             unconditional_update: false,
-            default: crate::crd::default_definition,
+            name: crate::crd::any_name,
+            default: everflow_schema::crd::set_definition_defaults,
+            validate: crate::crd::validate_definition,
+            validate_update: crate::crd::validate_definition_update,
             prepare_create: crate::crd::prepare_definition,
             prepare_update: crate::crd::prepare_definition_update,
             ..SPEC

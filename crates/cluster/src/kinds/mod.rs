@@ -280,9 +280,11 @@ pub fn unknown_field_selector(resource: &Resource, field: &str) -> String {
     let quoted = crate::field::go_quote(field);
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("batch", "jobs") => format!("field label {quoted} not supported for Job"),
-        _ if resource.rules.selectable.is_empty() => format!(
-            "{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-        ),
+        _ if resource.rules.selectable.is_empty() && !crate::crd::has_selectable(resource) => {
+            format!(
+                "{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )
+        }
         _ => format!("field label not supported: {field}"),
     }
 }

@@ -30,6 +30,12 @@ fn include(call: &Call<'_>) -> ApiResult<Include> {
                 other,
                 "must be 'Metadata', 'Object', 'None', or empty",
             )];
+            if call.resource.is_custom() {
+                return Err(ApiError::bad_request(format!(
+                    "Unable to convert to Table as requested: {}",
+                    errors[0]
+                )));
+            }
             Err(ApiError::invalid(
                 "meta.k8s.io",
                 "TableOptions",

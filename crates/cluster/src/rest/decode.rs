@@ -168,6 +168,11 @@ pub fn decode_tree(
             ))
         });
     }
+    if effective != api_version && crate::crd::is_version(resource, &effective) {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({effective}) does not match the expected API version ({api_version})"
+        )));
+    }
     if resource.is_custom() && (kind != resource.kind || effective != api_version) {
         let mut errors = crate::field::Errors::new();
         if kind != resource.kind {

@@ -101,7 +101,10 @@ pub fn dispatch(
         return Err(unknown_resource(&registry, target));
     };
     if !path_fits(&resource, target) {
-        return Err(ApiError::no_such_resource());
+        return Err(match resource.is_custom() {
+            true => no_such_page(),
+            false => ApiError::no_such_resource(),
+        });
     }
     let call = Call {
         server,
@@ -114,6 +117,9 @@ pub fn dispatch(
     };
     if call.resource.group.is_empty() && call.resource.plural == "endpoints" {
         call.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+    }
+    if let Some(text) = crate::crd::deprecation(&call.resource) {
+        call.warn(text);
     }
     let result = run(&call);
     let warnings = call.warnings.into_inner();
@@ -154,12 +160,18 @@ fn quote_header(text: &str) -> String {
     quoted
 }
 
-/// The failure for a resource nobody serves: marks groups that are not known at all.
+/// The failure for a resource nobody serves: only groups of built-in kinds have words for it.
 fn unknown_resource(registry: &Registry, target: &Target) -> Box<ApiError> {
-    let mut error = ApiError::no_such_resource();
-    if !registry.has_group(&target.group) {
-        error.headers.push(("x-plain-not-found", String::new()));
+    match registry.has_builtin_group(&target.group) {
+        true => ApiError::no_such_resource(),
+        false => no_such_page(),
     }
+}
+
+/// A path that nothing answers.
+fn no_such_page() -> Box<ApiError> {
+    let mut error = ApiError::no_such_resource();
+    error.headers.push(("x-plain-not-found", String::new()));
     error
 }
 
@@ -182,7 +194,10 @@ fn run(call: &Call<'_>) -> ApiResult<Answer> {
     }
     if !target.subresource.is_empty() {
         let Some(sub) = call.resource.subresource(&target.subresource) else {
-            return Err(ApiError::no_such_resource());
+            return Err(match call.resource.is_custom() {
+                true => call.missing(),
+                false => ApiError::no_such_resource(),
+            });
         };
         if !target.extra.is_empty() {
             return Err(ApiError::no_such_resource());

@@ -130,14 +130,40 @@ pub fn run(call: &Call<'_>) -> ApiResult<Answer> {
     match call.target.verb.as_str() {
         "get" => {
             let current = call.current().ok_or_else(|| call.missing())?;
-            call.answer(
-                200,
-                &scale_of(&call.resource, &super::read::read_value(call, &current)),
-            )
+            let parent = super::read::read_value(call, &current);
+            check_replicas(call, &parent)?;
+            call.answer(200, &scale_of(&call.resource, &parent))
         }
         "update" | "patch" => write(call),
         _ => Err(ApiError::method_not_allowed()),
     }
+}
+
+/// The scale of a custom resource cannot be applied: its kind is not of the resource's group.
+fn no_apply(call: &Call<'_>) -> Box<ApiError> {
+    let body = crate::codec::yaml::parse(&call.request.body)
+        .map(|(tree, _)| tree.to_value())
+        .unwrap_or_default();
+    ApiError::internal_plain(format!(
+        "failed to convert new object ({}/{}; {API_VERSION}, Kind=Scale) to proper version: request to convert CR to an invalid group/version: {API_VERSION}",
+        meta::text(&body, "namespace"),
+        meta::text(&body, "name"),
+    ))
+}
+
+/// A custom resource without replicas has no scale to show.
+fn check_replicas(call: &Call<'_>, parent: &Value) -> ApiResult<()> {
+    let pointer = paths(&call.resource).spec;
+    if !call.resource.is_custom() || parent.pointer(&pointer).is_some() {
+        return Ok(());
+    }
+    let why = format!(
+        "the spec replicas field \"{}\" does not exist",
+        pointer.replace('/', ".")
+    );
+    let message = format!("Internal error occurred: {why}");
+    Err(ApiError::new(500, "InternalError", message)
+        .with_details(json!({"causes": [{"message": why}]})))
 }
 
 fn write(call: &Call<'_>) -> ApiResult<Answer> {
@@ -152,6 +178,9 @@ fn write(call: &Call<'_>) -> ApiResult<Answer> {
     let manager = manager_name(call.request, &options);
     let _guard = call.server.write_lock();
     let current = call.current().ok_or_else(|| call.missing())?;
+    if apply && call.resource.is_custom() {
+        return Err(no_apply(call));
+    }
     let mut parent = super::read::read_value(call, &current);
     let entries = parent
         .pointer("/metadata/managedFields")

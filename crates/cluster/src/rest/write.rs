@@ -135,6 +135,7 @@ pub fn insert(
     if !errors.is_empty() {
         return Err(invalid(call, &stored, &errors));
     }
+    crate::crd::check_create(call, &stored)?;
     if resource.is_custom() {
         meta::finalizer_warnings(&stored, None)
             .into_iter()
@@ -159,7 +160,7 @@ pub fn insert(
         ));
     }
     meta::set(&mut stored, "resourceVersion", None);
-    store_version(call, &mut stored);
+    crate::crd::to_stored(resource, &mut stored);
     let written = call
         .server
         .store()
@@ -533,7 +534,7 @@ pub fn commit(
             convert::from_storage(resource, new),
         ));
     }
-    store_version(call, &mut new);
+    crate::crd::to_stored(resource, &mut new);
     if new == current.value {
         return Ok(crate::crd::on_read(
             resource,
@@ -548,19 +549,6 @@ pub fn commit(
         resource,
         convert::from_storage(resource, written.value.clone()),
     ))
-}
-
-/// Custom resources are stored under their storage version.
-fn store_version(call: &Call<'_>, object: &mut Value) {
-    if call.resource.is_custom()
-        && let Some(map) = object.as_object_mut()
-    {
-        map.insert(
-            "apiVersion".into(),
-            crate::resource::join_version(&call.resource.group, &call.resource.storage_version)
-                .into(),
-        );
-    }
 }
 
 fn grace_is_over(object: &Value) -> bool {

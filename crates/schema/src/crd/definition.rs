@@ -48,23 +48,27 @@ pub fn set_definition_defaults(definition: &mut Value) {
 
 /// Checks a new definition whose defaults are filled in. Of its metadata only the name is checked.
 pub fn check_definition(definition: &Value) -> Checked {
-    let mut checked = Checked::default();
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-    let names = &spec["names"];
-    if name
-        != format!(
-            "{}.{}",
-            node::text(names, "plural"),
-            node::text(spec, "group")
-        )
-    {
-        checked.errors.push(FieldError::invalid(
-            "metadata.name",
-            json!(name),
-            "must be spec.names.plural+\".\"+spec.group",
-        ));
+    let (plural, group) = (
+        node::text(&spec["names"], "plural"),
+        node::text(spec, "group"),
+    );
+    let mut checked = check_content(definition);
+    if name != format!("{plural}.{group}") {
+        let problem = "must be spec.names.plural+\".\"+spec.group";
+        checked.errors.insert(
+            0,
+            FieldError::invalid("metadata.name", json!(name), problem),
+        );
     }
+    checked
+}
+
+/// Everything but the name, which cannot change.
+fn check_content(definition: &Value) -> Checked {
+    let mut checked = Checked::default();
+    let spec = definition.get("spec").unwrap_or(&Value::Null);
     check_spec(spec, &mut checked);
     check_names(
         &definition["status"]["acceptedNames"],
@@ -85,7 +89,7 @@ pub fn check_definition(definition: &Value) -> Checked {
 
 /// Checks a changed definition; some names cannot change.
 pub fn check_definition_update(definition: &Value, old: &Value) -> Checked {
-    let mut checked = check_definition(definition);
+    let mut checked = check_content(definition);
     let established = node::list(&old["status"], "conditions")
         .iter()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
