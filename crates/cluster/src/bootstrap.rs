@@ -7,6 +7,7 @@ use crate::server_core::ApiServer;
 
 /// Creates what is missing.
 pub fn run(server: &ApiServer) {
+    crate::auth::policy::create(server);
     priority_classes(server);
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         create(

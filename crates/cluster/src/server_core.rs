@@ -16,6 +16,8 @@ pub struct Options {
     pub window: usize,
     /// Whether callers need credentials and rights.
     pub authorization: bool,
+    /// The secret that signs tokens of service accounts; without one they end with the server.
+    pub signing_key: Option<Vec<u8>>,
     /// Tokens and the callers they stand for.
     pub tokens: Vec<(String, User)>,
     /// The caller of requests without credentials when there is no authorization.
@@ -40,6 +42,7 @@ impl Default for Options {
             window: 4096,
             authorization: false,
             tokens: Vec::new(),
+            signing_key: None,
             default_user: User::admin(),
             service_range: [10, 96],
             controllers: Vec::new(),
@@ -86,7 +89,7 @@ impl ApiServer {
 
     /// A server on a store.
     pub fn with_store(env: Arc<dyn Environment>, options: Options, store: Store) -> Self {
-        let authenticator = Authenticator::new(&options);
+        let authenticator = Authenticator::new(&options, &*env);
         let allocator = crate::kinds::service::Allocator::new(options.service_range);
         for service in store.list("/services", "", None, 0).items {
             allocator.adopt(&service.value);
@@ -227,7 +230,7 @@ impl ApiServer {
     fn try_handle(&self, request: &Request) -> ApiResult<Answer> {
         let user = crate::auth::authenticate(self, request)?;
         let named = target(request)?;
-        let user = crate::auth::impersonate(self, request, user)?;
+        let user = crate::auth::impersonate(self, request, named.as_ref(), user)?;
         crate::auth::authorize(self, request, named.as_ref(), &user)?;
         if request.body.len() > BODY_LIMIT {
             return Err(ApiError::too_large(format!(

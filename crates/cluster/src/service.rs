@@ -99,6 +99,7 @@ impl ApiService {
                 .collect(),
             body: Bytes::new(),
             user: self.user.clone(),
+            certificate_refused: false,
         };
         match Limited::new(body, READ_LIMIT).collect().await {
             Ok(collected) => plain.body = collected.to_bytes(),

@@ -1,19 +1,24 @@
 //! Who asks and what they may do.
 
-mod rbac;
+pub mod escalation;
+mod impersonation;
+pub mod policy;
+pub mod rbac;
 pub mod reviews;
+pub mod tokens;
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
 
+pub use impersonation::impersonate;
 pub use rbac::{Attributes, Decision, decide, rules_of};
 
+use crate::env::Environment;
+use crate::field::go_quote;
 use crate::rest::request::{Request, Target};
 use crate::server_core::{ApiServer, Options};
 use crate::status::{ApiError, ApiResult, GroupResource};
-use crate::time::Timestamp;
 
 /// The caller of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,56 +52,65 @@ impl User {
         }
     }
 
-    fn in_group(&self, group: &str) -> bool {
+    /// Whether the caller is in a group.
+    pub fn in_group(&self, group: &str) -> bool {
         self.groups.iter().any(|known| known == group)
+    }
+
+    fn join(&mut self, group: &str) {
+        if !self.in_group(group) {
+            self.groups.push(group.to_owned());
+        }
     }
 }
 
 /// Knows the callers behind tokens.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Authenticator {
-    tokens: RwLock<BTreeMap<String, (User, Option<Timestamp>)>>,
+    tokens: BTreeMap<String, User>,
+    signer: tokens::Signer,
 }
 
 impl Authenticator {
-    /// An authenticator for the tokens of the options.
-    pub fn new(options: &Options) -> Self {
+    /// An authenticator for the tokens of the options and for those of service accounts.
+    pub fn new(options: &Options, env: &dyn Environment) -> Self {
+        let secret = options
+            .signing_key
+            .clone()
+            .unwrap_or_else(|| (0..4).flat_map(|_| env.random().to_le_bytes()).collect());
         Authenticator {
-            tokens: RwLock::new(
-                options
-                    .tokens
-                    .iter()
-                    .map(|(token, user)| (token.clone(), (user.clone(), None)))
-                    .collect(),
-            ),
+            tokens: options.tokens.iter().cloned().collect(),
+            signer: tokens::Signer::new(&secret),
         }
     }
 
-    /// The caller behind a token.
-    pub fn user_of(&self, token: &str) -> Option<User> {
-        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        let mut user = tokens.get(token)?.0.clone();
-        if !user.in_group("system:authenticated") {
-            user.groups.push("system:authenticated".into());
-        }
+    /// The caller behind a token that was given to the server at its start.
+    pub fn static_user(&self, token: &str) -> Option<User> {
+        let mut user = self.tokens.get(token)?.clone();
+        user.join("system:authenticated");
         Some(user)
     }
 
-    /// Adds a token.
-    pub fn add(&self, token: String, user: User, expires: Option<Timestamp>) {
-        self.tokens
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(token, (user, expires));
+    /// Who signs the tokens of service accounts.
+    pub fn signer(&self) -> &tokens::Signer {
+        &self.signer
     }
+}
 
-    fn expired(&self, token: &str, now: Timestamp) -> bool {
-        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        tokens
-            .get(token)
-            .and_then(|(_, expires)| *expires)
-            .is_some_and(|end| now >= end)
+/// The caller behind a token that is for one of the audiences, and those of them it is for.
+pub fn user_of_token(
+    server: &ApiServer,
+    token: &str,
+    audiences: &[String],
+) -> Result<(User, Vec<String>), tokens::Refused> {
+    // Tokens of the file are for the server itself.
+    if let Some(user) = server.authenticator().static_user(token) {
+        return match audiences.iter().any(|wanted| wanted == tokens::ISSUER) {
+            true => Ok((user, vec![tokens::ISSUER.to_owned()])),
+            false => Err(tokens::Refused::Unknown),
+        };
     }
+    tokens::verify(server, token, audiences)
 }
 
 /// Finds out who asks.
@@ -105,125 +119,22 @@ pub fn authenticate(server: &ApiServer, request: &Request) -> ApiResult<User> {
         return Ok(user.clone());
     }
     let header = request.first_header("authorization").unwrap_or_default();
-    let token = header
-        .strip_prefix("Bearer ")
-        .or_else(|| header.strip_prefix("bearer "))
-        .map(str::trim)
-        .unwrap_or_default();
-    if token.is_empty() {
-        return Ok(if server.options().authorization {
-            User::anonymous()
-        } else {
-            server.options().default_user.clone()
-        });
-    }
-    if server.authenticator().expired(token, server.env().now()) {
-        return Err(ApiError::unauthorized());
-    }
-    server
-        .authenticator()
-        .user_of(token)
-        .ok_or_else(ApiError::unauthorized)
-}
-
-/// The caller somebody else acts as, if they may.
-pub fn impersonate(server: &ApiServer, request: &Request, user: User) -> ApiResult<User> {
-    let name = request.first_header("impersonate-user").unwrap_or_default();
-    let asked_groups = request.all_headers("impersonate-group");
-    let uid = request.first_header("impersonate-uid").unwrap_or_default();
-    let extra: Vec<(&str, &str)> = request
-        .headers
-        .iter()
-        .filter_map(|(key, value)| Some((key.strip_prefix("impersonate-extra-")?, value.as_str())))
-        .collect();
-    if name.is_empty() {
-        if !asked_groups.is_empty() || !uid.is_empty() || !extra.is_empty() {
-            let quoted: Vec<String> = asked_groups
-                .iter()
-                .map(|group| crate::field::go_quote(group))
-                .collect();
-            let shown = if quoted.is_empty() {
-                "[]string(nil)".to_owned()
-            } else {
-                format!("[]string{{{}}}", quoted.join(", "))
-            };
-            return Err(ApiError::bad_request(format!(
-                "requested &user.DefaultInfo{{Name:\"\", UID:{}, Groups:{shown}, Extra:map[string][]string(nil)}} without impersonating a user name",
-                crate::field::go_quote(uid)
-            )));
-        }
-        return Ok(user);
-    }
-    let mut checks: Vec<Attributes> = Vec::new();
-    let mut groups: Vec<String> = asked_groups
-        .iter()
-        .map(|group| (*group).to_owned())
-        .collect();
-    match name
-        .strip_prefix("system:serviceaccount:")
-        .and_then(|rest| rest.split_once(':'))
-    {
-        Some((namespace, account)) => {
-            checks.push(Attributes::impersonation(
-                "",
-                "serviceaccounts",
-                namespace,
-                account,
-            ));
-            if groups.is_empty() {
-                groups = vec![
-                    "system:serviceaccounts".into(),
-                    format!("system:serviceaccounts:{namespace}"),
-                ];
-            }
-        }
-        None => checks.push(Attributes::impersonation("", "users", "", name)),
-    }
-    checks.extend(
-        asked_groups
-            .iter()
-            .map(|group| Attributes::impersonation("", "groups", "", group)),
-    );
-    if !uid.is_empty() {
-        checks.push(Attributes::impersonation(
-            "authentication.k8s.io",
-            "uids",
-            "",
-            uid,
-        ));
-    }
-    for (key, value) in &extra {
-        let mut check = Attributes::impersonation("authentication.k8s.io", "userextras", "", value);
-        check.subresource = (*key).to_owned();
-        checks.push(check);
-    }
-    if server.options().authorization {
-        for check in &checks {
-            if let Decision::Denied(_) = decide(server, &user, check) {
-                return Err(refusal(&user, check));
-            }
-        }
-    }
-    let everyone = if name == "system:anonymous" {
-        "system:unauthenticated"
-    } else {
-        "system:authenticated"
+    let token = match header.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+        _ => "",
     };
-    if !groups.iter().any(|group| group == everyone) {
-        groups.push(everyone.into());
+    if token.is_empty() {
+        return if request.certificate_refused {
+            Err(ApiError::unauthorized())
+        } else if server.options().authorization {
+            Ok(User::anonymous())
+        } else {
+            Ok(server.options().default_user.clone())
+        };
     }
-    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (key, value) in extra {
-        all.entry(crate::rest::request::percent_decode(key, false))
-            .or_default()
-            .push(value.to_owned());
-    }
-    Ok(User {
-        name: name.to_owned(),
-        uid: uid.to_owned(),
-        groups,
-        extra: all,
-    })
+    user_of_token(server, token, &[tokens::ISSUER.to_owned()])
+        .map(|(user, _)| user)
+        .map_err(|_| ApiError::unauthorized())
 }
 
 /// Refuses what the caller may not do.
@@ -239,20 +150,24 @@ pub fn authorize(
     let attributes = Attributes::of_request(request, target);
     match decide(server, user, &attributes) {
         Decision::Allowed(_) => Ok(()),
-        Decision::Denied(_) => Err(refusal(user, &attributes)),
+        Decision::Denied(why) => Err(refusal(user, &attributes, &why)),
     }
 }
 
 /// The refusal as the real server words it.
-pub fn refusal(user: &User, attributes: &Attributes) -> Box<ApiError> {
-    let who = crate::field::go_quote(&user.name);
+pub fn refusal(user: &User, attributes: &Attributes, reason: &str) -> Box<ApiError> {
+    let who = go_quote(&user.name);
+    let with_reason = |why: String| match reason {
+        "" => why,
+        reason => format!("{why}: {reason}"),
+    };
     if attributes.resource.is_empty() {
         let why = format!(
             "User {who} cannot {} path {}",
             attributes.verb,
-            crate::field::go_quote(&attributes.path)
+            go_quote(&attributes.path)
         );
-        return ApiError::new(403, "Forbidden", format!("forbidden: {why}"))
+        return ApiError::new(403, "Forbidden", format!("forbidden: {}", with_reason(why)))
             .with_details(serde_json::json!({}));
     }
     let mut resource = attributes.resource.clone();
@@ -262,16 +177,13 @@ pub fn refusal(user: &User, attributes: &Attributes) -> Box<ApiError> {
     let scope = if attributes.namespace.is_empty() {
         "at the cluster scope".to_owned()
     } else {
-        format!(
-            "in the namespace {}",
-            crate::field::go_quote(&attributes.namespace)
-        )
+        format!("in the namespace {}", go_quote(&attributes.namespace))
     };
     let why = format!(
         "User {who} cannot {} resource {} in API group {} {scope}",
         attributes.verb,
-        crate::field::go_quote(&resource),
-        crate::field::go_quote(&attributes.group)
+        go_quote(&resource),
+        go_quote(&attributes.group)
     );
     ApiError::forbidden(
         &GroupResource {
@@ -279,7 +191,7 @@ pub fn refusal(user: &User, attributes: &Attributes) -> Box<ApiError> {
             resource: &attributes.resource,
         },
         &attributes.name,
-        &why,
+        &with_reason(why),
     )
 }
 

@@ -1,8 +1,9 @@
 //! Roles and bindings.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{User, text};
+use crate::field::go_quote;
 use crate::rest::Call;
 use crate::rest::request::{Request, Target};
 use crate::server_core::ApiServer;
@@ -53,18 +54,6 @@ impl Attributes {
                 path: request.path.clone(),
                 ..Attributes::default()
             },
-        }
-    }
-
-    /// The attributes of acting as somebody else.
-    pub fn impersonation(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
-        Attributes {
-            verb: "impersonate".into(),
-            group: group.into(),
-            resource: resource.into(),
-            namespace: namespace.into(),
-            name: name.into(),
-            ..Attributes::default()
         }
     }
 
@@ -146,135 +135,130 @@ fn subject_matches(subject: &Value, user: &User, namespace: &str) -> bool {
     }
 }
 
-fn describe(subject: &Value) -> String {
+fn describe(subject: &Value, namespace: &str) -> String {
+    let name = text(subject, "/name");
     match text(subject, "/kind") {
-        "ServiceAccount" => format!(
-            "{} \"{}/{}\"",
-            text(subject, "/kind"),
-            text(subject, "/name"),
-            text(subject, "/namespace")
-        ),
-        kind => format!("{kind} {}", crate::field::go_quote(text(subject, "/name"))),
+        kind @ "ServiceAccount" => {
+            let place = match text(subject, "/namespace") {
+                "" => namespace,
+                given => given,
+            };
+            format!("{kind} \"{name}/{place}\"")
+        }
+        kind => format!("{kind} {}", go_quote(name)),
     }
 }
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+/// The API group of roles and bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// All rules a caller has, with where they come from.
-fn visit(
+/// The rules of a role, if there is one.
+pub fn role_rules(
     server: &ApiServer,
-    user: &User,
+    kind: &str,
     namespace: &str,
-    work: &mut dyn FnMut(&Value, String) -> bool,
-) {
-    let store = server.store();
-    let role_rules = |table: &str, key: &str| {
-        store
-            .get(&format!("{GROUP}/{table}"), key)
-            .and_then(|role| role.value.get("rules").and_then(Value::as_array).cloned())
-            .unwrap_or_default()
-    };
-    for binding in store
-        .list(&format!("{GROUP}/clusterrolebindings"), "", None, 0)
-        .items
-    {
-        let Some(subject) = binding
-            .value
-            .get("subjects")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .find(|subject| subject_matches(subject, user, ""))
-        else {
-            continue;
-        };
-        let (name, role) = (
-            crate::kinds::meta::text(&binding.value, "name"),
-            text(&binding.value, "/roleRef/name"),
-        );
-        let why = format!(
-            "RBAC: allowed by ClusterRoleBinding \"{name}\" of ClusterRole \"{role}\" to {}",
-            describe(subject)
-        );
-        for rule in role_rules("clusterroles", role) {
-            if work(&rule, why.clone()) {
-                return;
-            }
-        }
-    }
-    if namespace.is_empty() {
-        return;
-    }
-    for binding in store
-        .list(
-            &format!("{GROUP}/rolebindings"),
-            &format!("{namespace}/"),
-            None,
-            0,
-        )
-        .items
-    {
-        let Some(subject) = binding
-            .value
-            .get("subjects")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .find(|subject| subject_matches(subject, user, namespace))
-        else {
-            continue;
-        };
+    name: &str,
+) -> Option<Vec<Value>> {
+    let role = if kind == "ClusterRole" {
+        server.store().get(CLUSTER_ROLES, name)
+    } else {
+        server.store().get(ROLES, &format!("{namespace}/{name}"))
+    }?;
+    let rules = role.value.get("rules").and_then(Value::as_array);
+    Some(rules.cloned().unwrap_or_default())
+}
+
+const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
+const CLUSTER_ROLE_BINDINGS: &str = "rbac.authorization.k8s.io/clusterrolebindings";
+const ROLES: &str = "rbac.authorization.k8s.io/roles";
+const ROLE_BINDINGS: &str = "rbac.authorization.k8s.io/rolebindings";
+
+/// A binding that applies to a caller.
+struct Binding<'b> {
+    object: &'b Value,
+    subject: &'b Value,
+    namespace: &'b str,
+}
+
+impl Binding<'_> {
+    /// Why the binding allows something.
+    fn reason(&self) -> String {
         let (name, role, kind) = (
-            crate::kinds::meta::text(&binding.value, "name"),
-            text(&binding.value, "/roleRef/name"),
-            text(&binding.value, "/roleRef/kind"),
+            crate::kinds::meta::text(self.object, "name"),
+            text(self.object, "/roleRef/name"),
+            text(self.object, "/roleRef/kind"),
         );
-        let why = format!(
-            "RBAC: allowed by RoleBinding \"{name}/{namespace}\" of {kind} \"{role}\" to {}",
-            describe(subject)
-        );
-        let rules = if kind == "ClusterRole" {
-            role_rules("clusterroles", role)
+        let subject = describe(self.subject, self.namespace);
+        if self.namespace.is_empty() {
+            format!(
+                "RBAC: allowed by ClusterRoleBinding \"{name}\" of {kind} \"{role}\" to {subject}"
+            )
         } else {
-            role_rules("roles", &format!("{namespace}/{role}"))
-        };
-        for rule in rules {
-            if work(&rule, why.clone()) {
-                return;
-            }
+            format!(
+                "RBAC: allowed by RoleBinding \"{name}/{}\" of {kind} \"{role}\" to {subject}",
+                self.namespace
+            )
         }
     }
 }
 
-/// What everybody may read, as the real server's own roles say.
-fn built_in(user: &User, wanted: &Attributes) -> bool {
-    if !wanted.resource.is_empty() {
-        let self_review = wanted.verb == "create"
-            && matches!(
-                wanted.resource.as_str(),
-                "selfsubjectaccessreviews" | "selfsubjectrulesreviews" | "selfsubjectreviews"
-            );
-        return self_review && user.in_group("system:authenticated");
+/// What there is to see while looking through a caller's rules.
+enum Seen<'s> {
+    Rule(&'s Value, &'s Binding<'s>),
+    MissingRole(&'s str, &'s str),
+}
+
+/// Looks at all rules a caller has until the work says that it is done.
+fn visit(server: &ApiServer, user: &User, namespace: &str, work: &mut dyn FnMut(Seen<'_>) -> bool) {
+    let store = server.store();
+    let everywhere = store.list(CLUSTER_ROLE_BINDINGS, "", None, 0).items;
+    let here = if namespace.is_empty() {
+        Vec::new()
+    } else {
+        store
+            .list(ROLE_BINDINGS, &format!("{namespace}/"), None, 0)
+            .items
+    };
+    let all = everywhere
+        .iter()
+        .map(|binding| (binding, ""))
+        .chain(here.iter().map(|binding| (binding, namespace)));
+    for (stored, place) in all {
+        let subjects = stored.value.get("subjects").and_then(Value::as_array);
+        let Some(subject) = subjects
+            .into_iter()
+            .flatten()
+            .find(|subject| subject_matches(subject, user, place))
+        else {
+            continue;
+        };
+        let binding = Binding {
+            object: &stored.value,
+            subject,
+            namespace: place,
+        };
+        let (kind, role) = (
+            text(&stored.value, "/roleRef/kind"),
+            text(&stored.value, "/roleRef/name"),
+        );
+        let found = if kind == "ClusterRole" {
+            store.get(CLUSTER_ROLES, role)
+        } else {
+            store.get(ROLES, &format!("{place}/{role}"))
+        };
+        let Some(found) = found else {
+            if work(Seen::MissingRole(kind, role)) {
+                return;
+            }
+            continue;
+        };
+        let rules = found.value.get("rules").and_then(Value::as_array);
+        for rule in rules.into_iter().flatten() {
+            if work(Seen::Rule(rule, &binding)) {
+                return;
+            }
+        }
     }
-    if !matches!(wanted.verb.as_str(), "get" | "head") {
-        return false;
-    }
-    let path = wanted.path.as_str();
-    let public = matches!(
-        path,
-        "/healthz" | "/livez" | "/readyz" | "/version" | "/version/"
-    );
-    let discovery = [
-        "/api", "/apis", "/openapi", "/healthz", "/livez", "/readyz", "/version",
-    ]
-    .iter()
-    .any(|prefix| {
-        path == *prefix
-            || path
-                .strip_prefix(prefix)
-                .is_some_and(|rest| rest.starts_with('/'))
-    });
-    public || (discovery && user.in_group("system:authenticated"))
 }
 
 /// Whether a caller may do something.
@@ -283,50 +267,71 @@ pub fn decide(server: &ApiServer, user: &User, wanted: &Attributes) -> Decision 
         return Decision::Allowed(String::new());
     }
     let mut found = None;
-    visit(server, user, &wanted.namespace, &mut |rule, why| {
-        if covers(rule, wanted) {
-            found = Some(why);
-            return true;
+    let mut missing: Vec<String> = Vec::new();
+    visit(server, user, &wanted.namespace, &mut |seen| match seen {
+        Seen::Rule(rule, binding) if covers(rule, wanted) => {
+            found = Some(binding.reason());
+            true
+        }
+        Seen::Rule(..) => false,
+        Seen::MissingRole(kind, name) => {
+            let text = format!(
+                "{}.{GROUP} {} not found",
+                kind.to_lowercase(),
+                go_quote(name)
+            );
+            if !missing.contains(&text) {
+                missing.push(text);
+            }
+            false
+        }
+    });
+    match (found, missing.as_slice()) {
+        (Some(why), _) => Decision::Allowed(why),
+        (None, []) => Decision::Denied(String::new()),
+        (None, [one]) => Decision::Denied(format!("RBAC: {one}")),
+        (None, several) => Decision::Denied(format!("RBAC: [{}]", several.join(", "))),
+    }
+}
+
+/// The rules a caller has in a namespace.
+pub fn rules_for(server: &ApiServer, user: &User, namespace: &str) -> Vec<Value> {
+    let mut rules = Vec::new();
+    visit(server, user, namespace, &mut |seen| {
+        if let Seen::Rule(rule, _) = seen {
+            rules.push(rule.clone());
         }
         false
     });
-    match found {
-        Some(why) => Decision::Allowed(why),
-        None if built_in(user, wanted) => Decision::Allowed(String::new()),
-        None => Decision::Denied(String::new()),
-    }
+    rules
 }
 
 /// The rules a caller has in a namespace, as a rules review lists them.
 pub fn rules_of(call: &Call<'_>, user: &User, namespace: &str) -> Value {
+    let rules = if call.server.options().authorization {
+        rules_for(call.server, user, namespace)
+    } else {
+        vec![
+            json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+            json!({"verbs": ["*"], "nonResourceURLs": ["*"]}),
+        ]
+    };
     let mut resources: Vec<Value> = Vec::new();
     let mut others: Vec<Value> = Vec::new();
-    let mut add = |rule: &Value| {
-        let pick = |keys: &[&str]| {
-            let mut map = Map::new();
-            for key in keys {
-                if let Some(list) = rule
-                    .get(*key)
-                    .filter(|list| list.as_array().is_some_and(|list| !list.is_empty()))
-                {
-                    map.insert((*key).to_owned(), list.clone());
-                }
-            }
-            Value::Object(map)
+    for rule in rules {
+        let pick = |keys: &[&str]| -> Value {
+            let present = keys.iter().filter_map(|key| {
+                let list = rule.get(*key)?.as_array().filter(|list| !list.is_empty())?;
+                Some(((*key).to_owned(), Value::Array(list.clone())))
+            });
+            Value::Object(present.collect())
         };
-        if rule.get("nonResourceURLs").is_some() {
-            others.push(pick(&["verbs", "nonResourceURLs"]));
-        } else {
+        if rule.get("resources").is_some() {
             resources.push(pick(&["verbs", "apiGroups", "resources", "resourceNames"]));
         }
-    };
-    if user.in_group("system:masters") {
-        add(&json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-        add(&json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+        if rule.get("nonResourceURLs").is_some() {
+            others.push(pick(&["verbs", "nonResourceURLs"]));
+        }
     }
-    visit(call.server, user, namespace, &mut |rule, _| {
-        add(rule);
-        false
-    });
     json!({"resourceRules": resources, "nonResourceRules": others, "incomplete": false})
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::User;
+use super::tokens::Refused;
+use super::{User, text};
+use crate::field::{Errors, FieldError, Path};
 use crate::rest::Call;
 use crate::rest::request::Answer;
 use crate::status::{ApiError, ApiResult};
@@ -12,30 +14,40 @@ pub fn run(call: &Call<'_>) -> ApiResult<Answer> {
     let options = crate::rest::options::write_options(call.request, "CreateOptions", false)?;
     let decoded =
         crate::rest::decode::decode(&call.resource, call.request, options.field_validation)?;
+    decoded
+        .warnings
+        .into_iter()
+        .for_each(|text| call.warn(text));
     let mut review = decoded.value;
+    let kind = call.resource.kind.as_str();
+    if kind == "SelfSubjectRulesReview" {
+        let namespace = text(&review, "/spec/namespace");
+        if namespace.is_empty() {
+            return Err(ApiError::bad_request("no namespace on request"));
+        }
+        let status = super::rules_of(call, call.user, namespace);
+        let answer = json!({"kind": kind, "apiVersion": call.resource.api_version(), "metadata": {}, "spec": {}, "status": status});
+        return call.answer(201, &answer);
+    }
     let manager = crate::rest::options::manager_name(call.request, &options);
     crate::rest::managed::track_update(call, None, &mut review, &manager, "")?;
-    let status = match call.resource.kind.as_str() {
+    let status = match kind {
         "SelfSubjectReview" => json!({"userInfo": user_info(call.user)}),
-        "SelfSubjectAccessReview" => access(call, call.user, &review),
+        "SelfSubjectAccessReview" => {
+            check_access(call, &review, true)?;
+            access(call, call.user, &review)
+        }
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+            check_access(call, &review, false)?;
             access(call, &subject(&review), &review)
         }
-        "SelfSubjectRulesReview" => super::rules_of(
-            call,
-            call.user,
-            review
-                .pointer("/spec/namespace")
-                .and_then(Value::as_str)
-                .unwrap_or_default(),
-        ),
-        "TokenReview" => token_review(call, &review),
+        "TokenReview" => token_review(call, &review)?,
         _ => return Err(ApiError::method_not_allowed()),
     };
     if let Some(map) = review.as_object_mut() {
         map.insert("status".into(), status);
     }
-    if call.resource.kind == "SelfSubjectReview" {
+    if kind == "SelfSubjectReview" {
         crate::kinds::meta::set(
             &mut review,
             "creationTimestamp",
@@ -43,6 +55,63 @@ pub fn run(call: &Call<'_>) -> ApiResult<Answer> {
         );
     }
     call.answer(201, &review)
+}
+
+/// A question names one thing and who would do it.
+fn check_access(call: &Call<'_>, review: &Value, own: bool) -> ApiResult<()> {
+    let spec = Path::new("spec");
+    let part = |key: &str| {
+        review
+            .pointer(&format!("/spec/{key}"))
+            .filter(|part| !part.is_null())
+    };
+    let mut errors = Errors::new();
+    let shown = |attributes: &Value| json!({"Path": text(attributes, "/path"), "Verb": text(attributes, "/verb")});
+    match (part("resourceAttributes"), part("nonResourceAttributes")) {
+        (Some(_), Some(other)) => errors.push(FieldError::invalid(
+            &spec.child("nonResourceAttributes"),
+            shown(other),
+            "cannot be specified in combination with resourceAttributes",
+        )),
+        (None, None) => errors.push(FieldError::invalid(
+            &spec.child("resourceAttributes"),
+            Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )),
+        _ => {}
+    }
+    let nobody = text(review, "/spec/user").is_empty()
+        && part("groups")
+            .and_then(Value::as_array)
+            .is_none_or(Vec::is_empty);
+    if !own && nobody {
+        errors.push(FieldError::invalid(
+            &spec.child("user"),
+            "",
+            "at least one of user or group must be specified",
+        ));
+    }
+    if call.resource.kind == "LocalSubjectAccessReview" {
+        let asked = text(review, "/spec/resourceAttributes/namespace");
+        if part("resourceAttributes").is_some() && asked != call.target.namespace {
+            errors.push(FieldError::invalid(
+                &spec.child("resourceAttributes").child("namespace"),
+                asked,
+                "must match metadata.namespace",
+            ));
+        }
+        if let Some(other) = part("nonResourceAttributes") {
+            errors.push(FieldError::invalid(
+                &spec.child("nonResourceAttributes"),
+                shown(other),
+                "disallowed on this kind of request",
+            ));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(&call.resource.group, "", "", &errors))
 }
 
 fn user_info(user: &User) -> Value {
@@ -94,104 +163,43 @@ fn access(call: &Call<'_>, user: &User, review: &Value) -> Value {
     }
 }
 
-fn token_review(call: &Call<'_>, review: &Value) -> Value {
-    let token = review
-        .pointer("/spec/token")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    match call.server.authenticator().user_of(token) {
-        Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
-        None => json!({"user": {}, "error": "[invalid bearer token, unknown token]"}),
+fn token_review(call: &Call<'_>, review: &Value) -> ApiResult<Value> {
+    let token = text(review, "/spec/token");
+    if token.is_empty() {
+        return Err(ApiError::bad_request(
+            "token is required for TokenReview in authentication",
+        ));
     }
-}
-
-/// Gives out a token for a service account.
-pub fn token(call: &Call<'_>) -> ApiResult<Answer> {
-    let current = call.current().ok_or_else(|| call.missing())?;
-    let mut request = crate::rest::decode::parse_body(call.request, "TokenRequest", false)?
-        .0
-        .to_value();
-    let (namespace, name) = (call.target.namespace.as_str(), call.target.name.as_str());
-    let seconds = request
-        .pointer("/spec/expirationSeconds")
-        .and_then(Value::as_i64)
-        .unwrap_or(3600);
-    let user = User {
-        name: format!("system:serviceaccount:{namespace}:{name}"),
-        uid: crate::kinds::meta::text(&current.value, "uid").to_owned(),
-        groups: vec![
-            "system:serviceaccounts".into(),
-            format!("system:serviceaccounts:{namespace}"),
-            "system:authenticated".into(),
-        ],
-        ..User::default()
-    };
-    let secret: String = (0..4)
-        .map(|_| format!("{:016x}", call.server.env().random()))
-        .collect();
-    let now = call.server.env().now();
-    let dry_run = call.request.param("dryRun").is_some();
-    if !dry_run {
-        call.server
-            .authenticator()
-            .add(secret.clone(), user, Some(now.plus_seconds(seconds)));
-    }
-    let audiences = request
+    let mut audiences: Vec<String> = review
         .pointer("/spec/audiences")
-        .cloned()
-        .filter(|list| list.as_array().is_some_and(|list| !list.is_empty()))
-        .unwrap_or_else(|| json!(["https://kubernetes.default.svc.cluster.local"]));
-    let bound = request
-        .pointer("/spec/boundObjectRef")
-        .cloned()
-        .unwrap_or(Value::Null);
-    if let Some(map) = request.as_object_mut() {
-        map.insert("kind".into(), "TokenRequest".into());
-        map.insert("apiVersion".into(), "authentication.k8s.io/v1".into());
-        map.insert(
-            "metadata".into(),
-            json!({"name": name, "namespace": namespace, "creationTimestamp": now.rfc3339()}),
-        );
-        map.insert(
-            "spec".into(),
-            json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound}),
-        );
-        map.insert(
-            "status".into(),
-            json!({"token": secret, "expirationTimestamp": now.plus_seconds(seconds).rfc3339()}),
-        );
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    if audiences.is_empty() {
+        audiences.push(super::tokens::ISSUER.to_owned());
     }
-    let mut resource = (*call.resource).clone();
-    resource.group = "authentication.k8s.io".into();
-    resource.version = "v1".into();
-    resource.kind = "TokenRequest".into();
-    resource.go_type =
-        crate::codec::gotypes::types().kind("authentication.k8s.io/v1", "TokenRequest");
-    let scoped = Call {
-        server: call.server,
-        request: call.request,
-        target: call.target,
-        user: call.user,
-        resource: std::sync::Arc::new(resource),
-        registry: call.registry.clone(),
-        warnings: Default::default(),
-    };
-    let options = crate::rest::options::write_options(call.request, "CreateOptions", false)?;
-    let manager = crate::rest::options::manager_name(call.request, &options);
-    let (status, spec) = (
-        request.get("status").cloned().unwrap_or_default(),
-        request.get("spec").cloned().unwrap_or_default(),
-    );
-    if let Some(map) = request.as_object_mut() {
-        map.insert(
-            "status".into(),
-            json!({"token": "", "expirationTimestamp": null}),
-        );
-    }
-    crate::rest::managed::track_update(&scoped, None, &mut request, &manager, "token")?;
-    if let Some(map) = request.as_object_mut() {
-        map.insert("spec".into(), spec);
-        map.insert("status".into(), status);
-    }
-    Ok(Answer::json(201, &request))
+    Ok(match super::user_of_token(call.server, token, &audiences) {
+        Ok((user, shared)) => {
+            json!({"authenticated": true, "user": user_info(&user), "audiences": shared})
+        }
+        Err(Refused::Unknown) => json!({"user": {}, "error": "invalid bearer token"}),
+        Err(Refused::Audience(own)) => {
+            let shown = |list: &[String]| {
+                let quoted: Vec<String> = list
+                    .iter()
+                    .map(|item| crate::field::go_quote(item))
+                    .collect();
+                format!("[{}]", quoted.join(" "))
+            };
+            let why = format!(
+                "[invalid bearer token, token audiences {} is invalid for the target audiences {}]",
+                shown(&own),
+                shown(&audiences)
+            );
+            json!({"user": {}, "error": why})
+        }
+    })
 }

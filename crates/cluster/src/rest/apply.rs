@@ -49,10 +49,10 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         None => {
             let mut wanted = crate::auth::Attributes::of_request(call.request, Some(call.target));
             wanted.verb = "create".into();
-            if let crate::auth::Decision::Denied(_) =
+            if let crate::auth::Decision::Denied(why) =
                 crate::auth::decide(call.server, call.user, &wanted)
             {
-                return Err(crate::auth::refusal(call.user, &wanted));
+                return Err(crate::auth::refusal(call.user, &wanted, &why));
             }
             let created = insert(call, object, options, |_, _| Ok(()))?;
             call.answer(201, &created)

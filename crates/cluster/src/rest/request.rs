@@ -21,6 +21,8 @@ pub struct Request {
     pub body: Bytes,
     /// Who asks, when the transport already knows (client certificate or in-process client).
     pub user: Option<User>,
+    /// Whether the client showed a certificate that this server does not accept.
+    pub certificate_refused: bool,
 }
 
 impl Request {
@@ -34,6 +36,7 @@ impl Request {
             headers: Vec::new(),
             body: body.into(),
             user: None,
+            certificate_refused: false,
         }
     }
 

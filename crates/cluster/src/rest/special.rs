@@ -32,7 +32,7 @@ pub fn run(call: &Call<'_>) -> ApiResult<Option<Answer>> {
         ("pods", "binding", "create") => bind(call).map(Some),
         ("pods", "eviction", "create") => evict(call).map(Some),
         ("pods", "log", "get") => log(call).map(Some),
-        ("serviceaccounts", "token", "create") => crate::auth::reviews::token(call).map(Some),
+        ("serviceaccounts", "token", "create") => crate::auth::tokens::create(call).map(Some),
         (_, "", "create") if !call.resource.group.is_empty() => {
             crate::auth::reviews::run(call).map(Some)
         }

@@ -86,6 +86,7 @@ pub fn insert(
     track: impl FnOnce(&Call<'_>, &mut Value) -> ApiResult<()>,
 ) -> ApiResult<Value> {
     let resource = &call.resource;
+    crate::auth::escalation::check(call, &object, None)?;
     check_namespace(call, &mut object)?;
     let env = call.server.env();
     let generated =
@@ -348,6 +349,7 @@ pub fn replace(
     let resource = &call.resource;
     let read = crate::crd::on_read(resource, current.value.clone());
     let old = &read;
+    crate::auth::escalation::check(call, &object, Some(old))?;
     check_revision(call, &mut object, current)?;
     let live = convert::from_storage(resource, old.clone());
     track(call, &live, &mut object)?;
