@@ -157,8 +157,7 @@ pub fn service_account(namespace: &str, name: &str) -> User {
 }
 
 fn invalid(name: &str, error: FieldError) -> Box<ApiError> {
-    let mut errors = Errors::new();
-    errors.push(error);
+    let errors: Errors = vec![error];
     ApiError::invalid("authentication.k8s.io", "TokenRequest", name, &errors)
 }
 
