@@ -37,10 +37,13 @@ impl Dialer for TcpDialer {
     }
 }
 
+/// Who listens at which host and port.
+type Listeners = BTreeMap<(String, u16), mpsc::UnboundedSender<DuplexStream>>;
+
 /// Connections to servers in the same process.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDialer {
-    listeners: Arc<Mutex<BTreeMap<(String, u16), mpsc::UnboundedSender<DuplexStream>>>>,
+    listeners: Arc<Mutex<Listeners>>,
 }
 
 impl MemoryDialer {

@@ -149,7 +149,8 @@ impl Disk for MemoryDisk {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        (parts(from)?, parts(to)?);
+        parts(from)?;
+        parts(to)?;
         let mut state = self.lock();
         if !state.is_directory(parent(to)) {
             return Err(not_found(parent(to)));
