@@ -1,0 +1,229 @@
+//! What was applied, as `status.inventory` remembers it.
+//!
+//! Everything that may be in the cluster because of us is in the inventory before it is applied,
+//! and leaves it only after it is known to be gone.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::object::{GroupKind, ObjectId, version};
+use crate::order;
+
+/// Objects that were applied, in the order in which they were.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inventory {
+    entries: Vec<Entry>,
+}
+
+/// An object with the version it was applied in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Which object.
+    pub id: ObjectId,
+    /// For example `v1`.
+    pub version: String,
+}
+
+/// A stored inventory that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InventoryError {
+    /// An id without its four parts.
+    #[error("unable to parse stored object metadata: {0}")]
+    Id(String),
+    /// An entry that is no id with a version.
+    #[error("status.inventory.entries[{0}] has no id and v")]
+    Entry(usize),
+}
+
+/// These names may hold colons, which an id spells as two underscores.
+const RBAC_KINDS: [&str; 4] = ["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
+
+impl Entry {
+    /// Of an object that is to be applied.
+    pub fn of(object: &Value) -> Self {
+        Entry {
+            id: ObjectId::of(object),
+            version: version(object).to_owned(),
+        }
+    }
+
+    /// The `apiVersion` of the object.
+    pub fn api_version(&self) -> String {
+        match self.id.group_kind.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+}
+
+/// `NAMESPACE_NAME_GROUP_KIND`
+pub fn id_text(id: &ObjectId) -> String {
+    let GroupKind { group, kind } = &id.group_kind;
+    let rbac = group == "rbac.authorization.k8s.io" && RBAC_KINDS.contains(&kind.as_str());
+    let name = if rbac {
+        id.name.replace(':', "__")
+    } else {
+        id.name.clone()
+    };
+    format!("{}_{name}_{group}_{kind}", id.namespace)
+}
+
+/// Reads `NAMESPACE_NAME_GROUP_KIND`.
+pub fn parse_id(text: &str) -> Result<ObjectId, InventoryError> {
+    let wrong = || InventoryError::Id(text.to_owned());
+    let (namespace, rest) = text.split_once('_').ok_or_else(wrong)?;
+    let (rest, kind) = rest.rsplit_once('_').ok_or_else(wrong)?;
+    let (name, group) = rest.rsplit_once('_').ok_or_else(wrong)?;
+    Ok(ObjectId {
+        group_kind: GroupKind {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+        },
+        namespace: namespace.to_owned(),
+        name: name.replace("__", ":"),
+    })
+}
+
+impl Inventory {
+    /// Of objects, in the order in which they are applied.
+    pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let entries = objects.into_iter().map(Entry::of);
+        Inventory::from_entries(entries)
+    }
+
+    /// Of entries; an object that comes twice counts once.
+    pub fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
+        let mut seen = BTreeSet::new();
+        let fresh = |entry: &Entry| seen.insert(entry.id.clone());
+        Inventory {
+            entries: entries.into_iter().filter(fresh).collect(),
+        }
+    }
+
+    /// Reads `status.inventory`; nothing there is an empty inventory.
+    pub fn read(stored: &Value) -> Result<Self, InventoryError> {
+        let stored = stored["entries"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut entries = Vec::with_capacity(stored.len());
+        for (at, entry) in stored.iter().enumerate() {
+            let (Some(id), Some(version)) = (entry["id"].as_str(), entry["v"].as_str()) else {
+                return Err(InventoryError::Entry(at));
+            };
+            entries.push(Entry {
+                id: parse_id(id)?,
+                version: version.to_owned(),
+            });
+        }
+        Ok(Inventory::from_entries(entries))
+    }
+
+    /// As `status.inventory` stores it.
+    pub fn write(&self) -> Value {
+        let entry = |entry: &Entry| json!({"id": id_text(&entry.id), "v": entry.version});
+        json!({"entries": self.entries.iter().map(entry).collect::<Vec<_>>()})
+    }
+
+    /// What is in it.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether the object is in it.
+    pub fn contains(&self, id: &ObjectId) -> bool {
+        self.entries.iter().any(|entry| entry.id == *id)
+    }
+
+    /// What is in this one or the other. Versions are this one's where both have the object.
+    pub fn union(&self, other: &Inventory) -> Inventory {
+        Inventory::from_entries(self.entries.iter().chain(&other.entries).cloned())
+    }
+
+    /// What is in this one and not in the other, in the order in which it is to be deleted.
+    pub fn without(&self, other: &Inventory) -> Vec<Entry> {
+        let kept: BTreeSet<&ObjectId> = other.entries.iter().map(|entry| &entry.id).collect();
+        let gone = self
+            .entries
+            .iter()
+            .filter(|entry| !kept.contains(&entry.id));
+        let mut gone: Vec<Entry> = gone.cloned().collect();
+        gone.sort_by(|one, two| order::compare(&two.id, &one.id));
+        gone
+    }
+
+    /// Takes out what is known to be gone from the cluster.
+    pub fn forget(&mut self, gone: &BTreeSet<ObjectId>) {
+        self.entries.retain(|entry| !gone.contains(&entry.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+        let mut metadata = json!({"name": name});
+        if !namespace.is_empty() {
+            metadata["namespace"] = json!(namespace);
+        }
+        json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    }
+
+    #[test]
+    fn entries_are_stored_as_flux_stores_them() {
+        let objects = [
+            object("v1", "Namespace", "", "team"),
+            object("apps/v1", "Deployment", "team", "app"),
+            object(
+                "rbac.authorization.k8s.io/v1",
+                "ClusterRole",
+                "",
+                "team:read_all",
+            ),
+        ];
+        let stored = Inventory::of(&objects).write();
+        let expected = json!({"entries": [
+            {"id": "_team__Namespace", "v": "v1"},
+            {"id": "team_app_apps_Deployment", "v": "v1"},
+            {"id": "_team__read_all_rbac.authorization.k8s.io_ClusterRole", "v": "v1"},
+        ]});
+        assert_eq!(stored, expected);
+        assert_eq!(Inventory::read(&stored).unwrap(), Inventory::of(&objects));
+        assert!(Inventory::read(&Value::Null).unwrap().is_empty());
+        let broken = json!({"entries": [{"id": "team_app", "v": "v1"}]});
+        assert!(Inventory::read(&broken).is_err());
+    }
+
+    #[test]
+    fn what_is_gone_is_deleted_in_the_reverse_order() {
+        let old = [
+            object("v1", "Namespace", "", "team"),
+            object("v1", "Service", "team", "app"),
+            object("apps/v1", "Deployment", "team", "app"),
+            object("example.com/v1", "Widget", "team", "one"),
+        ];
+        let new = [object("apps/v1", "Deployment", "team", "app")];
+        let gone = Inventory::of(&old).without(&Inventory::of(&new));
+        let names: Vec<String> = gone.iter().map(|entry| entry.id.to_string()).collect();
+        assert_eq!(
+            names,
+            ["Widget/team/one", "Service/team/app", "Namespace/team"]
+        );
+    }
+
+    #[test]
+    fn a_union_covers_both_and_shrinks_only_by_what_is_gone() {
+        let old = Inventory::of(&[object("v1", "Secret", "a", "old")]);
+        let new = Inventory::of(&[object("v1", "Secret", "a", "new")]);
+        let mut both = new.union(&old);
+        assert_eq!(both.entries().len(), 2);
+        let gone = old.entries().iter().map(|entry| entry.id.clone()).collect();
+        both.forget(&gone);
+        assert_eq!(both, new);
+    }
+}

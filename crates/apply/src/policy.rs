@@ -1,0 +1,77 @@
+//! What an object's own labels and annotations ask for.
+
+use serde_json::Value;
+
+/// The prefix of all keys below.
+const PREFIX: &str = "kustomize.toolkit.fluxcd.io/";
+
+/// What a label or an annotation asks for. Values are compared without regard to case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// `reconcile: disabled` or `ssa: Ignore`: neither apply nor prune it.
+    LeaveAlone,
+    /// `ssa: IfNotPresent`: create it, never change it.
+    OnlyCreate,
+    /// `ssa: Merge`: keep the fields that others have added.
+    Merge,
+    /// `force: enabled`: recreate it where a field cannot change.
+    Recreate,
+    /// `prune: disabled`: never delete it.
+    Keep,
+    /// `substitute: disabled`: do not put variables in.
+    NoSubstitution,
+    /// `decrypt: disabled`: take it as it is.
+    NoDecryption,
+}
+
+impl Wish {
+    fn keys(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Wish::LeaveAlone => &[("reconcile", "disabled"), ("ssa", "Ignore")],
+            Wish::OnlyCreate => &[("ssa", "IfNotPresent")],
+            Wish::Merge => &[("ssa", "Merge")],
+            Wish::Recreate => &[("force", "enabled")],
+            Wish::Keep => &[("prune", "disabled")],
+            Wish::NoSubstitution => &[("substitute", "disabled")],
+            Wish::NoDecryption => &[("decrypt", "disabled")],
+        }
+    }
+
+    /// Whether the object asks for it.
+    pub fn of(self, object: &Value) -> bool {
+        let asks = |place: &str, key: &str, value: &str| {
+            let found = object["metadata"][place].get(format!("{PREFIX}{key}"));
+            found
+                .and_then(Value::as_str)
+                .is_some_and(|found| found.eq_ignore_ascii_case(value))
+        };
+        let places = ["labels", "annotations"];
+        let keys = self.keys().iter();
+        keys.copied()
+            .any(|(key, value)| places.iter().any(|place| asks(place, key, value)))
+    }
+}
+
+/// Whether a live object must not be deleted: it, or someone else, asks to keep it.
+pub fn survives_prune(live: &Value) -> bool {
+    Wish::Keep.of(live) || Wish::LeaveAlone.of(live)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn labels_and_annotations_count_in_any_case() {
+        let object = json!({"metadata": {
+            "labels": {"kustomize.toolkit.fluxcd.io/prune": "Disabled"},
+            "annotations": {"kustomize.toolkit.fluxcd.io/ssa": "ignore"},
+        }});
+        assert!(Wish::Keep.of(&object));
+        assert!(Wish::LeaveAlone.of(&object));
+        assert!(!Wish::OnlyCreate.of(&object));
+        assert!(!Wish::Recreate.of(&json!({})));
+        assert!(survives_prune(&object));
+    }
+}
