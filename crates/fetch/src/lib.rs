@@ -1,0 +1,17 @@
+//! Brings remote content here.
+//!
+//! Everything remote goes through the [`Env`](everflow_env::Env): plain connections come from its
+//! dialer, files lie on its disk, heavy work runs in its place for blocking work, and every wait
+//! has a deadline on its clock. TLS, proxies and protocols are built on top. Inputs are plain
+//! structs, outputs are plain structs or an [`Error`] whose [`reason`](Error::reason) is Flux's.
+//!
+//! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
+
+#![forbid(unsafe_code)]
+
+pub mod archive;
+mod error;
+mod secret;
+
+pub use error::Error;
+pub use secret::Secret;
