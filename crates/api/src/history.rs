@@ -1,0 +1,68 @@
+//! The history of a Kustomization: what was applied lately, and how that ended.
+
+use std::collections::BTreeMap;
+
+use everflow_time::{Duration, Timestamp};
+
+use crate::common::INT64;
+
+/// How many snapshots are kept.
+pub const LONGEST_HISTORY: usize = 5;
+
+record! {
+    /// What was applied, when and with which outcome.
+    pub struct Snapshot {
+        /// The digest of what was applied.
+        digest "digest": String,
+        /// When it was applied first.
+        first_reconciled "firstReconciled": Timestamp,
+        /// When it was applied last.
+        last_reconciled "lastReconciled": Timestamp,
+        /// How long that took.
+        last_reconciled_duration "lastReconciledDuration": Duration,
+        /// How it ended.
+        last_reconciled_status "lastReconciledStatus": String,
+        /// How often it was applied.
+        total_reconciliations "totalReconciliations": i64 [INT64, Required],
+        /// The revisions it came from.
+        metadata "metadata": BTreeMap<String, String>,
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// The digest of what was applied.
+    pub digest: String,
+    /// When it ended.
+    pub time: Timestamp,
+    /// How long it took.
+    pub duration: Duration,
+    /// How it ended.
+    pub status: String,
+    /// The revisions it came from.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// Notes an attempt: the snapshot with the same digest and outcome counts up and moves to the front,
+/// or a new one is put there; the oldest beyond [`LONGEST_HISTORY`] go.
+pub fn note(history: &mut Vec<Snapshot>, attempt: Attempt) {
+    let same = |snapshot: &Snapshot| {
+        snapshot.digest == attempt.digest && snapshot.last_reconciled_status == attempt.status
+    };
+    let mut snapshot = match history.iter().position(same) {
+        Some(place) => history.remove(place),
+        None => Snapshot {
+            digest: attempt.digest.clone(),
+            first_reconciled: attempt.time,
+            last_reconciled_status: attempt.status.clone(),
+            ..Snapshot::default()
+        },
+    };
+    snapshot.last_reconciled = attempt.time;
+    snapshot.last_reconciled_duration = attempt.duration;
+    snapshot.total_reconciliations += 1;
+    snapshot.metadata = attempt.metadata;
+    history.insert(0, snapshot);
+    history.truncate(LONGEST_HISTORY);
+}
