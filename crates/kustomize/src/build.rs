@@ -63,13 +63,13 @@ impl Output {
     /// # Errors
     /// An object that YAML cannot hold, such as one with a number as a key.
     pub fn to_yaml(&self) -> Result<String> {
-        let mut out = String::new();
+        const USUAL_SIZE: usize = 512;
+        let mut out = String::with_capacity(self.objects.len().saturating_mul(USUAL_SIZE));
         for object in &self.objects {
-            let text = object.to_yaml()?;
             if !out.is_empty() {
                 out.push_str("---\n");
             }
-            out.push_str(&text);
+            yaml_io::append_object(&object.node, &mut out).within(|| object.id.to_string())?;
         }
         Ok(out)
     }

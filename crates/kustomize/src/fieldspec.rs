@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use crate::decode::Fields;
 use crate::error::{Error, Result, Within};
 use crate::node_ops::{self, kind_name};
+use crate::path::{self, Part};
 use crate::resid::Gvk;
 use crate::selector::read_gvk;
 
@@ -57,14 +58,8 @@ impl FieldSpec {
             parts: split_path(&self.path, '/')
                 .into_iter()
                 .map(|part| match part.strip_suffix("[]") {
-                    Some(name) => Step {
-                        name: name.into(),
-                        is_list: true,
-                    },
-                    None => Step {
-                        name: part.into(),
-                        is_list: false,
-                    },
+                    Some(name) => Step::new(name, true),
+                    None => Step::new(&part, false),
                 })
                 .collect(),
         }
@@ -143,6 +138,46 @@ pub struct Steps {
 struct Step {
     name: SmolStr,
     is_list: bool,
+    leads: Leads,
+}
+
+/// Where a step leads from a map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Leads {
+    /// To the field of its name.
+    ToField,
+    /// Nowhere: a name of blanks only is passed over.
+    Nowhere,
+    /// Out of the map: it is an index, a wildcard or a query, and maps have none of these.
+    Astray,
+}
+
+impl Step {
+    fn new(name: &str, is_list: bool) -> Self {
+        let trimmed = name.trim();
+        let leads = match path::parse_part(trimmed) {
+            Ok(Part::Field(_)) if trimmed.is_empty() && !name.is_empty() => Leads::Nowhere,
+            Ok(Part::Field(_)) => Leads::ToField,
+            _ => Leads::Astray,
+        };
+        let name = match leads {
+            Leads::ToField => trimmed,
+            _ => name,
+        };
+        Step {
+            name: name.into(),
+            is_list,
+            leads,
+        }
+    }
+
+    fn astray(&self, node: &Node) -> Error {
+        let error = match path::parse_part(self.name.trim()) {
+            Err(error) => error,
+            Ok(_) => node_ops::wrong_kind("SequenceNode", node),
+        };
+        error.within(format!("fieldName: {}", self.name))
+    }
 }
 
 /// What a walk makes when the field is missing.
@@ -165,6 +200,98 @@ impl Steps {
         set: &mut dyn FnMut(&mut Node) -> Result<()>,
     ) -> Result<()> {
         walk(node, &self.parts, create, set)
+    }
+}
+
+/// Many paths as one tree, to find out in one walk which of them lead anywhere in an object.
+#[derive(Debug, Default)]
+pub struct PathTree {
+    branches: Vec<Branch>,
+    /// Paths with odd steps: what they do has to be tried.
+    always: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Branch {
+    children: Vec<(SmolStr, usize)>,
+    ends: Vec<usize>,
+}
+
+impl PathTree {
+    /// The tree of some paths, each with a number of its own.
+    pub fn new<'a>(paths: impl Iterator<Item = (usize, &'a Steps)>) -> Self {
+        let mut tree = PathTree {
+            branches: vec![Branch::default()],
+            always: Vec::new(),
+        };
+        for (number, steps) in paths {
+            tree.add(number, steps);
+        }
+        tree
+    }
+
+    fn add(&mut self, number: usize, steps: &Steps) {
+        let plain = |step: &Step| step.leads == Leads::ToField && !step.name.is_empty();
+        if !steps.parts.iter().all(plain) {
+            self.always.push(number);
+            return;
+        }
+        let mut here = 0;
+        for step in &steps.parts {
+            let children = &self.branches[here].children;
+            let known = children.iter().find(|(name, _)| *name == step.name);
+            here = match known {
+                Some((_, child)) => *child,
+                None => {
+                    let child = self.branches.len();
+                    self.branches.push(Branch::default());
+                    self.branches[here]
+                        .children
+                        .push((step.name.clone(), child));
+                    child
+                }
+            };
+        }
+        self.branches[here].ends.push(number);
+    }
+
+    /// Calls `found` for every path that a walk would not come back from with nothing done, and
+    /// perhaps for a few more, in any order.
+    pub fn find(&self, node: &Node, found: &mut dyn FnMut(usize)) {
+        self.always.iter().for_each(|number| found(*number));
+        self.find_below(node, 0, found);
+    }
+
+    fn find_below(&self, node: &Node, branch: usize, found: &mut dyn FnMut(usize)) {
+        let children = &self.branches[branch].children;
+        if children.is_empty() {
+            return;
+        }
+        match &node.value {
+            Value::Sequence(items) => {
+                for item in items {
+                    self.find_below(item, branch, found);
+                }
+            }
+            Value::Mapping(mapping) => {
+                for entry in &mapping.entries {
+                    let name = node_ops::raw_text(&entry.key);
+                    let child = children.iter().find(|(known, _)| known == name);
+                    if let Some((_, child)) = child {
+                        self.branches[*child].ends.iter().for_each(|n| found(*n));
+                        self.find_below(&entry.value, *child, found);
+                    }
+                }
+            }
+            _ => self.find_all(branch, found),
+        }
+    }
+
+    fn find_all(&self, branch: usize, found: &mut dyn FnMut(usize)) {
+        for (_, child) in &self.branches[branch].children {
+            self.branches[*child].ends.iter().for_each(|n| found(*n));
+            self.find_all(*child, found);
+        }
     }
 }
 
@@ -208,10 +335,10 @@ fn walk_field(
             "cannot set or create an empty field name".to_owned(),
         ));
     }
-    if step.name.starts_with(|c: char| c.is_ascii_digit()) && step.name.parse::<u32>().is_ok() {
-        return Err(
-            node_ops::wrong_kind("SequenceNode", node).within(format!("fieldName: {}", step.name))
-        );
+    match step.leads {
+        Leads::ToField => {}
+        Leads::Nowhere => return walk(node, rest, create, set),
+        Leads::Astray => return Err(step.astray(node)),
     }
     let made = if create == Create::Nothing || step.is_list {
         None
@@ -223,13 +350,16 @@ fn walk_field(
     let Some(mapping) = node.as_mapping_mut() else {
         return Ok(());
     };
-    if made.is_some() && mapping.get(&step.name).is_none() {
-        let empty = made.clone().unwrap_or_default();
-        node_ops::append_field(mapping, &step.name, empty);
-    }
-    let Some(field) = mapping.get_mut(&step.name) else {
-        return Ok(());
+    let position = mapping.position(&step.name);
+    let position = match (position, &made) {
+        (Some(position), _) => position,
+        (None, None) => return Ok(()),
+        (None, Some(made)) => {
+            node_ops::append_field(mapping, &step.name, made.clone());
+            mapping.len() - 1
+        }
     };
+    let field = &mut mapping.entries[position].value;
     if field.is_null() {
         if step.is_list {
             field.value = Value::Sequence(Vec::new());

@@ -56,15 +56,15 @@ pub fn convert_list_index(parts: Vec<String>) -> Vec<String> {
     out
 }
 
-/// One part of a path.
-enum Part<'a> {
+/// One part of a path, as kyaml reads it.
+pub enum Part<'a> {
     Index(usize),
     Last,
     Element(&'a str, &'a str),
     Field(&'a str),
 }
 
-fn parse_part(part: &str) -> Result<Part<'_>> {
+pub fn parse_part(part: &str) -> Result<Part<'_>> {
     if let Ok(index) = part.parse::<i64>() {
         return usize::try_from(index)
             .map(Part::Index)

@@ -1,11 +1,12 @@
 //! The objects of a build in order, with an index by identity.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use crate::error::{Error, Result};
-use crate::resid::ResId;
+use crate::resid::{Gvk, ResId};
 use crate::resource::{Behavior, Resource};
 use crate::schema::Schemas;
 use crate::selector::{Selector, SelectorPattern};
@@ -24,16 +25,46 @@ pub struct ResMap {
 /// what is found has to be checked; nothing that is current is missing.
 #[derive(Clone, Debug, Default)]
 struct Index {
-    positions: HashMap<u64, Vec<u32>>,
+    positions: HashMap<u64, Positions>,
+}
+
+/// A few positions, most often one.
+#[derive(Clone, Debug)]
+pub enum Positions {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl Positions {
+    /// All of them.
+    pub fn as_slice(&self) -> &[u32] {
+        match self {
+            Positions::One(position) => std::slice::from_ref(position),
+            Positions::Many(positions) => positions,
+        }
+    }
+
+    /// Adds one unless it is there.
+    pub fn add(&mut self, position: usize) {
+        let position = position as u32;
+        match self {
+            Positions::One(known) if *known == position => {}
+            Positions::One(known) => *self = Positions::Many(vec![*known, position]),
+            Positions::Many(known) => {
+                if known.last() != Some(&position) && !known.contains(&position) {
+                    known.push(position);
+                }
+            }
+        }
+    }
 }
 
 impl Index {
     fn add(&mut self, key: u64, position: usize) {
-        let position = position as u32;
-        let positions = self.positions.entry(key).or_default();
-        if positions.last() != Some(&position) && !positions.contains(&position) {
-            positions.push(position);
-        }
+        self.positions
+            .entry(key)
+            .and_modify(|positions| positions.add(position))
+            .or_insert(Positions::One(position as u32));
     }
 
     fn add_resource(&mut self, position: usize, resource: &Resource) {
@@ -59,8 +90,8 @@ impl Index {
         let mut found: Vec<usize> = self
             .positions
             .get(&key(parts))
-            .into_iter()
-            .flatten()
+            .map_or(&[][..], Positions::as_slice)
+            .iter()
             .map(|position| *position as usize)
             .collect();
         found.sort_unstable();
@@ -194,7 +225,13 @@ impl ResMap {
     }
 
     /// Adds many objects whose identities must be new.
-    pub fn append_all(&mut self, resources: impl IntoIterator<Item = Resource>) -> Result<()> {
+    pub fn append_all(&mut self, resources: Vec<Resource>) -> Result<()> {
+        if self.resources.is_empty() {
+            check_unique(&resources)?;
+            self.resources = resources;
+            self.index = None;
+            return Ok(());
+        }
         resources
             .into_iter()
             .try_for_each(|resource| self.append(resource))
@@ -202,19 +239,7 @@ impl ResMap {
 
     /// Checks that no two objects have one identity, as adding them anew would.
     pub fn check_unique(&self) -> Result<()> {
-        let mut seen = HashMap::with_capacity(self.resources.len());
-        for resource in &self.resources {
-            let id = resource.id();
-            let hash = key(&[&id.gvk.kind, &id.name, id.effective_namespace()]);
-            let others: &mut Vec<&Resource> = seen.entry(hash).or_default();
-            if others.iter().any(|other| other.id().same_object(id)) {
-                return Err(Error::Conflict(format!(
-                    "may not add resource with an already registered id: {id}"
-                )));
-            }
-            others.push(resource);
-        }
-        Ok(())
+        check_unique(&self.resources)
     }
 
     /// Checks that the object at a position shares its identity with no other.
@@ -393,9 +418,46 @@ impl ResMap {
         }
     }
 
-    /// Sorts the objects.
-    pub fn sort_by(&mut self, compare: impl FnMut(&Resource, &Resource) -> std::cmp::Ordering) {
-        self.resources.sort_by(compare);
+    /// Sorts the objects by type, and those of one type by identity. Types are few: each gets its
+    /// place once.
+    pub fn sort_by_type_and_id(
+        &mut self,
+        compare_types: impl Fn(&Gvk, &Gvk) -> Ordering,
+        compare_ids: impl Fn(&ResId, &ResId) -> Ordering,
+    ) {
+        let mut types: Vec<&Gvk> = Vec::new();
+        let mut numbers: HashMap<&Gvk, usize> = HashMap::new();
+        let type_of: Vec<usize> = self
+            .resources
+            .iter()
+            .map(|resource| {
+                *numbers.entry(resource.gvk()).or_insert_with(|| {
+                    types.push(resource.gvk());
+                    types.len() - 1
+                })
+            })
+            .collect();
+        let mut sorted: Vec<usize> = (0..types.len()).collect();
+        sorted.sort_by(|a, b| compare_types(types[*a], types[*b]));
+        let mut places = vec![0; sorted.len()];
+        for (place, number) in sorted.into_iter().enumerate() {
+            places[number] = place;
+        }
+        let mut order: Vec<(usize, usize)> = type_of
+            .into_iter()
+            .enumerate()
+            .map(|(position, number)| (places[number], position))
+            .collect();
+        order.sort_by(|a, b| {
+            let ids = || compare_ids(self.resources[a.1].id(), self.resources[b.1].id());
+            a.0.cmp(&b.0).then_with(ids)
+        });
+        let mut old: Vec<Option<Resource>> = self.resources.drain(..).map(Some).collect();
+        self.resources.extend(
+            order
+                .iter()
+                .filter_map(|(_, position)| old[*position].take()),
+        );
         self.index = None;
     }
 
@@ -404,6 +466,20 @@ impl ResMap {
         self.resources.retain(keep);
         self.index = None;
     }
+}
+
+/// Checks that no two objects have one identity, as adding them to a map would.
+pub fn check_unique(resources: &[Resource]) -> Result<()> {
+    let mut seen = HashSet::with_capacity(resources.len());
+    for resource in resources {
+        let id = resource.id();
+        if !seen.insert((&id.name, id.effective_namespace(), &id.gvk)) {
+            return Err(Error::Conflict(format!(
+                "may not add resource with an already registered id: {id}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// An identity as Go prints the struct.

@@ -1,6 +1,6 @@
 //! An object during a build: its tree, what it was called before, and what kustomize notes on it.
 
-use everflow_yaml::{Mapping, Node, Value};
+use everflow_yaml::{Mapping, Node, Style, Value};
 use smol_str::SmolStr;
 
 use crate::error::{Error, Result};
@@ -333,7 +333,10 @@ impl Resource {
             !map.is_empty()
                 && map.entries.iter().all(|entry| {
                     let key = raw_text(&entry.key);
+                    // Text in a block changes when it is written anew.
+                    let is_block = matches!(entry.value.style, Style::Literal | Style::Folded);
                     node_ops::is_text(&entry.value)
+                        && !is_block
                         && !key.contains("config.k")
                         && node_ops::is_text(&untagged(key))
                 })

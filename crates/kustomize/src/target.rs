@@ -14,7 +14,7 @@ use crate::kustomization::{COMPONENT_KIND, FILE_NAMES, Kustomization, Label};
 use crate::loader::Loader;
 use crate::origin::{self, Origin};
 use crate::plugins::{self, Generator, Plugin};
-use crate::resmap::ResMap;
+use crate::resmap::{self, ResMap};
 use crate::resource::Resource;
 use crate::transform::Transformer;
 use crate::transform::images::ImageChange;
@@ -167,11 +167,7 @@ impl<'a> Target<'a> {
             .into_iter()
             .map(|node| Resource::new(node, schemas))
             .collect();
-        if resources.len() > 1 {
-            let mut check = ResMap::new(Rc::clone(schemas));
-            check.append_all(resources)?;
-            return Ok(check.into_resources());
-        }
+        resmap::check_unique(&resources)?;
         Ok(resources)
     }
 

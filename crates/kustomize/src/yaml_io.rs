@@ -1,7 +1,7 @@
 //! Between texts, trees and JSON.
 
 use everflow_yaml::documents::{KioReader, kustomize_documents};
-use everflow_yaml::{Dialect, Error as YamlError, Loader, Node, ScalarKind, Value, emit, sigs};
+use everflow_yaml::{Dialect, Error as YamlError, Loader, Node, ScalarKind, emit, kyaml, sigs};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
@@ -21,15 +21,9 @@ pub fn resolve(text: &str) -> ScalarKind {
     if !may_be_special || text.contains([' ', '\n', '#']) {
         return ScalarKind::String;
     }
-    match Loader::new(Dialect::Kyaml).load(text.as_bytes()) {
-        Ok(node) => match node.value {
-            Value::Scalar(scalar) if scalar.text == text => match scalar.kind {
-                ScalarKind::Merge => ScalarKind::String,
-                kind => kind,
-            },
-            _ => ScalarKind::String,
-        },
-        Err(_) => ScalarKind::String,
+    match kyaml::resolve(text) {
+        ScalarKind::Merge => ScalarKind::String,
+        kind => kind,
     }
 }
 
@@ -108,8 +102,14 @@ pub fn print_json(json: &Json) -> String {
     emit::sigs(json)
 }
 
+/// Puts an object at the end of an output.
+pub fn append_object(node: &Node, out: &mut String) -> Result<()> {
+    emit::append_object(node, out).map_err(|error| Error::Resource(error.to_string()))
+}
+
 /// An object as it goes to the output.
 pub fn print_object(node: &Node) -> Result<String> {
-    let json = to_json(node)?;
-    emit::sigs_checked(&json).map_err(|error| Error::Resource(error.to_string()))
+    let mut out = String::new();
+    append_object(node, &mut out)?;
+    Ok(out)
 }

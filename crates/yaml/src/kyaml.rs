@@ -16,6 +16,11 @@ pub fn load(input: &[u8]) -> Result<Node, Error> {
     Loader::new(Dialect::Kyaml).keep_comments(true).load(input)
 }
 
+/// What a plain scalar with this text means.
+pub fn resolve(text: &str) -> ScalarKind {
+    resolve_plain(Dialect::Kyaml, text)
+}
+
 /// `yaml.Unmarshal` of go-yaml v3 into `any`, as JSON: the first document, merge keys applied.
 /// Duplicate keys are errors, and so is a map with a key that is not a string.
 pub fn yaml_to_json(input: &[u8]) -> Result<Json, Error> {

@@ -246,7 +246,14 @@ impl Node {
 }
 
 impl Mapping {
-    /// The value under a key. Keys compare by text, as kyaml compares them.
+    /// Where a key is. Keys compare by text, as kyaml compares them.
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.entries
+            .iter()
+            .position(|entry| entry.key.as_text() == Some(key))
+    }
+
+    /// The value under a key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries
             .iter()

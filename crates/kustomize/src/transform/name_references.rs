@@ -3,6 +3,7 @@
 //! Each kind has a list of fields that hold the name of an object of some other kind. A field is
 //! changed when exactly one object once had the name it holds and could be meant.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use everflow_yaml::{Node, Value};
@@ -10,11 +11,11 @@ use smol_str::SmolStr;
 
 use crate::config::NameReference;
 use crate::error::{Error, Result, Within};
-use crate::fieldspec::{Create, FieldSpec, Steps};
+use crate::fieldspec::{Create, FieldSpec, PathTree, Steps};
 use crate::node_ops::{self, raw_text};
 use crate::path::lookup;
 use crate::resid::{Gvk, NOT_A_NAMESPACE, ResId};
-use crate::resmap::ResMap;
+use crate::resmap::{Positions, ResMap};
 use crate::resource::Resource;
 use crate::yaml_io;
 
@@ -35,15 +36,21 @@ pub fn fix(resources: &mut ResMap, references: &[NameReference]) -> Result<()> {
             })
         })
         .collect();
-    let mut by_kind: HashMap<Gvk, Vec<usize>> = HashMap::new();
+    let mut by_kind: HashMap<Gvk, PathTree> = HashMap::new();
+    let mut present: Vec<usize> = Vec::new();
     for position in 0..resources.len() {
         let original = resources.get(position).original_id();
-        let wanted = by_kind.entry(original.gvk).or_insert_with_key(|gvk| {
-            (0..fields.len())
-                .filter(|index| gvk.is_selected_by(&fields[*index].spec.gvk))
-                .collect()
+        let paths = by_kind.entry(original.gvk).or_insert_with_key(|gvk| {
+            let fields = fields.iter().enumerate();
+            let wanted = fields.filter(|(_, field)| gvk.is_selected_by(&field.spec.gvk));
+            PathTree::new(wanted.map(|(index, field)| (index, &field.steps)))
         });
-        if wanted.is_empty() {
+        present.clear();
+        let node = &resources.get(position).node;
+        paths.find(node, &mut |index| present.push(index));
+        present.sort_unstable();
+        present.dedup();
+        if present.is_empty() && resources.get(position).gvk().kind != "RoleBinding" {
             continue;
         }
         let binding = binding_namespaces(resources.get(position))?;
@@ -55,14 +62,18 @@ pub fn fix(resources: &mut ResMap, references: &[NameReference]) -> Result<()> {
             resources,
             targets: &targets,
             binding: &binding,
+            changed: Cell::new(false),
         };
-        let result = wanted
+        let result = present
             .iter()
             .try_for_each(|index| referrer.fix_field(&mut node, &fields[*index]));
+        let changed = referrer.changed.get();
         resources.get_mut(position).node = node;
         result?;
-        resources.get_mut(position).after_change();
-        resources.refresh(position);
+        if changed {
+            resources.get_mut(position).after_change();
+            resources.refresh(position);
+        }
     }
     Ok(())
 }
@@ -85,8 +96,8 @@ struct Field<'a> {
 /// The objects whose names have changed, found by former names.
 struct Targets {
     /// By former name, and by former name and today's namespace.
-    by_name: HashMap<SmolStr, Vec<usize>>,
-    by_name_and_namespace: HashMap<(SmolStr, SmolStr), Vec<usize>>,
+    by_name: HashMap<SmolStr, Positions>,
+    by_name_and_namespace: HashMap<(SmolStr, SmolStr), Positions>,
     /// Today's namespaces of the objects that came from a namespace.
     original_namespaces: HashMap<SmolStr, HashSet<SmolStr>>,
 }
@@ -107,13 +118,13 @@ impl Targets {
                 targets
                     .by_name
                     .entry(name.clone())
-                    .or_default()
-                    .push(position);
+                    .and_modify(|positions| positions.add(position))
+                    .or_insert(Positions::One(position as u32));
                 targets
                     .by_name_and_namespace
                     .entry((name.clone(), namespace.clone()))
-                    .or_default()
-                    .push(position);
+                    .and_modify(|positions| positions.add(position))
+                    .or_insert(Positions::One(position as u32));
             }
             let original = resource.original_id();
             targets
@@ -157,6 +168,7 @@ struct Referrer<'a> {
     resources: &'a ResMap,
     targets: &'a Targets,
     binding: &'a [SmolStr],
+    changed: Cell<bool>,
 }
 
 impl Referrer<'_> {
@@ -222,6 +234,7 @@ impl Referrer<'_> {
         if *new == old {
             return Ok(());
         }
+        self.changed.set(true);
         node_ops::overwrite_untagged(node, new.clone())
     }
 
@@ -250,6 +263,7 @@ impl Referrer<'_> {
         let Some(mapping) = node.as_mapping_mut() else {
             return Ok(());
         };
+        self.changed.set(true);
         node_ops::set_untagged(mapping, "name", &id.name);
         if !id.namespace.is_empty() {
             node_ops::set_untagged(mapping, "namespace", &id.namespace);
@@ -260,7 +274,10 @@ impl Referrer<'_> {
     /// The objects that once had a name and that this one may refer to.
     fn candidates(&self, name: &SmolStr) -> Vec<usize> {
         if self.id().cluster_scoped {
-            return self.targets.by_name.get(name).cloned().unwrap_or_default();
+            let found = self.targets.by_name.get(name);
+            return found.map_or(Vec::new(), |positions| {
+                positions.as_slice().iter().map(|p| *p as usize).collect()
+            });
         }
         let mut found: Vec<usize> = self
             .reachable_namespaces()
@@ -269,8 +286,8 @@ impl Referrer<'_> {
                     .by_name_and_namespace
                     .get(&(name.clone(), namespace))
             })
-            .flatten()
-            .copied()
+            .flat_map(|positions| positions.as_slice())
+            .map(|position| *position as usize)
             .filter(|position| self.is_reachable(self.resources.get(*position)))
             .collect();
         found.sort_unstable();

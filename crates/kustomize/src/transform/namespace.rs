@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::SpecSet;
 use crate::error::{Error, Result, Within};
-use crate::fieldspec::{Create, FieldSpec};
+use crate::fieldspec::{Create, FieldSpec, Steps};
 use crate::node_ops::{self, raw_text, wrong_kind};
 use crate::resmap::ResMap;
 use crate::resource::Resource;
@@ -43,6 +43,7 @@ impl Subjects {
 /// Sets namespaces.
 pub struct Namespace {
     namespace: SmolStr,
+    own: Steps,
     specs: SpecSet,
     unset_only: bool,
     subjects: Subjects,
@@ -55,6 +56,7 @@ impl Namespace {
     pub fn new(namespace: &str, specs: &[FieldSpec], unset_only: bool, subjects: Subjects) -> Self {
         Namespace {
             namespace: namespace.into(),
+            own: FieldSpec::everywhere(META_NAMESPACE, true).steps(),
             specs: SpecSet::new(specs),
             unset_only,
             subjects,
@@ -82,8 +84,7 @@ impl Namespace {
         let is_core = resource.node.get("apiVersion").map_or("", raw_text) == "v1";
         let is_binding = matches!(id.gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding");
         if !id.cluster_scoped {
-            FieldSpec::everywhere(META_NAMESPACE, true)
-                .steps()
+            self.own
                 .walk(&mut resource.node, Create::Text, &mut |node| self.set(node))
                 .within(|| format!("considering field '{META_NAMESPACE}' of object {id}"))?;
         }

@@ -48,15 +48,10 @@ fn sort<'a>(
         ranks.insert(kind, 1 + index as i64);
     }
     let rank = |gvk: &Gvk| ranks.get(gvk.kind.as_str()).copied().unwrap_or(0);
-    resources.sort_by(|a, b| {
-        let (a, b) = (a.id(), b.id());
-        if a.gvk == b.gvk {
-            return compare_ids(a, b);
-        }
-        rank(&a.gvk)
-            .cmp(&rank(&b.gvk))
-            .then_with(|| compare_types(&a.gvk, &b.gvk))
-    });
+    resources.sort_by_type_and_id(
+        |a, b| rank(a).cmp(&rank(b)).then_with(|| compare_types(a, b)),
+        compare_ids,
+    );
     resources
         .check_unique()
         .within(|| "SortOrderTransformer: Failed to append to resources".to_owned())
@@ -71,16 +66,17 @@ fn compare_types(a: &Gvk, b: &Gvk) -> Ordering {
     order
 }
 
+/// Compares `namespace|name` with marks for empty parts.
 fn compare_ids(a: &ResId, b: &ResId) -> Ordering {
-    let key = |id: &ResId| {
-        let or = |text: &str, empty: &'static str| {
-            if text.is_empty() {
-                empty.to_owned()
-            } else {
-                text.to_owned()
-            }
-        };
-        format!("{}|{}", or(&id.namespace, "~X"), or(&id.name, "~N"))
-    };
-    key(a).cmp(&key(b))
+    fn or<'a>(text: &'a str, empty: &'a str) -> &'a str {
+        if text.is_empty() { empty } else { text }
+    }
+    fn key(id: &ResId) -> [&[u8]; 3] {
+        [or(&id.namespace, "~X"), "|", or(&id.name, "~N")].map(str::as_bytes)
+    }
+    if a.namespace == b.namespace {
+        return or(&a.name, "~N").cmp(or(&b.name, "~N"));
+    }
+    let (a, b) = (key(a), key(b));
+    a.iter().copied().flatten().cmp(b.iter().copied().flatten())
 }

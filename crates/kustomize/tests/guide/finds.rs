@@ -104,3 +104,36 @@ fn an_image_that_was_changed_takes_the_type_of_the_next_text() {
     assert_eq!(image(""), "- image: \"7\"");
     assert_eq!(image("images: [{name: nginx, newTag: x}]\n"), "- image: 7");
 }
+
+#[test]
+fn annotations_are_written_anew_and_lose_their_folds() {
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n  annotations:\n    note: >\n      first\n       indented\n";
+    builds(
+        &[
+            ("kustomization.yaml", "resources: [map.yaml]\n"),
+            ("map.yaml", text),
+        ],
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  annotations:\n    note: |\n      first\n       indented\n  name: settings\n",
+    );
+}
+
+#[test]
+fn paths_of_field_specs_have_no_wildcards_or_indexes() {
+    let with_path = |path: &str| {
+        let config = format!("varReference: [{{kind: ConfigMap, path: '{path}'}}]\n");
+        crate::built(&[
+            (
+                "kustomization.yaml",
+                "resources: [map.yaml]\nconfigurations: [config.yaml]\nvars: [{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: settings}}]\n",
+            ),
+            ("config.yaml", &config),
+            ("map.yaml", &format!("{MAP}data:\n  key: $(V)\n")),
+        ])
+    };
+    let error = |path: &str| with_path(path).unwrap_err();
+    assert!(error("data/*").ends_with("fieldName: *: wildcard is not supported in PathGetter"));
+    assert!(error("data/-1").ends_with("fieldName: -1: array index -1 cannot be negative"));
+    assert!(error("data/0").contains("fieldName: 0: wrong node kind: expected SequenceNode"));
+    assert!(error("data/[a=b]").contains("wrong node kind: expected SequenceNode"));
+    assert!(with_path("data/ key ").unwrap().contains("key: settings"));
+}

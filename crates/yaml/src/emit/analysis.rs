@@ -48,6 +48,11 @@ const ORDINARY: [bool; 256] = {
     table
 };
 
+/// True for a byte that has no meaning of its own, unless it comes first.
+pub(super) fn is_ordinary(byte: u8) -> bool {
+    ORDINARY[usize::from(byte)]
+}
+
 /// What was seen on the way through a text.
 #[derive(Default)]
 struct Seen {

@@ -247,7 +247,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The wanted style, or the next best one the text allows where it stands.
-    fn settle_style(&self, wanted: Style, text: &str, analysis: Analysis) -> Style {
+    pub(super) fn settle_style(&self, wanted: Style, text: &str, analysis: Analysis) -> Style {
         let in_flow = self.flow_level > 0;
         let mut style = wanted;
         if self.context.simple_key && analysis.multiline {

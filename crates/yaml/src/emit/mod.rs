@@ -2,7 +2,8 @@
 //!
 //! | who prints | function |
 //! |---|---|
-//! | kubectl, Flux, `kustomize build` (`sigs.k8s.io/yaml`) | [`sigs`], [`sigs_checked`], [`json_to_yaml`] |
+//! | kubectl, Flux (`sigs.k8s.io/yaml`) | [`sigs`], [`sigs_checked`], [`json_to_yaml`] |
+//! | `kustomize build` | [`append_object`] |
 //! | helm templates | [`to_yaml`], [`to_yaml_pretty`] |
 //! | kyaml, from a plain value (go-yaml v3 `Marshal`) | [`yaml3`] |
 //! | kyaml, keeping styles, tags, anchors and comments | [`kyaml`], [`kyaml_document`], [`kyaml_documents`] |
@@ -17,6 +18,7 @@ mod key_order;
 mod kio;
 mod list_style;
 mod node;
+mod object;
 mod output;
 mod reread;
 mod scalars;
@@ -58,6 +60,15 @@ pub fn sigs_checked(value: &Value) -> Result<String, Error> {
     } else {
         json_to_yaml(gojson::to_string(value).as_bytes())
     }
+}
+
+/// What `kustomize build` prints for an object, put at the end of a text: [`Node::marshal_json`] and
+/// then [`sigs_checked`].
+pub fn append_object(node: &Node, out: &mut String) -> Result<(), Error> {
+    if !object::append(node, out) {
+        out.push_str(&sigs_checked(&node.marshal_json()?)?);
+    }
+    Ok(())
 }
 
 /// Helm's `toYaml`: [`sigs`] less its last newline.
@@ -121,10 +132,12 @@ fn without_last_newline(mut text: String) -> String {
     text
 }
 
+/// The reader takes keys of 1024 bytes. Characters may take six when they are escaped, and the reader
+/// counts those.
+const LONGEST_KEY: usize = 1024 / 6;
+
 /// True if the value's JSON text surely is YAML that means the same.
 fn passes_reader(value: &Value) -> bool {
-    // Characters may take six bytes when they are escaped, and the reader counts those.
-    const LONGEST_KEY: usize = 1024 / 6;
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
         match value {

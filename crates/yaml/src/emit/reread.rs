@@ -109,7 +109,7 @@ fn has_line_comment(node: &Node) -> bool {
 }
 
 /// Texts that some style cannot carry: tabs beside line breaks, and the breaks of YAML 1.1.
-fn is_delicate(text: &str) -> bool {
+pub(super) fn is_delicate(text: &str) -> bool {
     text.contains('\t') && text.contains('\n')
         || !text.is_ascii() && text.contains(['\u{85}', '\u{2028}', '\u{2029}', '\u{FEFF}'])
 }

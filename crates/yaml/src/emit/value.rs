@@ -157,16 +157,22 @@ fn push_number(out: &mut String, number: &Number, source: Source) {
         let _ = write!(out, "{number}");
         return;
     };
-    if source == Source::JsonText {
-        push_json_f64(out, float);
-        if out == "-0" {
-            out.remove(0);
-        }
-        if out.parse::<i64>().is_ok() || out.parse::<u64>().is_ok() {
-            return;
-        }
-        out.clear();
+    match source {
+        Source::JsonText => push_float(out, float),
+        Source::GoValue => push_shortest_f64(out, float),
     }
+}
+
+/// Writes a float into an empty text as it looks after JSON.
+pub(super) fn push_float(out: &mut String, float: f64) {
+    push_json_f64(out, float);
+    if out == "-0" {
+        out.remove(0);
+    }
+    if out.parse::<i64>().is_ok() || out.parse::<u64>().is_ok() {
+        return;
+    }
+    out.clear();
     push_shortest_f64(out, float);
 }
 
