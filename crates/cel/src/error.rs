@@ -18,27 +18,60 @@ pub struct Issue {
     pub message: String,
 }
 
+/// How many issues are told.
+const MOST_ISSUES: usize = 100;
+
+impl CompileError {
+    /// The issues in the order of their places.
+    pub(crate) fn new(text: &str, mut issues: Vec<Issue>) -> Self {
+        issues.sort_by_key(|issue| issue.offset);
+        CompileError {
+            text: text.to_owned(),
+            issues,
+        }
+    }
+}
+
 impl std::fmt::Display for CompileError {
     /// Each issue with its line of the text and a mark under the place.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, issue) in self.issues.iter().enumerate() {
+        for (index, issue) in self.issues.iter().take(MOST_ISSUES).enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            let before: String = self.text.chars().take(issue.offset).collect();
-            let line = before.matches('\n').count();
-            let column = before.chars().rev().take_while(|c| *c != '\n').count();
-            let source = self.text.split('\n').nth(line).unwrap_or("");
-            write!(
-                f,
-                "ERROR: <input>:{}:{}: {}\n | {source}\n | {}^",
-                line + 1,
-                column + 1,
-                issue.message,
-                ".".repeat(column)
-            )?;
+            self.show(issue, f)?;
         }
-        Ok(())
+        match self.issues.len().checked_sub(MOST_ISSUES) {
+            None | Some(0) => Ok(()),
+            Some(more) => write!(f, "\n{more} more errors were truncated"),
+        }
+    }
+}
+
+impl CompileError {
+    fn show(&self, issue: &Issue, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let before: String = self.text.chars().take(issue.offset).collect();
+        let line = before.matches('\n').count();
+        let column = before.chars().rev().take_while(|c| *c != '\n').count();
+        let source = self.text.split('\n').nth(line).unwrap_or("");
+        let source = source.replace('\t', " ");
+        // Characters of several bytes are taken for wide ones.
+        let mut dots = String::new();
+        let mut characters = source.chars();
+        for c in characters.by_ref().take(column) {
+            dots.push(if c.len_utf8() > 1 { '\u{ff0e}' } else { '.' });
+        }
+        let mark = match characters.next() {
+            Some(c) if c.len_utf8() > 1 => '\u{ff3e}',
+            _ => '^',
+        };
+        write!(
+            f,
+            "ERROR: <input>:{}:{}: {}\n | {source}\n | {dots}{mark}",
+            line + 1,
+            column + 1,
+            issue.message,
+        )
     }
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct Scope<'a> {
 
 type Outcome = Result<Value, EvalError>;
 
-/// Evaluates with at most `limit` steps.
-pub(crate) fn evaluate(expr: &Expr, variables: &Variables, limit: u64) -> Outcome {
+/// Evaluates with a limit to the cost; tells what it was.
+pub(crate) fn evaluate(expr: &Expr, variables: &Variables, limit: u64) -> (Outcome, u64) {
     let steps = Cell::new(limit);
     let scope = Scope {
         parent: None,
@@ -49,7 +49,12 @@ pub(crate) fn evaluate(expr: &Expr, variables: &Variables, limit: u64) -> Outcom
         globals: variables,
         steps: &steps,
     };
-    scope.eval(expr)
+    let outcome = scope.eval(expr);
+    let used = match &outcome {
+        Err(EvalError::TooExpensive) => limit.saturating_add(1),
+        _ => limit - steps.get(),
+    };
+    (outcome, used)
 }
 
 impl<'a> Scope<'a> {
@@ -82,8 +87,8 @@ impl<'a> Scope<'a> {
             .cloned()
     }
 
-    fn step(&self) -> Result<(), EvalError> {
-        match self.steps.get().checked_sub(1) {
+    fn charge(&self, cost: u64) -> Result<(), EvalError> {
+        match self.steps.get().checked_sub(cost) {
             Some(left) => {
                 self.steps.set(left);
                 Ok(())
@@ -93,10 +98,14 @@ impl<'a> Scope<'a> {
     }
 
     fn eval(&self, expr: &Expr) -> Outcome {
-        self.step()?;
         match &expr.kind {
             ExprKind::Literal(literal) => Ok(constant(literal)),
-            ExprKind::Ident(name) => self.ident(name),
+            ExprKind::Ident(name) => {
+                let value = self.ident(name)?;
+                // Names of types are constants.
+                self.charge(u64::from(!matches!(value, Value::Type(_))))?;
+                Ok(value)
+            }
             ExprKind::Select {
                 operand,
                 field,
@@ -156,6 +165,7 @@ impl<'a> Scope<'a> {
             }
         }
         let operand = self.eval(operand)?;
+        self.charge(1)?;
         if optional {
             return Ok(match optional_field(&operand, field)? {
                 Some(found) => Value::Optional(Some(Rc::new(found))),
@@ -248,6 +258,11 @@ impl<'a> Scope<'a> {
     }
 
     fn list(&self, items: &[(Expr, bool)]) -> Outcome {
+        // Lists of constants are made beforehand.
+        let is_constant = |(item, _): &(Expr, bool)| matches!(item.kind, ExprKind::Literal(_));
+        if !items.iter().all(is_constant) {
+            self.charge(10)?;
+        }
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items {
             match (self.eval(item)?, optional) {
@@ -261,6 +276,7 @@ impl<'a> Scope<'a> {
     }
 
     fn map(&self, entries: &[(Expr, Expr, bool)]) -> Outcome {
+        self.charge(if entries.is_empty() { 0 } else { 30 })?;
         let mut map = BTreeMap::new();
         for (key, value, optional) in entries {
             let key = self.key(key)?;
@@ -306,8 +322,11 @@ impl<'a> Scope<'a> {
             ComprehensionKind::ExistsOne => {
                 let mut count = 0;
                 for item in &items {
-                    count += u32::from(self.truth(comprehension, item, is_map)?);
+                    let is_true = self.truth(comprehension, item, is_map)?;
+                    self.charge(if is_true { 2 } else { 0 })?;
+                    count += u32::from(is_true);
                 }
+                self.charge(2)?;
                 Ok(Value::Bool(count == 1))
             }
             ComprehensionKind::Filter => self.filter(comprehension, items, is_map),
@@ -326,7 +345,6 @@ impl<'a> Scope<'a> {
         is_map: bool,
         expr: &Expr,
     ) -> Outcome {
-        self.step()?;
         match &comprehension.second {
             Some(second) => {
                 let outer = self.inner(&comprehension.first, key.clone());
@@ -362,9 +380,17 @@ impl<'a> Scope<'a> {
         decisive: bool,
     ) -> Outcome {
         let mut error = None;
-        for item in items {
+        self.charge(1)?;
+        // The condition of the loop; `exists` negates in it.
+        let condition = if decisive { 3 } else { 2 };
+        for (at, item) in items.iter().enumerate() {
+            self.charge(condition + 1)?;
             match self.truth(comprehension, item, is_map) {
-                Ok(flag) if flag == decisive => return Ok(Value::Bool(decisive)),
+                Ok(flag) if flag == decisive => {
+                    let is_last = at + 1 == items.len();
+                    self.charge(if is_last { 0 } else { condition })?;
+                    return Ok(Value::Bool(decisive));
+                }
                 Ok(_) => {}
                 Err(EvalError::TooExpensive) => return Err(EvalError::TooExpensive),
                 Err(first) => error = error.or(Some(first)),
@@ -382,9 +408,12 @@ impl<'a> Scope<'a> {
         items: Vec<(Value, Value)>,
         is_map: bool,
     ) -> Outcome {
+        self.charge(1)?;
         let mut kept = Vec::new();
         for item in items {
-            if self.truth(comprehension, &item, is_map)? {
+            let keeps = self.truth(comprehension, &item, is_map)?;
+            self.charge(if keeps { 13 } else { 0 })?;
+            if keeps {
                 kept.push(if is_map { item.0 } else { item.1 });
             }
         }
@@ -413,8 +442,11 @@ impl<'a> Scope<'a> {
         is_map: bool,
     ) -> Outcome {
         let mut results = Vec::new();
+        self.charge(1)?;
         for item in items {
-            if self.passes(comprehension, item, is_map)? {
+            let passes = self.passes(comprehension, item, is_map)?;
+            self.charge(if passes { 12 } else { 0 })?;
+            if passes {
                 results.push(self.for_item(comprehension, item, is_map, &comprehension.body)?);
             }
         }
@@ -427,8 +459,10 @@ impl<'a> Scope<'a> {
         items: &[(Value, Value)],
         is_map: bool,
     ) -> Outcome {
+        self.charge(1)?;
         let mut results = BTreeMap::new();
         for item in items {
+            self.charge(3)?;
             if !self.passes(comprehension, item, is_map)? {
                 continue;
             }
@@ -479,7 +513,16 @@ fn dotted(expr: &Expr) -> Option<String> {
 /// The field of an object, if it has it.
 pub(crate) fn field_of(operand: &Value, field: &str) -> Result<Option<Value>, EvalError> {
     match operand {
-        Value::Map(map) => Ok(map.get(&Key::String(field.into())).cloned()),
+        Value::Map(map) => Ok(map
+            .get(&Key::String(field.into()))
+            .or_else(|| {
+                // Keywords are escaped as names of fields, but may be written as they are.
+                let keyword = crate::escape::RESERVED.contains(&field);
+                keyword
+                    .then(|| map.get(&Key::String(format!("__{field}__").into())))
+                    .flatten()
+            })
+            .cloned()),
         _ => Err(EvalError::NoSuchOverload),
     }
 }

@@ -8,6 +8,8 @@ pub(crate) enum TokenKind {
     Ident,
     /// An operator or a bracket.
     Symbol,
+    /// A number that does not fit its type.
+    BadNumber,
     /// What no token can begin with.
     Unknown,
     End,
@@ -26,21 +28,25 @@ const SYMBOLS: [&str; 24] = [
     "+", "*", "/", "%", "<", ">",
 ];
 
-/// All tokens, with an end token behind them. A string that does not end is an unknown token.
-pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
+/// All tokens, with an end token behind them, and what is none. A string that does not end is none.
+pub(crate) fn tokens(text: &str) -> (Vec<Token<'_>>, Vec<Token<'_>>) {
     let mut lexer = Lexer {
         text,
         position: 0,
         offset: 0,
     };
     let mut tokens = Vec::new();
+    let mut unknown = Vec::new();
     loop {
         lexer.skip_blanks();
         let token = lexer.next();
-        let done = token.kind == TokenKind::End;
-        tokens.push(token);
-        if done {
-            return tokens;
+        match token.kind {
+            TokenKind::Unknown => unknown.push(token),
+            TokenKind::End => {
+                tokens.push(token);
+                return (tokens, unknown);
+            }
+            _ => tokens.push(token),
         }
     }
 }
@@ -95,7 +101,10 @@ impl<'a> Lexer<'a> {
         if first.is_ascii_digit() || (first == '.' && digit_follows) {
             let (length, literal) = number(rest);
             let text = self.advance(length);
-            return token(literal.map_or(TokenKind::Unknown, TokenKind::Literal), text);
+            return token(
+                literal.map_or(TokenKind::BadNumber, TokenKind::Literal),
+                text,
+            );
         }
         if first.is_ascii_alphabetic() || first == '_' {
             let length = rest
@@ -121,7 +130,12 @@ impl<'a> Lexer<'a> {
             let text = self.advance(symbol.len());
             return token(TokenKind::Symbol, text);
         }
-        let text = self.advance(first.len_utf8());
+        // What could begin an operator takes the character that does not continue it along.
+        let mut length = first.len_utf8();
+        if matches!(first, '=' | '&' | '|') {
+            length += rest[length..].chars().next().map_or(0, char::len_utf8);
+        }
+        let text = self.advance(length);
         token(TokenKind::Unknown, text)
     }
 }

@@ -12,17 +12,21 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod check;
 mod error;
+mod escape;
 mod eval;
 mod formats;
 mod functions;
 pub mod kubernetes;
 mod lexer;
 mod parser;
+pub mod rules;
 pub mod time;
 mod value;
 
 pub use error::{CompileError, EvalError, Issue};
+pub use escape::escape;
 pub use eval::Variables;
 pub use value::{Key, List, ListKind, Value};
 
@@ -42,9 +46,23 @@ impl Program {
     pub fn compile(text: &str) -> Result<Self, CompileError> {
         Ok(Program {
             text: text.to_owned(),
-            expr: parser::parse(text)?,
+            expr: parser::parse(text, parser::Macros::All)?,
             steps: DEFAULT_STEPS,
         })
+    }
+
+    /// Parses an expression and checks it as the API server checks rules: types, constants, costs.
+    pub fn compile_checked(
+        text: &str,
+        declarations: &check::Declarations,
+    ) -> Result<(Self, check::Checked), CompileError> {
+        let program = Program {
+            text: text.to_owned(),
+            expr: parser::parse(text, parser::Macros::ApiServer)?,
+            steps: DEFAULT_STEPS,
+        };
+        let checked = check::check(text, &program.expr, declarations)?;
+        Ok((program, checked))
     }
 
     /// Limits the steps of an evaluation.
@@ -65,6 +83,11 @@ impl Program {
 
     /// Evaluates the expression.
     pub fn evaluate(&self, variables: &Variables) -> Result<Value, EvalError> {
+        self.evaluate_counting(variables).0
+    }
+
+    /// Evaluates the expression and tells what that cost.
+    pub fn evaluate_counting(&self, variables: &Variables) -> (Result<Value, EvalError>, u64) {
         eval::evaluate(&self.expr, variables, self.steps)
     }
 }

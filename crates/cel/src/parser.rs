@@ -8,11 +8,18 @@ use crate::lexer::{Token, TokenKind, tokens};
 const MAX_DEPTH: usize = 120;
 /// How long an expression may be.
 const MAX_LENGTH: usize = 100_000;
-const PRIMARY: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
-     NUM_UINT, STRING, BYTES, IDENTIFIER}";
+
+/// Which macros are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Macros {
+    /// All of them.
+    All,
+    /// Those that rules of the API server may use.
+    ApiServer,
+}
 
 /// Parses an expression.
-pub(crate) fn parse(text: &str) -> Result<Expr, CompileError> {
+pub(crate) fn parse(text: &str, macros: Macros) -> Result<Expr, CompileError> {
     if text.len() > MAX_LENGTH {
         return Err(CompileError {
             text: String::new(),
@@ -25,19 +32,27 @@ pub(crate) fn parse(text: &str) -> Result<Expr, CompileError> {
             }],
         });
     }
+    let (tokens, unknown) = tokens(text);
+    let issues = unknown
+        .iter()
+        .map(|token| Issue {
+            offset: token.offset,
+            message: format!("Syntax error: token recognition error at: '{}'", token.text),
+        })
+        .collect();
     let mut parser = Parser {
-        tokens: tokens(text),
+        tokens,
         position: 0,
         depth: 0,
-        issues: Vec::new(),
+        macros,
+        issues,
+        closers: Vec::new(),
+        is_recovering: false,
     };
     let expr = parser.whole();
     match (expr, parser.issues.is_empty()) {
         (Ok(expr), true) => Ok(expr),
-        (_, _) => Err(CompileError {
-            text: text.to_owned(),
-            issues: parser.issues,
-        }),
+        (_, _) => Err(CompileError::new(text, parser.issues)),
     }
 }
 
@@ -50,7 +65,12 @@ struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     position: usize,
     depth: usize,
+    macros: Macros,
     issues: Vec<Issue>,
+    /// What may follow expressions where the parser stands, the innermost last.
+    closers: Vec<&'static [&'static str]>,
+    /// After a syntax error nothing more is told until something fits again.
+    is_recovering: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -60,6 +80,7 @@ impl<'a> Parser<'a> {
     }
 
     fn take(&mut self) -> Token<'a> {
+        self.is_recovering = false;
         let token = self.peek().clone();
         self.position = (self.position + 1).min(self.tokens.len() - 1);
         token
@@ -80,16 +101,100 @@ impl<'a> Parser<'a> {
     }
 
     fn syntax<T>(&mut self, message: String) -> Parsed<T> {
-        let offset = self.peek().offset;
-        self.fail(offset, format!("Syntax error: {message}"))
+        self.note(message);
+        Err(Stop)
     }
 
+    /// Tells of a syntax error at the current token.
+    fn note(&mut self, message: String) {
+        if !self.is_recovering {
+            let offset = self.peek().offset;
+            self.issues.push(Issue {
+                offset,
+                message: format!("Syntax error: {message}"),
+            });
+        }
+        self.is_recovering = true;
+    }
+
+    /// Takes a symbol; where it is missing, or one token too many is there, parsing goes on.
     fn expect(&mut self, symbol: &str) -> Parsed<()> {
         if self.accept(symbol).is_some() {
             return Ok(());
         }
         let found = self.peek().text.to_owned();
-        self.syntax(format!("missing '{symbol}' at '{found}'"))
+        let next = self.tokens.get(self.position + 1);
+        let is_extra =
+            next.is_some_and(|next| next.kind == TokenKind::Symbol && next.text == symbol);
+        if is_extra {
+            self.note(format!("extraneous input '{found}' expecting '{symbol}'"));
+            self.position += 1;
+            self.take();
+            return Ok(());
+        }
+        let fits_behind = match symbol {
+            ":" => self.starts_expression(),
+            _ => self.may_follow(),
+        };
+        if fits_behind {
+            self.note(format!("missing '{symbol}' at '{found}'"));
+            return Ok(());
+        }
+        self.syntax(format!("mismatched input '{found}' expecting '{symbol}'"))
+    }
+
+    fn starts_expression(&self) -> bool {
+        let token = self.peek();
+        match token.kind {
+            TokenKind::Symbol => matches!(token.text, "[" | "{" | "(" | "." | "-" | "!"),
+            TokenKind::End => false,
+            _ => true,
+        }
+    }
+
+    /// Whether the current token may stand behind an expression here.
+    fn may_follow(&self) -> bool {
+        let token = self.peek();
+        match token.kind {
+            TokenKind::End => true,
+            TokenKind::Symbol => {
+                matches!(
+                    token.text,
+                    "." | "["
+                        | "*"
+                        | "/"
+                        | "%"
+                        | "+"
+                        | "-"
+                        | "=="
+                        | "!="
+                        | "<"
+                        | "<="
+                        | ">"
+                        | ">="
+                        | "in"
+                        | "&&"
+                        | "||"
+                        | "?"
+                ) || self
+                    .closers
+                    .iter()
+                    .any(|closers| closers.contains(&token.text))
+            }
+            _ => false,
+        }
+    }
+
+    /// Parses something inside brackets, behind which these may stand.
+    fn inside<T>(
+        &mut self,
+        closers: &'static [&'static str],
+        parse: impl FnOnce(&mut Self) -> Parsed<T>,
+    ) -> Parsed<T> {
+        self.closers.push(closers);
+        let parsed = parse(self);
+        self.closers.pop();
+        parsed
     }
 
     fn whole(&mut self) -> Parsed<Expr> {
@@ -97,9 +202,6 @@ impl<'a> Parser<'a> {
         let token = self.peek().clone();
         match token.kind {
             TokenKind::End => Ok(expr),
-            TokenKind::Unknown => {
-                self.syntax(format!("token recognition error at: '{}'", token.text))
-            }
             _ => self.syntax(format!("extraneous input '{}' expecting <EOF>", token.text)),
         }
     }
@@ -117,7 +219,7 @@ impl<'a> Parser<'a> {
         let expr = match self.accept("?") {
             None => condition,
             Some(offset) => {
-                let yes = self.or()?;
+                let yes = self.inside(&[":"], Self::or)?;
                 self.expect(":")?;
                 let no = self.expr()?;
                 call(offset, "_?_:_", vec![condition, yes, no])
@@ -218,7 +320,7 @@ impl<'a> Parser<'a> {
             let negated = match &token.kind {
                 TokenKind::Literal(Literal::Int(value)) => Some(Literal::Int(-value)),
                 TokenKind::Literal(Literal::Double(value)) => Some(Literal::Double(-value)),
-                TokenKind::Unknown if token.text == "9223372036854775808" => {
+                TokenKind::BadNumber if token.text == "9223372036854775808" => {
                     Some(Literal::Int(i64::MIN))
                 }
                 _ => None,
@@ -237,8 +339,12 @@ impl<'a> Parser<'a> {
             if let Some(offset) = self.accept(".") {
                 operand = self.selection(operand, offset)?;
             } else if let Some(offset) = self.accept("[") {
+                if !self.at("?") && !self.starts_expression() {
+                    let message = self.mismatch(&["'?'"]);
+                    return self.syntax(message);
+                }
                 let optional = self.accept("?").is_some();
-                let index = self.expr()?;
+                let index = self.inside(&["]"], Self::expr)?;
                 self.expect("]")?;
                 let name = if optional { "_[?_]" } else { "_[_]" };
                 operand = call(offset, name, vec![operand, index]);
@@ -275,8 +381,12 @@ impl<'a> Parser<'a> {
         if self.accept(close).is_some() {
             return Ok(args);
         }
+        if !self.starts_expression() {
+            let message = self.mismatch(&["')'"]);
+            return self.syntax(message);
+        }
         loop {
-            args.push(self.expr()?);
+            args.push(self.inside(&[",", ")"], Self::expr)?);
             if self.accept(",").is_none() {
                 break;
             }
@@ -299,7 +409,7 @@ impl<'a> Parser<'a> {
             TokenKind::Symbol => match token.text {
                 "(" => {
                     self.take();
-                    let inner = self.expr()?;
+                    let inner = self.inside(&[")"], Self::expr)?;
                     self.expect(")")?;
                     Ok(inner)
                 }
@@ -307,42 +417,76 @@ impl<'a> Parser<'a> {
                 "{" => self.map(),
                 "." => {
                     self.take();
-                    let name = self.take();
+                    let name = self.peek().clone();
                     match name.kind {
-                        TokenKind::Ident => self.name(format!(".{}", name.text), token.offset),
+                        TokenKind::Ident => {
+                            self.take();
+                            self.name(format!(".{}", name.text), token.offset)
+                        }
                         _ => self.mismatched(),
                     }
                 }
                 _ => self.mismatched(),
             },
-            TokenKind::Unknown => {
-                self.syntax(format!("token recognition error at: '{}'", token.text))
+            TokenKind::BadNumber => {
+                self.take();
+                let kind = match token.text {
+                    text if text.ends_with(['u', 'U']) => "uint",
+                    text if text.contains(['.', 'e', 'E']) && !text.starts_with("0x") => "double",
+                    _ => "int",
+                };
+                self.issues.push(Issue {
+                    offset: token.offset,
+                    message: format!("invalid {kind} literal"),
+                });
+                Ok(expr(token.offset, ExprKind::Literal(Literal::Null)))
             }
-            TokenKind::End => self.mismatched(),
+            TokenKind::Unknown | TokenKind::End => self.mismatched(),
         }
     }
 
-    /// Tells what cannot stand here, and looks once behind it, as cel-go's parser does.
+    /// What is wrong with the current token where an expression, or one of these, should begin.
+    fn mismatch(&self, also: &[&str]) -> String {
+        let mut expected: Vec<&str> = vec!["'['", "'{'", "'('"];
+        expected.extend(also.iter().filter(|symbol| **symbol == "')'"));
+        expected.extend(["'.'", "'-'", "'!'"]);
+        expected.extend(also.iter().filter(|symbol| **symbol == "'?'"));
+        expected.extend([
+            "'true'",
+            "'false'",
+            "'null'",
+            "NUM_FLOAT",
+            "NUM_INT",
+            "NUM_UINT",
+            "STRING",
+            "BYTES",
+            "IDENTIFIER",
+        ]);
+        format!(
+            "mismatched input '{}' expecting {{{}}}",
+            self.peek().text,
+            expected.join(", ")
+        )
+    }
+
+    /// Tells that no expression can begin here, and goes on with what may follow one.
     fn mismatched(&mut self) -> Parsed<Expr> {
-        let token = self.peek().clone();
-        self.issues.push(Issue {
-            offset: token.offset,
-            message: format!(
-                "Syntax error: mismatched input '{}' expecting {PRIMARY}",
-                token.text
-            ),
-        });
-        if token.kind == TokenKind::End {
-            return Err(Stop);
+        let offset = self.peek().offset;
+        let message = self.mismatch(&[]);
+        self.note(message);
+        while !self.may_follow() {
+            self.position += 1;
         }
-        self.take();
-        match self.peek().kind {
-            TokenKind::End => self.mismatched(),
-            _ => Err(Stop),
-        }
+        Ok(expr(offset, ExprKind::Literal(Literal::Null)))
     }
 
     fn name(&mut self, name: String, offset: usize) -> Parsed<Expr> {
+        if crate::escape::RESERVED.contains(&name.as_str()) {
+            self.issues.push(Issue {
+                offset,
+                message: format!("reserved identifier: {name}"),
+            });
+        }
         let Some(open) = self.accept("(") else {
             return Ok(expr(offset, ExprKind::Ident(name)));
         };
@@ -382,13 +526,24 @@ impl<'a> Parser<'a> {
         let mut items = Vec::new();
         while !self.at("]") {
             let optional = self.accept("?").is_some();
-            items.push((self.expr()?, optional));
+            items.push((self.inside(&[",", "]"], Self::expr)?, optional));
             if self.accept(",").is_none() {
                 break;
             }
         }
-        self.expect("]")?;
+        self.close("]")?;
         Ok(expr(offset, ExprKind::List(items)))
+    }
+
+    /// The end of a list or map.
+    fn close(&mut self, symbol: &str) -> Parsed<()> {
+        if self.accept(symbol).is_some() {
+            return Ok(());
+        }
+        let found = self.peek().text.to_owned();
+        self.syntax(format!(
+            "mismatched input '{found}' expecting {{'{symbol}', ','}}"
+        ))
     }
 
     fn map(&mut self) -> Parsed<Expr> {
@@ -396,15 +551,15 @@ impl<'a> Parser<'a> {
         let mut entries = Vec::new();
         while !self.at("}") {
             let optional = self.accept("?").is_some();
-            let key = self.expr()?;
+            let key = self.inside(&[":", ",", "}"], Self::expr)?;
             self.expect(":")?;
-            let value = self.expr()?;
+            let value = self.inside(&[",", "}"], Self::expr)?;
             entries.push((key, value, optional));
             if self.accept(",").is_none() {
                 break;
             }
         }
-        self.expect("}")?;
+        self.close("}")?;
         Ok(expr(offset, ExprKind::Map(entries)))
     }
 
@@ -419,16 +574,17 @@ impl<'a> Parser<'a> {
         use ComprehensionKind::{
             All, Exists, ExistsOne, Filter, Map, TransformMap, TransformMapEntry,
         };
-        let is_cel = matches!(&target.kind, ExprKind::Ident(ident) if ident == "cel");
+        let all = self.macros == Macros::All;
+        let is_cel = all && matches!(&target.kind, ExprKind::Ident(ident) if ident == "cel");
         match (name.as_str(), args.len()) {
+            ("sortBy", 2) => self.sort_by(target, args, offset),
+            ("existsOne", 2) if all => self.comprehension(ExistsOne, target, args, 1, offset),
             ("bind", 3) if is_cel => self.bind(args),
             ("all", 2) => self.comprehension(All, target, args, 1, offset),
             ("all", 3) => self.comprehension(All, target, args, 2, offset),
             ("exists", 2) => self.comprehension(Exists, target, args, 1, offset),
             ("exists", 3) => self.comprehension(Exists, target, args, 2, offset),
-            ("exists_one" | "existsOne", 2) => {
-                self.comprehension(ExistsOne, target, args, 1, offset)
-            }
+            ("exists_one", 2) => self.comprehension(ExistsOne, target, args, 1, offset),
             ("exists_one" | "existsOne", 3) => {
                 self.comprehension(ExistsOne, target, args, 2, offset)
             }
@@ -451,11 +607,46 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn variable(&mut self, arg: Expr) -> Parsed<String> {
+    fn variable(&mut self, arg: Expr, problem: &str) -> Parsed<String> {
         match arg.kind {
-            ExprKind::Ident(name) if !name.starts_with('.') => Ok(name),
-            _ => self.fail(arg.offset, "argument must be a simple name".to_owned()),
+            ExprKind::Ident(name) if name == "__result__" => self.fail(
+                arg.offset,
+                "iteration variable overwrites accumulator variable".to_owned(),
+            ),
+            ExprKind::Ident(name) => Ok(name),
+            _ => self.fail(arg.offset, problem.to_owned()),
         }
+    }
+
+    /// `l.sortBy(e, k)` is `l` in the order of `l.map(e, k)`.
+    fn sort_by(&mut self, target: Expr, args: Vec<Expr>, offset: usize) -> Parsed<Expr> {
+        const INPUT: &str = "@__sortBy_input__";
+        if matches!(target.kind, ExprKind::Literal(_) | ExprKind::Map(_)) {
+            return self.fail(
+                target.offset,
+                "sortBy can only be applied to a list, identifier, comprehension, call or select \
+                 expression"
+                    .to_owned(),
+            );
+        }
+        let input = || expr(offset, ExprKind::Ident(INPUT.to_owned()));
+        let keys = self.comprehension(ComprehensionKind::Map, input(), args, 1, offset)?;
+        let sorted = expr(
+            offset,
+            ExprKind::Call {
+                function: "@sortByAssociatedKeys".to_owned(),
+                target: Some(Box::new(input())),
+                args: vec![keys],
+            },
+        );
+        Ok(expr(
+            offset,
+            ExprKind::Bind {
+                name: INPUT.to_owned(),
+                value: Box::new(target),
+                body: Box::new(sorted),
+            },
+        ))
     }
 
     fn bind(&mut self, args: Vec<Expr>) -> Parsed<Expr> {
@@ -464,7 +655,8 @@ impl<'a> Parser<'a> {
             return Err(Stop);
         };
         let offset = name.offset;
-        let name = self.variable(name)?;
+        let problem = "cel.bind() variable names must be simple identifiers";
+        let name = self.variable(name, problem)?;
         let (value, body) = (Box::new(value), Box::new(body));
         Ok(expr(offset, ExprKind::Bind { name, value, body }))
     }
@@ -479,8 +671,19 @@ impl<'a> Parser<'a> {
     ) -> Parsed<Expr> {
         let mut args = args.into_iter();
         let mut variables = Vec::new();
+        let problem = match kind {
+            ComprehensionKind::Map | ComprehensionKind::Filter if names == 1 => {
+                "argument is not an identifier"
+            }
+            _ => "argument must be a simple name",
+        };
         for arg in args.by_ref().take(names) {
-            variables.push(self.variable(arg)?);
+            let offset = arg.offset;
+            let name = self.variable(arg, problem)?;
+            if variables.contains(&name) {
+                return self.fail(offset, format!("duplicate variable name: {name}"));
+            }
+            variables.push(name);
         }
         let mut variables = variables.into_iter();
         let mut rest: Vec<Expr> = args.collect();
@@ -512,6 +715,8 @@ impl<'a> Parser<'a> {
         let (Some(variable), Some(body)) = (args.next(), args.next()) else {
             return Err(Stop);
         };
+        let problem = format!("{name}() variable name must be a simple identifier");
+        let variable = self.variable(variable, &problem)?;
         let method = |function: &str| {
             expr(
                 offset,
@@ -525,7 +730,7 @@ impl<'a> Parser<'a> {
         let bound = expr(
             offset,
             ExprKind::Bind {
-                name: self.variable(variable)?,
+                name: variable,
                 value: Box::new(method("value")),
                 body: Box::new(body),
             },

@@ -85,6 +85,8 @@ pub enum Key {
     Uint(u64),
     /// Text.
     String(Rc<str>),
+    /// The name of a field that expressions cannot see but that counts when objects are compared.
+    Hidden(Rc<str>),
 }
 
 impl Value {
@@ -286,7 +288,7 @@ impl Key {
             Key::Bool(flag) => Value::Bool(*flag),
             Key::Int(int) => Value::Int(*int),
             Key::Uint(uint) => Value::Uint(*uint),
-            Key::String(text) => Value::String(text.clone()),
+            Key::String(text) | Key::Hidden(text) => Value::String(text.clone()),
         }
     }
 }

@@ -59,6 +59,32 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
             }
             Some(Ok(Value::list(flat)))
         }
+        ("flatten", [Value::List(list), Value::Int(depth)]) => {
+            if *depth < 0 {
+                return failed("level must be non-negative");
+            }
+            let mut flat = Vec::new();
+            flatten(&list.items, *depth, &mut flat);
+            Some(Ok(Value::list(flat)))
+        }
+        ("sort", [Value::List(list)]) => Some(sorted(&list.items, &list.items)),
+        ("@sortByAssociatedKeys", [Value::List(list), Value::List(keys)]) => {
+            Some(sorted(&list.items, &keys.items))
+        }
+        ("lists.range", [Value::Int(count)]) => {
+            const MOST: i64 = 1_000_000;
+            match *count > MOST {
+                true => Some(Err(EvalError::TooExpensive)),
+                false => Some(Ok(Value::list((0..*count).map(Value::Int).collect()))),
+            }
+        }
+        ("first", [Value::List(list)]) => Some(Ok(Value::Optional(
+            list.items.first().cloned().map(Rc::new),
+        ))),
+        ("last", [Value::List(list)]) => {
+            Some(Ok(Value::Optional(list.items.last().cloned().map(Rc::new))))
+        }
+        ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => Some(unwrapped(&list.items)),
         ("slice", [Value::List(list), Value::Int(from), Value::Int(to)]) => {
             let range = usize::try_from(*from).ok().zip(usize::try_from(*to).ok());
             match range.and_then(|(from, to)| list.items.get(from..to)) {
@@ -93,6 +119,61 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
         },
         _ => None,
     }
+}
+
+fn flatten(items: &[Value], depth: i64, flat: &mut Vec<Value>) {
+    for item in items {
+        match item {
+            Value::List(inner) if depth > 0 => flatten(&inner.items, depth - 1, flat),
+            other => flat.push(other.clone()),
+        }
+    }
+}
+
+/// The items in the order of their keys.
+fn sorted(items: &[Value], keys: &[Value]) -> Outcome {
+    if items.len() != keys.len() {
+        return Err(EvalError::other(format!(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys \
+             list, but got {} and {} elements respectively",
+            items.len(),
+            keys.len()
+        )));
+    }
+    let Some(first) = keys.first() else {
+        return Ok(Value::list(Vec::new()));
+    };
+    if keys.iter().any(|key| key.type_name() != first.type_name()) {
+        return Err(EvalError::other("list elements must have the same type"));
+    }
+    if first.compare(first).is_none() && !matches!(first, Value::Double(_)) {
+        return Err(EvalError::other("list elements must be comparable"));
+    }
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by(|left, right| {
+        keys[*left]
+            .compare(&keys[*right])
+            .unwrap_or(Ordering::Equal)
+    });
+    Ok(Value::list(
+        order.into_iter().map(|at| items[at].clone()).collect(),
+    ))
+}
+
+fn unwrapped(items: &[Value]) -> Outcome {
+    let mut values = Vec::new();
+    for item in items {
+        match item {
+            Value::Optional(inner) => values.extend(inner.as_deref().cloned()),
+            other => {
+                return Err(EvalError::other(format!(
+                    "value {} is not optional",
+                    other.type_name()
+                )));
+            }
+        }
+    }
+    Ok(Value::list(values))
 }
 
 fn some(value: &Value) -> Value {

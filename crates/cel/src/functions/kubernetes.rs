@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use super::{Outcome, boolean, failed, int, text};
+use crate::error::EvalError;
 use crate::formats;
 use crate::kubernetes::{Cidr, Quantity, Url, Version, parse_ip};
 use crate::value::{Key, Value};
@@ -107,14 +108,14 @@ fn range(name: &str, args: &[Value]) -> Option<Outcome> {
         ("containsIP", [Value::Cidr(cidr), Value::Ip(ip)]) => boolean(cidr.contains_ip(*ip)),
         ("containsIP", [Value::Cidr(cidr), Value::String(ip)]) => match parse_ip(ip) {
             Some(ip) => boolean(cidr.contains_ip(ip)),
-            None => failed(format!("IP Address {ip:?} parse error")),
+            None => Some(Err(EvalError::NoSuchOverload)),
         },
         ("containsCIDR", [Value::Cidr(cidr), Value::Cidr(other)]) => {
             boolean(cidr.contains_cidr(*other))
         }
         ("containsCIDR", [Value::Cidr(cidr), Value::String(other)]) => match Cidr::parse(other) {
             Some(other) => boolean(cidr.contains_cidr(other)),
-            None => failed(format!("network address parse error: {other:?}")),
+            None => Some(Err(EvalError::NoSuchOverload)),
         },
         ("ip", [Value::Cidr(cidr)]) => Some(Ok(Value::Ip(cidr.address))),
         ("masked", [Value::Cidr(cidr)]) => Some(Ok(Value::Cidr(cidr.masked()))),

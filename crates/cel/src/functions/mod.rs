@@ -2,6 +2,7 @@
 
 mod collections;
 mod convert;
+mod cost;
 mod kubernetes;
 mod operators;
 mod strings;
@@ -13,8 +14,8 @@ use crate::error::EvalError;
 use crate::value::Value;
 
 /// Names before the dot of a function's name.
-pub(crate) const NAMESPACES: [&str; 8] = [
-    "optional", "math", "sets", "format", "ip", "strings", "base64", "cidr",
+pub(crate) const NAMESPACES: [&str; 9] = [
+    "optional", "math", "sets", "format", "ip", "strings", "base64", "cidr", "lists",
 ];
 
 type Outcome = Result<Value, EvalError>;
@@ -22,10 +23,24 @@ type Outcome = Result<Value, EvalError>;
 /// A group of functions; nothing for a name or arguments that it does not know.
 type Family = fn(&str, &[Value]) -> Option<Outcome>;
 
-/// Calls a function; `method` tells that the first argument is the receiver. `steps` is what is
-/// left of the budget: functions that walk long values take from it.
-pub(crate) fn call(name: &str, args: &[Value], method: bool, steps: &Cell<u64>) -> Outcome {
-    charge(args, steps)?;
+/// Calls a function; `method` tells that the first argument is the receiver. `left` is what is
+/// left of the budget.
+pub(crate) fn call(name: &str, args: &[Value], method: bool, left: &Cell<u64>) -> Outcome {
+    let outcome = dispatch(name, args, method);
+    let cost = cost::cost(name, args, outcome.as_ref().ok());
+    match left.get().checked_sub(cost) {
+        Some(rest) => {
+            left.set(rest);
+            outcome
+        }
+        None => {
+            left.set(0);
+            Err(EvalError::TooExpensive)
+        }
+    }
+}
+
+fn dispatch(name: &str, args: &[Value], method: bool) -> Outcome {
     let families: [Family; 5] = [
         operators::call,
         convert::call,
@@ -39,27 +54,6 @@ pub(crate) fn call(name: &str, args: &[Value], method: bool, steps: &Cell<u64>) 
         }
     }
     kubernetes::call(name, args, method).unwrap_or(Err(EvalError::NoSuchOverload))
-}
-
-/// Long texts and lists cost more than short ones.
-fn charge(args: &[Value], steps: &Cell<u64>) -> Result<(), EvalError> {
-    let mut cost = 0u64;
-    for arg in args {
-        cost += match arg {
-            Value::String(text) => text.len() as u64 / 10,
-            Value::Bytes(bytes) => bytes.len() as u64 / 10,
-            Value::List(list) => list.items.len() as u64 / 10,
-            Value::Map(map) => map.len() as u64 / 10,
-            _ => 0,
-        };
-    }
-    match steps.get().checked_sub(cost) {
-        Some(left) => {
-            steps.set(left);
-            Ok(())
-        }
-        None => Err(EvalError::TooExpensive),
-    }
 }
 
 fn text(value: impl AsRef<str>) -> Option<Outcome> {

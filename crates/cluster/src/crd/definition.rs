@@ -4,7 +4,7 @@ use everflow_schema::crd::{Checked, check_definition, check_definition_update};
 use serde_json::{Value, json};
 
 use super::names::{is_established, name_conflicts, set_names, track_status};
-use super::{cleanup, rules, serve};
+use super::{cleanup, serve};
 use crate::field::Errors;
 use crate::kinds::{Context, meta};
 use crate::server_core::ApiServer;
@@ -86,9 +86,26 @@ pub fn validate_definition_update(
 fn report(checked: Checked, object: &Value, old: Option<&Value>, errors: &mut Errors) {
     errors.extend(checked.errors.into_iter().map(super::convert_error));
     for (path, schema) in &checked.rule_schemas {
-        let found = rules::check_rules(path, schema, object, old);
+        let unchanged = old.is_some_and(|old| has_same_schema(path, object, old));
+        let found = everflow_cel::rules::check_definition(schema, path, unchanged);
         errors.extend(found.into_iter().map(super::convert_error));
     }
+}
+
+/// Whether the schema that a path names is that of the same version before the change.
+fn has_same_schema(path: &str, object: &Value, old: &Value) -> bool {
+    let index = path
+        .strip_prefix("spec.versions[")
+        .and_then(|rest| rest.split(']').next())
+        .and_then(|index| index.parse::<usize>().ok())
+        .unwrap_or(0);
+    let Some(version) = versions(object).get(index) else {
+        return false;
+    };
+    versions(old)
+        .iter()
+        .find(|known| known.get("name") == version.get("name"))
+        .is_some_and(|known| known.get("schema") == version.get("schema"))
 }
 
 /// Serves the kinds of all stored definitions.

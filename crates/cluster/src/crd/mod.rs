@@ -4,13 +4,14 @@ mod cleanup;
 mod columns;
 mod definition;
 mod names;
-mod rules;
 mod serve;
 
 use std::sync::Arc;
 
+use everflow_cel::rules::Rules;
 use everflow_schema::structural::{
-    Prune, Validator, apply_defaults, check_embedded, check_lists, prune, prune_nulls,
+    Prune, Validator, apply_defaults, blocks_rules, check_embedded, check_lists, prune,
+    prune_nulls, rules_not_checked,
 };
 use everflow_schema::{Schema, SchemaView};
 use serde_json::{Map, Value};
@@ -39,6 +40,8 @@ pub struct CustomVersion {
     complete: Option<Schema>,
     /// The schema as it was given, with its checks.
     validator: Option<Validator>,
+    /// Its rules in CEL.
+    rules: Rules,
 }
 
 /// What a custom resource definition says about one of its versions.
@@ -128,6 +131,7 @@ pub fn decode(
                 resource_root: true,
             },
         ));
+        prune_nulls(&mut value, view);
     }
     unknown.sort();
     warnings.extend(
@@ -167,7 +171,6 @@ fn decode_metadata(
 /// Fills in the schema's defaults.
 pub fn default(resource: &Resource, object: &mut Value) {
     if let Some(view) = resource.custom.as_ref().and_then(|custom| custom.view()) {
-        prune_nulls(object, view);
         apply_defaults(object, view);
     }
 }
@@ -220,12 +223,15 @@ pub fn prepare_status(call: &Call<'_>, new: &mut Value, old: &Value) {
 
 /// Checks a custom resource against its schema.
 pub fn validate(call: &Call<'_>, object: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let Some(validator) = call
+    let Some(version) = call
         .resource
         .custom
         .as_ref()
-        .and_then(|custom| custom.validator())
+        .and_then(|custom| custom.current())
     else {
+        return;
+    };
+    let Some(validator) = &version.validator else {
         return;
     };
     let to_status = call.target.subresource == "status";
@@ -234,44 +240,28 @@ pub fn validate(call: &Call<'_>, object: &Value, old: Option<&Value>, errors: &m
         Some(old) if to_status => validator.validate_status_update(object, old),
         Some(old) => validator.validate_update(object, old),
     };
-    let view = validator.schema().view();
+    let schema = validator.schema();
     if !to_status {
-        found.extend(check_embedded(object, view, &|_, _| Vec::new()));
-        found.extend(check_lists(object, view));
+        found.extend(check_embedded(object, schema.view(), &|_, _| Vec::new()));
     }
-    if everflow_schema::structural::blocks_rules(&found)
-        && !everflow_schema::structural::rules(view).is_empty()
-    {
-        found.push(everflow_schema::structural::rules_not_checked());
-        errors.extend(found.into_iter().map(convert_error));
-        return;
+    let lists = check_lists(object, schema.view());
+    // What was wrong before may stay so.
+    if !lists.is_empty() && old.is_none_or(|old| check_lists(old, schema.view()).is_empty()) {
+        found.extend(lists);
+    }
+    if !version.rules.is_empty() {
+        if blocks_rules(&found) {
+            found.push(rules_not_checked());
+        } else {
+            let findings = version.rules.validate(schema, object, old);
+            found.extend(findings.errors);
+            findings
+                .warnings
+                .into_iter()
+                .for_each(|text| call.warn(text));
+        }
     }
     errors.extend(found.into_iter().map(convert_error));
-    let schema = validator.schema();
-    if to_status {
-        let (Some(id), Some(status)) = (
-            schema.types.child(schema.root, "status"),
-            object.get("status"),
-        ) else {
-            return;
-        };
-        let mut broken = rules::check(
-            &schema.types,
-            id,
-            status,
-            old.and_then(|old| old.get("status")),
-        );
-        for error in &mut broken {
-            error.field = if error.field.as_str().is_empty() {
-                Path::new("status")
-            } else {
-                Path::new(&format!("status.{}", error.field))
-            };
-        }
-        errors.extend(broken);
-        return;
-    }
-    errors.extend(rules::check(&schema.types, schema.root, object, old));
 }
 
 /// An error of the schema's checks as one of ours.

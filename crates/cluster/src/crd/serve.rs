@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everflow_cel::rules::Rules;
 use everflow_schema::Schema;
 use everflow_schema::structural::Validator;
 use serde_json::Value;
@@ -46,12 +47,12 @@ pub(super) fn serve(server: &ApiServer, definition: &Value) {
 
 fn read_version(version: &Value) -> CustomVersion {
     let schema = version.pointer("/schema/openAPIV3Schema");
+    let given = schema.and_then(|schema| Schema::from_structural(schema).ok());
     CustomVersion {
         name: text(version, "/name").to_owned(),
         complete: schema.and_then(|schema| Schema::for_custom_resource(schema).ok()),
-        validator: schema
-            .and_then(|schema| Schema::from_structural(schema).ok())
-            .map(Validator::new),
+        rules: given.as_ref().map(Rules::compile).unwrap_or_default(),
+        validator: given.map(Validator::new),
     }
 }
 

@@ -217,9 +217,7 @@ pub fn check_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
         ));
     }
     if !call.resource.namespaced {
-        return Err(ApiError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        meta::set(object, "namespace", None);
     }
     Ok(())
 }

@@ -28,5 +28,6 @@ pub use lists::check_lists;
 pub(crate) use parse::parse;
 pub use pattern::{Pattern, PatternError};
 pub use prune::{Prune, prune};
+pub use ratchet::Before;
 pub use rules::{RuleSite, rules};
 pub use validate::Validator;

@@ -8,14 +8,16 @@ use crate::model::{ListKind, Shape, TypeId, TypeTable};
 
 /// A value before the update, with the type it has in the schema.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before<'v> {
-    pub(super) old: &'v Value,
-    pub(super) type_id: TypeId,
+pub struct Before<'v> {
+    /// The value.
+    pub old: &'v Value,
+    /// Its type.
+    pub type_id: TypeId,
 }
 
 impl<'v> Before<'v> {
     /// The old value of a field that the schema knows.
-    pub(super) fn field(&self, types: &TypeTable, name: &str) -> Option<Before<'v>> {
+    pub fn field(&self, types: &TypeTable, name: &str) -> Option<Before<'v>> {
         let type_id = types.child(self.type_id, name)?;
         Some(Before {
             old: self.old.as_object()?.get(name)?,
@@ -24,7 +26,7 @@ impl<'v> Before<'v> {
     }
 
     /// The old item with the same keys; only lists of type `map` have one.
-    pub(super) fn item(&self, types: &TypeTable, item: &Value) -> Option<Before<'v>> {
+    pub fn item(&self, types: &TypeTable, item: &Value) -> Option<Before<'v>> {
         let list = types.get(self.type_id)?.as_list()?;
         let ListKind::Map { keys } = &list.kind else {
             return None;
@@ -48,7 +50,7 @@ impl<'v> Before<'v> {
 
     /// Whether the new value is the old one. Lists of type `map` may change their order; an
     /// object with fields that the schema does not know counts as changed.
-    pub(super) fn equals(&self, types: &TypeTable, new: &Value) -> bool {
+    pub fn equals(&self, types: &TypeTable, new: &Value) -> bool {
         match (self.old, new) {
             (Value::Array(old), Value::Array(items)) => {
                 old.len() == items.len() && self.same_items(types, items)

@@ -1,0 +1,103 @@
+//! Checks of constants: patterns, durations, moments, and lists of one type.
+
+use super::checker::Outcome;
+use super::lower::{Id, Kind, Tree};
+use super::types::Type;
+use crate::ast::Literal;
+use crate::error::Issue;
+use crate::time::{Duration, Timestamp};
+
+/// What is wrong with the constants of an expression whose types are right.
+pub(super) fn check(tree: &Tree, outcome: &Outcome) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    let mut report = |id: Id, message: String| {
+        issues.push(Issue {
+            offset: tree.nodes[id].offset,
+            message,
+        });
+    };
+    let mixed = mixed_allowed(tree);
+    for (id, node) in tree.nodes.iter().enumerate() {
+        match &node.kind {
+            Kind::List(_) | Kind::Map(_) if mixed[id] => {}
+            Kind::Call { function, args, .. } => {
+                let literal = args.first().map(|arg| (*arg, tree.kind(*arg)));
+                if let Some((arg, Kind::Literal(literal))) = literal
+                    && !is_fine(function, literal)
+                {
+                    report(arg, format!("invalid {function} argument"));
+                }
+            }
+            Kind::List(items) => {
+                let mut types = items.iter().map(|(item, optional)| {
+                    let ty = &outcome.types[*item];
+                    (*item, unwrapped(ty, *optional))
+                });
+                let Some((_, first)) = types.next() else {
+                    continue;
+                };
+                if let Some((item, ty)) = types.find(|(_, ty)| !is_alike(first, ty)) {
+                    report(item, format!("expected type '{first}' but found '{ty}'"));
+                }
+            }
+            Kind::Map(entries) => {
+                let types = |entry: &(Id, Id, bool)| {
+                    let value = unwrapped(&outcome.types[entry.1], entry.2);
+                    (&outcome.types[entry.0], value)
+                };
+                let Some((first, rest)) = entries.split_first() else {
+                    continue;
+                };
+                let (key, value) = types(first);
+                for entry in rest {
+                    for (id, wanted, actual) in [
+                        (entry.0, key, types(entry).0),
+                        (entry.1, value, types(entry).1),
+                    ] {
+                        if !is_alike(wanted, actual) {
+                            report(id, format!("expected type '{wanted}' but found '{actual}'"));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    issues
+}
+
+/// The nodes inside arguments of `format`, which may have any types.
+fn mixed_allowed(tree: &Tree) -> Vec<bool> {
+    let mut allowed = vec![false; tree.nodes.len()];
+    // Parents come after their children.
+    for (id, node) in tree.nodes.iter().enumerate().rev() {
+        let inside = allowed[id]
+            || matches!(&node.kind, Kind::Call { function, .. } if function == "format");
+        if inside {
+            tree.children(id)
+                .into_iter()
+                .for_each(|child| allowed[child] = true);
+        }
+    }
+    allowed
+}
+
+fn unwrapped(ty: &Type, optional: bool) -> &Type {
+    match optional {
+        true => ty.unwrap_optional().unwrap_or(ty),
+        false => ty,
+    }
+}
+
+fn is_alike(left: &Type, right: &Type) -> bool {
+    left == right
+}
+
+fn is_fine(function: &str, literal: &Literal) -> bool {
+    match (function, literal) {
+        ("matches", Literal::String(pattern)) => regex::Regex::new(pattern).is_ok(),
+        ("duration", Literal::String(text)) => Duration::parse(text).is_some(),
+        ("timestamp", Literal::String(text)) => Timestamp::parse(text).is_some(),
+        _ => true,
+    }
+}
