@@ -1,0 +1,57 @@
+//! How requests get to an API server.
+
+use std::fmt;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use everflow_env::BoxFuture;
+use futures_util::Stream;
+
+/// The body of an answer, as it arrives.
+pub type BodyStream = Pin<Box<dyn Stream<Item = Result<Bytes, TransportError>> + Send>>;
+
+/// Why a request did not get an answer, or not a whole one.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{why}")]
+pub struct TransportError {
+    /// What happened, with its causes.
+    pub why: String,
+}
+
+impl TransportError {
+    /// An error with all its causes in one line.
+    pub fn new(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut why = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            if !why.ends_with(&text) {
+                why.push_str(": ");
+                why.push_str(&text);
+            }
+            source = cause.source();
+        }
+        TransportError { why }
+    }
+
+    /// An error from a text.
+    pub fn text(why: impl Into<String>) -> Self {
+        TransportError { why: why.into() }
+    }
+}
+
+/// Sends requests to one API server. Credentials are its business; deadlines, retries and the
+/// meaning of answers are not.
+pub trait Transport: Send + Sync + fmt::Debug {
+    /// Sends a request with a path and query but no host.
+    fn send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>>;
+
+    /// A request got no answer: whatever connections are open may be dead.
+    fn suspect(&self) {}
+
+    /// The server does not know the caller: whatever credentials are remembered may be old.
+    fn refresh(&self) {}
+}

@@ -1,0 +1,181 @@
+//! Watches on the wire.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::{Buf as _, BytesMut};
+use futures_util::StreamExt as _;
+use http::Method;
+use serde_json::Value;
+
+use super::options::Query;
+use super::resource::Resource;
+use super::transport::BodyStream;
+use super::{Client, Selection, named_as, refusal, revision};
+use crate::error::Error;
+
+/// The longest line of a watch.
+const LONGEST_LINE: usize = 64 << 20;
+
+/// Where a watch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchFrom {
+    /// After a revision.
+    Revision(u64),
+    /// With all there is now, then a bookmark that says so, then what changes.
+    Everything,
+}
+
+/// Something that a watch tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WatchEvent {
+    /// An object came or changed.
+    Set(Value),
+    /// An object went; this is how it looked last.
+    Gone(Value),
+    /// All up to this revision has been told.
+    Bookmark {
+        /// The revision.
+        revision: u64,
+        /// Whether all there was at the beginning has been told.
+        all_told: bool,
+    },
+    /// An event that makes no sense; the stream goes on.
+    Unreadable(String),
+}
+
+/// A watch that is open.
+pub struct WatchStream {
+    what: String,
+    resource: Resource,
+    metadata_only: bool,
+    body: BodyStream,
+    buffer: BytesMut,
+    scanned: usize,
+}
+
+impl fmt::Debug for WatchStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchStream")
+            .field("what", &self.what)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Opens a watch that the server ends after `span`. The deadline is for the opening only.
+    pub async fn watch(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        selection: &Selection,
+        from: WatchFrom,
+        span: Duration,
+    ) -> Result<WatchStream, Error> {
+        let mut query = Query::default();
+        query.add("watch", "true");
+        query.add("allowWatchBookmarks", "true");
+        selection.query(&mut query);
+        match from {
+            WatchFrom::Revision(revision) => query.add("resourceVersion", &revision.to_string()),
+            WatchFrom::Everything => {
+                query.add("sendInitialEvents", "true");
+                query.add("resourceVersionMatch", "NotOlderThan");
+            }
+        }
+        query.add("timeoutSeconds", &span.as_secs().max(1).to_string());
+        let target = query.on(&resource.path(namespace));
+        let what = format!("watch of {resource}");
+        let accept = selection.accept(false);
+        let opening = self.send(&Method::GET, &target, accept, None);
+        let response = self.timed(&Method::GET, &what, opening).await?;
+        Ok(WatchStream {
+            what,
+            resource: resource.clone(),
+            metadata_only: selection.metadata_only,
+            body: response.into_body(),
+            buffer: BytesMut::new(),
+            scanned: 0,
+        })
+    }
+}
+
+impl WatchStream {
+    /// The next event. `None` is an orderly end; an error is the server's or the connection's.
+    pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
+        loop {
+            if let Some(line) = self.line() {
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                return self.event(&line).map(Some);
+            }
+            if self.buffer.len() > LONGEST_LINE {
+                return Err(self.undecodable("an event has no end"));
+            }
+            match self.body.next().await {
+                Some(Ok(chunk)) => self.buffer.extend_from_slice(&chunk),
+                Some(Err(source)) => {
+                    return Err(Error::Transport {
+                        what: self.what.clone(),
+                        source,
+                    });
+                }
+                None if self.buffer.iter().all(u8::is_ascii_whitespace) => return Ok(None),
+                None => return Err(self.undecodable("it ends in the middle of an event")),
+            }
+        }
+    }
+
+    fn line(&mut self) -> Option<BytesMut> {
+        let found = self.buffer[self.scanned..]
+            .iter()
+            .position(|byte| *byte == b'\n');
+        match found {
+            Some(place) => {
+                let line = self.buffer.split_to(self.scanned + place);
+                self.buffer.advance(1);
+                self.scanned = 0;
+                Some(line)
+            }
+            None => {
+                self.scanned = self.buffer.len();
+                None
+            }
+        }
+    }
+
+    fn undecodable(&self, why: &str) -> Error {
+        Error::Undecodable {
+            what: self.what.clone(),
+            why: why.to_owned(),
+        }
+    }
+
+    fn event(&self, line: &[u8]) -> Result<WatchEvent, Error> {
+        let mut event: Value = match serde_json::from_slice(line) {
+            Ok(event) => event,
+            Err(error) => return Ok(WatchEvent::Unreadable(error.to_string())),
+        };
+        let object = event.get_mut("object").map(Value::take).unwrap_or_default();
+        let told = event
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let name = |object| named_as(object, &self.resource, self.metadata_only);
+        Ok(match told {
+            "ADDED" | "MODIFIED" => WatchEvent::Set(name(object)),
+            "DELETED" => WatchEvent::Gone(name(object)),
+            "BOOKMARK" => WatchEvent::Bookmark {
+                revision: revision(&object),
+                all_told: super::annotation(&object, "k8s.io/initial-events-end") == Some("true"),
+            },
+            "ERROR" => {
+                let code = object.get("code").and_then(Value::as_u64).unwrap_or(500);
+                let code = u16::try_from(code).unwrap_or(500);
+                return Err(Error::from_refusal(refusal(code, &object, line), None));
+            }
+            other => WatchEvent::Unreadable(format!("it has the type {other:?}")),
+        })
+    }
+}

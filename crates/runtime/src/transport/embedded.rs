@@ -1,0 +1,69 @@
+//! The embedded API server in the same process.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everflow_cluster::ApiService;
+use everflow_cluster::env::Environment;
+use everflow_cluster::time::Timestamp;
+use everflow_env::{BoxFuture, Clock, Random};
+use futures_util::StreamExt as _;
+use http_body_util::{BodyExt as _, Full};
+
+use crate::client::{BodyStream, Transport, TransportError};
+
+/// Sends requests to the embedded API server, without a socket between.
+#[derive(Debug, Clone)]
+pub struct EmbeddedTransport {
+    service: ApiService,
+}
+
+impl EmbeddedTransport {
+    /// Sends to this service.
+    pub fn new(service: ApiService) -> Self {
+        EmbeddedTransport { service }
+    }
+}
+
+impl Transport for EmbeddedTransport {
+    fn send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>> {
+        let service = self.service.clone();
+        Box::pin(async move {
+            let response = service.answer(request.map(Full::new)).await;
+            Ok(response.map(|body| {
+                let frames = body.into_data_stream();
+                let bytes = frames.map(|frame| frame.map_err(|error| TransportError::new(&error)));
+                Box::pin(bytes) as BodyStream
+            }))
+        })
+    }
+}
+
+/// Time and chance for the embedded API server from the same world as the controllers', so that
+/// one seed fixes both.
+#[derive(Debug, Clone)]
+pub struct ServerWorld {
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+}
+
+impl ServerWorld {
+    /// With this clock and this chance.
+    pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+        ServerWorld { clock, random }
+    }
+}
+
+impl Environment for ServerWorld {
+    fn now(&self) -> Timestamp {
+        let now = self.clock.now();
+        Timestamp::from_micros(now.seconds * 1_000_000 + i64::from(now.nanos / 1_000))
+    }
+
+    fn random(&self) -> u64 {
+        self.random.next()
+    }
+}

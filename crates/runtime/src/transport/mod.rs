@@ -1,0 +1,5 @@
+//! Ways to an API server.
+
+mod embedded;
+
+pub use embedded::{EmbeddedTransport, ServerWorld};
