@@ -5,13 +5,21 @@
 //! has a deadline on its clock. TLS, proxies and protocols are built on top. Inputs are plain
 //! structs, outputs are plain structs or an [`Error`] whose [`reason`](Error::reason) is Flux's.
 //!
+//! - [`http`]: a client for one request after another, with TLS, proxies, redirects and limits.
 //! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
 
 #![forbid(unsafe_code)]
 
 pub mod archive;
+mod deadline;
 mod error;
+pub mod http;
 mod secret;
+#[cfg(test)]
+mod testing;
+mod url;
 
+pub use deadline::Deadline;
 pub use error::Error;
 pub use secret::Secret;
+pub use url::Url;

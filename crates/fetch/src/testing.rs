@@ -1,0 +1,105 @@
+//! Servers in the same process, for tests.
+
+use std::sync::Arc;
+
+use everflow_env::{MemoryDialer, Stream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+/// A request as a server saw it.
+pub(crate) struct Seen {
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Seen {
+    /// The first line.
+    pub fn line(&self) -> &str {
+        self.head.lines().next().unwrap_or_default()
+    }
+
+    /// The value of a header; the name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// An answer with a length.
+pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// Reads one request; `None` when the other side is done.
+pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let mut seen = Seen {
+        head: String::from_utf8(head).ok()?,
+        body: Vec::new(),
+    };
+    if let Some(length) = seen.header("content-length") {
+        seen.body = vec![0; length.parse().ok()?];
+        stream.read_exact(&mut seen.body).await.ok()?;
+    }
+    Some(seen)
+}
+
+/// Answers requests on one connection until it closes or an empty answer is given.
+pub(crate) async fn converse(mut stream: impl Stream, answer: impl Fn(&Seen) -> Vec<u8>) {
+    while let Some(seen) = read_request(&mut stream).await {
+        let bytes = answer(&seen);
+        if bytes.is_empty() || stream.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A server that answers every request by a function.
+pub(crate) fn serve(
+    dialer: &MemoryDialer,
+    host: &str,
+    port: u16,
+    answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
+) {
+    let mut incoming = dialer.listen(host, port);
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Some(stream) = incoming.recv().await {
+            let answer = answer.clone();
+            tokio::spawn(async move { converse(stream, |seen| answer(seen)).await });
+        }
+    });
+}
+
+/// The same over TLS.
+pub(crate) fn serve_tls(
+    dialer: &MemoryDialer,
+    host: &str,
+    port: u16,
+    config: rustls::ServerConfig,
+    answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
+) {
+    let mut incoming = dialer.listen(host, port);
+    let answer = Arc::new(answer);
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    tokio::spawn(async move {
+        while let Some(stream) = incoming.recv().await {
+            let (answer, acceptor) = (answer.clone(), acceptor.clone());
+            tokio::spawn(async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    converse(stream, |seen| answer(seen)).await;
+                }
+            });
+        }
+    });
+}
