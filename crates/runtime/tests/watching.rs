@@ -1,0 +1,236 @@
+//! Stores kept up to date through faults.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use everflow_cluster::faults::{EventVerdict, Verdict};
+use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
+use everflow_runtime::reflector::{Reflector, ReflectorOptions, Watched};
+use everflow_runtime::store::Store;
+use serde_json::json;
+use support::{TOYS, World, refuse};
+
+fn start(world: &World, watched: Watched) -> Store {
+    let options = ReflectorOptions::default();
+    let reflector = Reflector::new(world.env.clone(), world.client.clone(), watched, options);
+    let store = reflector.store();
+    tokio::spawn(reflector.run());
+    store
+}
+
+async fn resize(world: &World, name: &str, size: u32) {
+    let patch = Patch::Merge(json!({"spec": {"size": size}}));
+    let by = WriteOptions::by("user");
+    let at = At::new("apps", name);
+    world.user.patch(&TOYS, at, &patch, &by).await.unwrap();
+}
+
+fn size(store: &Store, name: &str) -> serde_json::Value {
+    let stored = store.get("apps", name);
+    stored.map_or(json!(null), |stored| stored.value()["spec"]["size"].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_follows() {
+    let world = World::new(1).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let store = start(&world, Watched::all(TOYS));
+    store.synced().await;
+    assert_eq!(size(&store, "one"), 1);
+    world.create_toy("two", json!({"size": 2})).await;
+    resize(&world, "one", 5).await;
+    world.sleep(0.1).await;
+    assert_eq!(
+        (size(&store, "one"), size(&store, "two")),
+        (json!(5), json!(2))
+    );
+    let at = At::new("apps", "one");
+    world
+        .user
+        .delete(&TOYS, at, &DeleteOptions::default())
+        .await
+        .unwrap();
+    world.sleep(0.1).await;
+    assert_eq!(store.len(), 1);
+    // An hour with nothing to tell: watches only, and never silent for long.
+    let before = world.faults.requests().len();
+    for _ in 0..360 {
+        world.sleep(10.0).await;
+        assert!(
+            store.age().unwrap() < Duration::from_secs(155),
+            "{:?}",
+            store.age()
+        );
+    }
+    let requests = world.faults.requests().split_off(before);
+    let lists = requests
+        .iter()
+        .filter(|line| !line.ends_with("?watch"))
+        .count();
+    assert!(
+        requests.len() < 60 && lists <= 6,
+        "{} requests, {lists} lists",
+        requests.len()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_is_enough_where_it_is() {
+    let world = World::new(1).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let store = start(&world, Watched::all(TOYS).metadata());
+    store.synced().await;
+    let stored = store.get("apps", "one").unwrap().value();
+    assert_eq!(
+        (stored["kind"].as_str(), stored.get("spec")),
+        (Some("Toy"), None)
+    );
+    resize(&world, "one", 2).await;
+    world.sleep(0.1).await;
+    assert_eq!(store.get("apps", "one").unwrap().generation, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_without_streaming_lists_are_read_page_by_page() {
+    let world = World::new(1).await;
+    for number in 0..1_100 {
+        world.create_toy(&format!("toy-{number}"), json!({})).await;
+    }
+    world
+        .faults
+        .before(|request| match request.param("sendInitialEvents") {
+            Some(_) => refuse(422, "Invalid"),
+            None => Verdict::Pass,
+        });
+    let store = start(&world, Watched::all(TOYS));
+    store.synced().await;
+    assert_eq!(store.len(), 1_100);
+    let lists = world.faults.requests();
+    assert_eq!(
+        lists
+            .iter()
+            .filter(|line| line.starts_with("GET") && !line.ends_with("?watch"))
+            .count(),
+        3
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_recovers_from_every_failure_of_its_stream() {
+    for fault in [
+        "drop", "500", "503", "429", "410", "hang", "close", "lose", "twice", "garbage",
+    ] {
+        let world = World::new(2).await;
+        world.create_toy("one", json!({"size": 1})).await;
+        let store = start(&world, Watched::all(TOYS));
+        store.synced().await;
+        world.faults.before(move |_| match fault {
+            "drop" => Verdict::Drop,
+            "500" => refuse(500, "InternalError"),
+            "503" => refuse(503, "ServiceUnavailable"),
+            "429" => refuse(429, "TooManyRequests"),
+            "410" => refuse(410, "Expired"),
+            "hang" => Verdict::Delay(Duration::from_secs(10_000)),
+            _ => Verdict::Pass,
+        });
+        world.faults.event(move |_, kind, _| match (fault, kind) {
+            ("lose", "MODIFIED") => EventVerdict::Drop,
+            ("twice", _) => EventVerdict::Duplicate,
+            _ => EventVerdict::Close,
+        });
+        resize(&world, "one", 2).await;
+        world.sleep(40.0).await;
+        world.create_toy("two", json!({"size": 9})).await;
+        resize(&world, "one", 3).await;
+        world.sleep(300.0).await;
+        world.faults.clear();
+        let limit = if fault == "lose" { 700.0 } else { 35.0 };
+        world.sleep(limit).await;
+        let seen = (size(&store, "one"), size(&store, "two"));
+        assert_eq!(seen, (json!(3), json!(9)), "after {fault}");
+        resize(&world, "one", 4).await;
+        world.sleep(1.0).await;
+        assert_eq!(size(&store, "one"), 4, "after {fault}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_suspected_checked_and_replaced() {
+    let world = World::new(3).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let store = start(&world, Watched::all(TOYS));
+    store.synced().await;
+    // The watch stays open, is opened again and again, and tells nothing.
+    world
+        .faults
+        .event(|_, _, _| EventVerdict::Delay(Duration::from_secs(100_000)));
+    resize(&world, "one", 2).await;
+    world.sleep(149.0).await;
+    assert_eq!(size(&store, "one"), 1);
+    world
+        .faults
+        .before(|request| match request.param("sendInitialEvents") {
+            Some(_) => refuse(422, "Invalid"),
+            None => Verdict::Pass,
+        });
+    world.sleep(5.0).await;
+    assert_eq!(size(&store, "one"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_failing_kind_does_not_slow_another() {
+    let world = World::new(4).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    world
+        .faults
+        .before(|request| match request.path.contains("configmaps") {
+            true => refuse(500, "InternalError"),
+            false => Verdict::Pass,
+        });
+    let maps = everflow_runtime::client::Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+    let broken = start(&world, Watched::all(maps));
+    let toys = start(&world, Watched::all(TOYS));
+    toys.synced().await;
+    assert_eq!(world.env.clock.elapsed(), Duration::ZERO);
+    for number in 2..50 {
+        resize(&world, "one", number).await;
+        world.sleep(1.0).await;
+        assert_eq!(size(&toys, "one"), number);
+    }
+    assert!(!broken.is_synced());
+    world.faults.clear();
+    world.sleep(31.0).await;
+    assert!(broken.is_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_known_is_kept_while_nothing_can_be_read() {
+    let world = World::new(5).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let store = start(&world, Watched::all(TOYS));
+    store.synced().await;
+    resize(&world, "one", 2).await;
+    world.sleep(1.0).await;
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = lists.clone();
+    world
+        .faults
+        .before(move |request| match request.param("sendInitialEvents") {
+            Some(_) => refuse(422, "Invalid"),
+            None => {
+                counted.fetch_add(1, Ordering::SeqCst);
+                refuse(410, "Expired")
+            }
+        });
+    world.sleep(200.0).await;
+    assert!(lists.load(Ordering::SeqCst) > 2);
+    assert_eq!(
+        size(&store, "one"),
+        2,
+        "what is known is kept while nothing can be read"
+    );
+}
