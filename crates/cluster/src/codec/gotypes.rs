@@ -323,13 +323,18 @@ impl GoTypes {
         }
     }
 
-    /// The text of a patched document: what the patch touched has sorted keys, the rest Go's order.
+    /// The text of a patched document: what the patch touched has sorted keys, the rest Go's order. The document itself
+    /// always counts as touched.
     pub fn patched_text(&self, ty: &GoType, before: &Value, after: &Value) -> String {
-        if before == after {
+        self.patched_part(ty, before, after, true)
+    }
+
+    fn patched_part(&self, ty: &GoType, before: &Value, after: &Value, touched: bool) -> String {
+        if before == after && !touched {
             return self.ordered_text(ty, after);
         }
         match (ty, before, after) {
-            (GoType::Pointer(inner), _, _) => self.patched_text(inner, before, after),
+            (GoType::Pointer(inner), _, _) => self.patched_part(inner, before, after, touched),
             (GoType::Struct(index), Value::Object(old), Value::Object(new)) => {
                 let fields = &self.structs[*index].fields;
                 let entries: Vec<String> = new
@@ -338,7 +343,7 @@ impl GoTypes {
                         let text =
                             match (fields.iter().find(|field| field.name == key), old.get(key)) {
                                 (Some(field), Some(old)) => {
-                                    self.patched_text(&field.ty, old, value)
+                                    self.patched_part(&field.ty, old, value, false)
                                 }
                                 _ => crate::field::go_json(value),
                             };

@@ -4,4 +4,5 @@ pub mod gotypes;
 pub mod json;
 pub mod protobuf;
 pub mod quantity;
+pub mod restore;
 pub mod yaml;

@@ -1,6 +1,10 @@
 //! The table of facts by group and plural name.
 
-use super::{Generation, KindRules, Selectable, names, prepare, service, validate};
+use super::validation::{
+    admission, autoscaling, batch, claims, config, endpoints, events, limits, network, node, pod,
+    policy, rbac, service as services, status, storage, warnings, workloads,
+};
+use super::{Generation, KindRules, Selectable, names, prepare, service};
 use crate::kinds::prepare::read_text;
 use serde_json::Value;
 
@@ -127,25 +131,25 @@ const EVENTS_V1_FIELDS: Selectable = &[
 
 facts! {
     "" {
-        "configmaps" => KindRules { validate: validate::config_map, validate_update: validate::config_map_update, ..BASE },
-        "secrets" => KindRules { validate: validate::secret, validate_update: validate::secret_update, default: prepare::secret_default, prepare_create: prepare::secret_merge, prepare_update: prepare::secret_update, selectable: &[("type", |o| read_text(o, "/type"))], ..BASE },
-        "endpoints" => KindRules { create_on_update: true,  ..BASE },
-        "events" => KindRules { create_on_update: true, selectable: EVENT_FIELDS, ..BASE },
-        "limitranges" => KindRules { create_on_update: true, ..BASE },
-        "namespaces" => KindRules { has_status: true, delete_answers_object: true, name: names::dns_label, prepare_create: prepare::namespace_create, prepare_update: prepare::namespace_update, selectable: &[("status.phase", |o| read_text(o, "/status/phase"))], ..BASE },
-        "nodes" => KindRules { selectable: &[("spec.unschedulable", |o| flag(o, "/spec/unschedulable"))], ..STATUS },
-        "persistentvolumeclaims" => KindRules { has_status: true, prepare_create: prepare::claim_create, ..OBJECT },
-        "persistentvolumes" => KindRules { has_status: true, prepare_create: prepare::volume_create, ..OBJECT },
-        "pods" => KindRules { validate: validate::pod, validate_update: validate::pod_update, has_status: true, generation: Generation::Spec, prepare_create: prepare::pod_create, selectable: POD_FIELDS, ..OBJECT },
-        "podtemplates" => KindRules { generation: Generation::AllButStatus, ..OBJECT },
-        "replicationcontrollers" => KindRules { orphan_by_default: true, selectable: &[("status.replicas", |o| number(o, "/status/replicas"))], ..SPEC },
-        "resourcequotas" => KindRules { has_status: true, ..OBJECT },
-        "serviceaccounts" => OBJECT,
+        "configmaps" => KindRules { validate: config::config_map, validate_update: config::config_map_update, ..BASE },
+        "secrets" => KindRules { warnings: config::secret_warnings, validate: config::secret, validate_update: config::secret_update, default: prepare::secret_default, prepare_create: prepare::secret_merge, prepare_update: prepare::secret_update, selectable: &[("type", |o| read_text(o, "/type"))], ..BASE },
+        "endpoints" => KindRules { validate: endpoints::endpoints, validate_update: endpoints::endpoints_update, create_on_update: true, ..BASE },
+        "events" => KindRules { checks_metadata: false, validate: events::core, validate_update: events::core_update, create_on_update: true, selectable: EVENT_FIELDS, ..BASE },
+        "limitranges" => KindRules { checks_metadata: false, validate: limits::range, validate_update: limits::range_update, create_on_update: true, ..BASE },
+        "namespaces" => KindRules { checks_metadata: false, validate: node::namespace, validate_update: node::namespace_update, validate_status: node::namespace_status, has_status: true, delete_answers_object: true, name: names::dns_label, prepare_create: prepare::namespace_create, prepare_update: prepare::namespace_update, selectable: &[("status.phase", |o| read_text(o, "/status/phase"))], ..BASE },
+        "nodes" => KindRules { checks_metadata: false, validate: node::node, validate_update: node::node_update, validate_status: node::node_status, selectable: &[("spec.unschedulable", |o| flag(o, "/spec/unschedulable"))], ..STATUS },
+        "persistentvolumeclaims" => KindRules { validate: claims::claim, validate_update: claims::claim_update, has_status: true, prepare_create: prepare::claim_create, ..OBJECT },
+        "persistentvolumes" => KindRules { checks_metadata: false, validate: storage::volume, validate_update: storage::volume_update, has_status: true, prepare_create: prepare::volume_create, ..OBJECT },
+        "pods" => KindRules { warnings: warnings::pod, validate: pod::create, validate_update: pod::update, has_status: true, generation: Generation::Spec, prepare_create: prepare::pod_create, selectable: POD_FIELDS, ..OBJECT },
+        "podtemplates" => KindRules { warnings: warnings::pod_template, validate: pod::pod_template, validate_update: pod::pod_template_update, generation: Generation::AllButStatus, ..OBJECT },
+        "replicationcontrollers" => KindRules { warnings: warnings::workload, validate: workloads::replication_controller, validate_update: workloads::replication_controller_update, validate_status: status::replica_set, name: names::long_name, orphan_by_default: true, selectable: &[("status.replicas", |o| number(o, "/status/replicas"))], ..SPEC },
+        "resourcequotas" => KindRules { validate: limits::quota, validate_update: limits::quota_update, validate_status: limits::quota_status, has_status: true, ..OBJECT },
+        "serviceaccounts" => KindRules { prepare_create: prepare::service_account_create, prepare_update: prepare::service_account_update, validate_update: config::service_account_update, ..OBJECT },
         "services" => KindRules {
-            warnings: validate::service_warnings, create_on_update: true,
+            warnings: warnings::service, validate: services::create, validate_update: services::update, validate_status: services::status_update, create_on_update: true,
             has_status: true,
             generation: Generation::Kept,
-            name: names::dns1035_label,
+            name: names::dns_label,
             prepare_create: service::create,
             prepare_update: service::update,
             selectable: &[("spec.clusterIP", |o| read_text(o, "/spec/clusterIP")), ("spec.type", |o| read_text(o, "/spec/type"))],
@@ -153,66 +157,66 @@ facts! {
         },
     }
     "apps" {
-        "deployments" => KindRules { warnings: validate::template_warnings, validate: validate::workload, validate_update: validate::workload_update, generation: Generation::SpecAndAnnotations, prepare_status: super::keep_labels_too, ..SPEC },
-        "daemonsets" => KindRules { warnings: validate::template_warnings, validate: validate::workload, validate_update: validate::workload_update, default: prepare::daemon_set_default, prepare_create: prepare::daemon_set_create, prepare_update: prepare::daemon_set_update, ..SPEC },
-        "replicasets" => KindRules { warnings: validate::template_warnings, validate: validate::workload, validate_update: validate::workload_update, ..SPEC },
-        "statefulsets" => KindRules { warnings: validate::template_warnings, validate: validate::workload, ..SPEC },
-        "controllerrevisions" => KindRules { validate_update: validate::revision_update, ..BASE },
+        "deployments" => KindRules { warnings: warnings::deployment, validate: workloads::deployment, validate_update: workloads::deployment_update, validate_status: status::deployment, generation: Generation::SpecAndAnnotations, prepare_status: super::keep_labels_too, ..SPEC },
+        "daemonsets" => KindRules { warnings: warnings::daemon_set, validate: workloads::daemon_set, validate_update: workloads::daemon_set_update, validate_status: status::daemon_set, default: prepare::daemon_set_default, prepare_create: prepare::daemon_set_create, prepare_update: prepare::daemon_set_update, ..SPEC },
+        "replicasets" => KindRules { warnings: warnings::workload, validate: workloads::replica_set, validate_update: workloads::replica_set_update, validate_status: status::replica_set, ..SPEC },
+        "statefulsets" => KindRules { warnings: warnings::stateful_set, validate: workloads::stateful_set, validate_update: workloads::stateful_set_update, validate_status: status::stateful_set, name: names::dns_label, ..SPEC },
+        "controllerrevisions" => KindRules { validate: workloads::revision, validate_update: workloads::revision_update, ..BASE },
     }
     "autoscaling" {
-        "horizontalpodautoscalers" => KindRules { validate: validate::autoscaler, validate_update: validate::autoscaler_update, ..STATUS },
+        "horizontalpodautoscalers" => KindRules { validate: autoscaling::create, validate_update: autoscaling::update, validate_status: autoscaling::status_update, ..STATUS },
     }
     "batch" {
-        "jobs" => KindRules { orphan_by_default: true, prepare_create: prepare::job_create, selectable: &[("status.successful", |o| number(o, "/status/succeeded"))], ..SPEC },
-        "cronjobs" => SPEC,
+        "jobs" => KindRules { checks_metadata: false, warnings: warnings::job, validate: batch::job, validate_update: batch::job_update, validate_status: status::job, orphan_by_default: true, prepare_create: prepare::job_create, selectable: &[("status.successful", |o| number(o, "/status/succeeded"))], ..SPEC },
+        "cronjobs" => KindRules { warnings: warnings::cron_job, validate: batch::cron_job, validate_update: batch::cron_job_update, ..SPEC },
     }
     "networking.k8s.io" {
-        "ingresses" => KindRules { warnings: validate::ingress_warnings, ..SPEC },
-        "networkpolicies" => KindRules { generation: Generation::Spec, ..BASE },
-        "ingressclasses" => KindRules { generation: Generation::Spec, ..BASE },
+        "ingresses" => KindRules { warnings: warnings::ingress, validate: network::ingress, validate_update: network::ingress_update, validate_status: network::ingress_status, ..SPEC },
+        "networkpolicies" => KindRules { validate: network::policy, validate_update: network::policy_update, generation: Generation::Spec, ..BASE },
+        "ingressclasses" => KindRules { validate: network::class, validate_update: network::class_update, generation: Generation::Spec, ..BASE },
         "ipaddresses" => BASE,
         "servicecidrs" => STATUS,
     }
     "policy" {
-        "poddisruptionbudgets" => KindRules { unconditional_update: false, ..SPEC },
+        "poddisruptionbudgets" => KindRules { checks_metadata: false, validate: policy::budget, validate_update: policy::budget_update, validate_status: status::budget, unconditional_update: false, ..SPEC },
     }
     "rbac.authorization.k8s.io" {
-        "roles" => KindRules { validate: validate::role, validate_update: validate::role_update, create_on_update: true, name: names::path_segment, ..BASE },
-        "clusterroles" => KindRules { validate: validate::role, validate_update: validate::role_update, create_on_update: true, name: names::path_segment, ..BASE },
-        "rolebindings" => KindRules { validate: validate::binding, validate_update: validate::binding_update, create_on_update: true, name: names::path_segment, ..BASE },
-        "clusterrolebindings" => KindRules { validate: validate::binding, validate_update: validate::binding_update, create_on_update: true, name: names::path_segment, ..BASE },
+        "roles" => KindRules { checks_metadata: false, validate: rbac::role, validate_update: rbac::role_update, create_on_update: true, name: names::path_segment, ..BASE },
+        "clusterroles" => KindRules { checks_metadata: false, validate: rbac::cluster_role, validate_update: rbac::cluster_role_update, create_on_update: true, name: names::path_segment, ..BASE },
+        "rolebindings" => KindRules { checks_metadata: false, validate: rbac::role_binding, validate_update: rbac::role_binding_update, create_on_update: true, name: names::path_segment, ..BASE },
+        "clusterrolebindings" => KindRules { checks_metadata: false, validate: rbac::cluster_role_binding, validate_update: rbac::cluster_role_binding_update, create_on_update: true, name: names::path_segment, ..BASE },
     }
     "coordination.k8s.io" {
-        "leases" => KindRules { create_on_update: true, unconditional_update: false, ..BASE },
+        "leases" => KindRules { validate: policy::lease, validate_update: policy::lease_update, create_on_update: true, unconditional_update: false, ..BASE },
     }
     "discovery.k8s.io" {
-        "endpointslices" => KindRules { generation: Generation::AllButStatus, ..BASE },
+        "endpointslices" => KindRules { checks_metadata: false, validate: endpoints::slice, validate_update: endpoints::slice_update, generation: Generation::AllButStatus, ..BASE },
     }
     "events.k8s.io" {
-        "events" => KindRules { create_on_update: true, selectable: EVENTS_V1_FIELDS, ..BASE },
+        "events" => KindRules { checks_metadata: false, validate: events::event, validate_update: events::event_update, create_on_update: true, selectable: EVENTS_V1_FIELDS, ..BASE },
     }
     "storage.k8s.io" {
-        "storageclasses" => KindRules { validate_update: validate::storage_class_update, ..OBJECT },
-        "csidrivers" => KindRules { unconditional_update: false, generation: Generation::SpecAfterCreate, ..OBJECT },
+        "storageclasses" => KindRules { checks_metadata: false, validate: storage::class, validate_update: storage::class_update, ..OBJECT },
+        "csidrivers" => KindRules { validate: storage::driver, validate_update: storage::driver_update, unconditional_update: false, generation: Generation::SpecAfterCreate, ..OBJECT },
         "csinodes" => KindRules { unconditional_update: false, ..OBJECT },
         "volumeattachments" => KindRules { has_status: true, ..OBJECT },
         "csistoragecapacities" => BASE,
         "volumeattributesclasses" => OBJECT,
     }
     "scheduling.k8s.io" {
-        "priorityclasses" => KindRules { generation: Generation::Fixed, ..BASE },
+        "priorityclasses" => KindRules { validate: policy::priority, validate_update: policy::priority_update, generation: Generation::Fixed, ..BASE },
     }
     "node.k8s.io" {
-        "runtimeclasses" => KindRules { create_on_update: true, unconditional_update: false, ..BASE },
+        "runtimeclasses" => KindRules { checks_metadata: false, validate: policy::runtime, validate_update: policy::runtime_update, create_on_update: true, unconditional_update: false, ..BASE },
     }
     "certificates.k8s.io" {
         "certificatesigningrequests" => KindRules { prepare_create: prepare::signing_request_create, prepare_update: prepare::signing_request_update, selectable: &[("spec.signerName", |o| read_text(o, "/spec/signerName"))], ..STATUS },
     }
     "admissionregistration.k8s.io" {
-        "mutatingwebhookconfigurations" => KindRules { unconditional_update: false, generation: Generation::AllButStatus, ..BASE },
-        "validatingwebhookconfigurations" => KindRules { unconditional_update: false, generation: Generation::AllButStatus, ..BASE },
-        "validatingadmissionpolicies" => KindRules { unconditional_update: false, ..SPEC },
-        "validatingadmissionpolicybindings" => KindRules { unconditional_update: false, generation: Generation::Spec, ..BASE },
+        "mutatingwebhookconfigurations" => KindRules { checks_metadata: false, validate: admission::webhooks, validate_update: admission::webhooks_update, unconditional_update: false, generation: Generation::AllButStatus, ..BASE },
+        "validatingwebhookconfigurations" => KindRules { checks_metadata: false, validate: admission::webhooks, validate_update: admission::webhooks_update, unconditional_update: false, generation: Generation::AllButStatus, ..BASE },
+        "validatingadmissionpolicies" => KindRules { checks_metadata: false, validate: admission::policy, validate_update: admission::policy_update, unconditional_update: false, ..SPEC },
+        "validatingadmissionpolicybindings" => KindRules { checks_metadata: false, validate: admission::policy_binding, validate_update: admission::policy_binding_update, unconditional_update: false, generation: Generation::Spec, ..BASE },
         "mutatingadmissionpolicies" => KindRules { unconditional_update: false, generation: Generation::Spec, ..BASE },
         "mutatingadmissionpolicybindings" => KindRules { unconditional_update: false, generation: Generation::Spec, ..BASE },
     }

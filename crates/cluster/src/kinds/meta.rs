@@ -91,7 +91,8 @@ pub fn check_labels(labels: Option<&Value>, path: &Path, errors: &mut Errors) {
     }
 }
 
-fn check_annotations(annotations: Option<&Value>, path: &Path, errors: &mut Errors) {
+/// Checks annotations.
+pub fn check_annotations(annotations: Option<&Value>, path: &Path, errors: &mut Errors) {
     let mut total = 0;
     for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
         for problem in names::qualified_name(&key.to_lowercase()) {
@@ -184,20 +185,22 @@ pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     odd.map(|name| format!("metadata.finalizers: {}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", go_quote(name))).collect()
 }
 
-fn check_finalizers(object: &Value, path: &Path, builtin: bool, errors: &mut Errors) {
+/// A finalizer of a built-in kind says whose it is.
+fn check_finalizer_word(name: &str, path: &Path, errors: &mut Errors) {
+    if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+        errors.push(FieldError::invalid(
+            path,
+            name,
+            "name is neither a standard finalizer name nor is it fully qualified",
+        ));
+    }
+}
+
+fn check_finalizers(object: &Value, path: &Path, errors: &mut Errors) {
     let list = finalizers(object);
     for name in &list {
         for problem in names::qualified_name(name) {
             errors.push(FieldError::invalid(path, *name, problem));
-        }
-    }
-    for (index, name) in list.iter().enumerate().filter(|_| builtin) {
-        if !name.contains('/') && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion") {
-            errors.push(FieldError::invalid(
-                &path.index(index),
-                *name,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            ));
         }
     }
     if list.contains(&"orphan") && list.contains(&"foregroundDeletion") {
@@ -327,8 +330,11 @@ pub fn validate(
         &path.child("ownerReferences"),
         errors,
     );
-    check_finalizers(object, &path.child("finalizers"), builtin, errors);
+    check_finalizers(object, &path.child("finalizers"), errors);
     check_managed_fields(object, &path.child("managedFields"), errors);
+    for (index, name) in finalizers(object).iter().enumerate().filter(|_| builtin) {
+        check_finalizer_word(name, &path.child("finalizers").index(index), errors);
+    }
 }
 
 /// Checks the metadata of a changed object. `builtin` kinds also check the words of finalizers.
@@ -400,5 +406,7 @@ pub fn validate_update(new: &Value, old: &Value, builtin: bool, errors: &mut Err
         errors,
     );
     check_managed_fields(new, &path.child("managedFields"), errors);
-    let _ = builtin;
+    for (index, name) in finalizers(new).iter().enumerate().filter(|_| builtin) {
+        check_finalizer_word(name, &path.child("finalizers").index(index), errors);
+    }
 }

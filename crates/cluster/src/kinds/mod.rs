@@ -3,13 +3,17 @@
 //! A kind's rules are one [`KindRules`] value in a file per group (`core/`, `apps/`, ...), listed in [`rules`]. Everything
 //! not said there is as in [`KindRules::BASE`].
 
+pub mod at;
 pub mod convert;
 pub mod defaults;
+pub mod internal;
+pub mod line_diff;
 pub mod meta;
 pub mod names;
+pub mod net;
 pub mod prepare;
 pub mod service;
-pub mod validate;
+pub mod validation;
 
 use serde_json::Value;
 
@@ -72,6 +76,8 @@ pub struct KindRules {
     pub generation: Generation,
     /// The status is dropped from writes to the main resource.
     pub has_status: bool,
+    /// Changed metadata is checked as the first of the kind's own rules.
+    pub checks_metadata: bool,
     /// The rule for names.
     pub name: fn(&str) -> Vec<String>,
     /// Fills in defaults, in the version of the request.
@@ -145,6 +151,7 @@ impl KindRules {
         orphan_by_default: false,
         generation: Generation::None,
         has_status: false,
+        checks_metadata: true,
         name: names::dns_subdomain,
         default: no_default,
         prepare_create: no_prepare,

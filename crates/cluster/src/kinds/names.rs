@@ -21,6 +21,11 @@ fn regex_error(message: &str, pattern: &str, examples: &[&str]) -> String {
 }
 
 fn too_long(limit: usize) -> String {
+    format!("must be no more than {limit} characters")
+}
+
+/// Labels and annotations are measured in bytes by name; other names are measured in the same way and called characters.
+fn too_many_bytes(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
@@ -66,14 +71,113 @@ pub fn dns_subdomain(text: &str) -> Vec<String> {
     if text.len() > 253 {
         problems.push(too_long(253));
     }
-    if !is_subdomain(text) {
+    problems.extend(subdomain_shape(text));
+    problems
+}
+
+/// As [`dns_subdomain`], for the names whose length is given in bytes.
+pub fn long_name(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if text.len() > 253 {
+        problems.push(too_many_bytes(253));
+    }
+    problems.extend(subdomain_shape(text));
+    problems
+}
+
+fn subdomain_shape(text: &str) -> Option<String> {
+    let pattern = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+    (!is_subdomain(text)).then(|| regex_error(SUBDOMAIN_RULE, pattern, &["example.com"]))
+}
+
+/// A subdomain whose labels may have underscores.
+pub fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
+    let is_word = |label: &str| {
+        let label = label.strip_prefix('_').unwrap_or(label);
+        label.split('_').all(|part| {
+            part.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        }) && !label.is_empty()
+            && !label.starts_with(['-', '_'])
+            && !label.ends_with(['-', '_'])
+    };
+    let mut problems = Vec::new();
+    if text.len() > 253 {
+        problems.push(too_long(253));
+    }
+    if !text.split('.').all(is_word) {
+        let rule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character";
+        let label = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
         problems.push(regex_error(
-            SUBDOMAIN_RULE,
-            "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+            rule,
+            &format!("{label}(\\.{label})*"),
             &["example.com"],
         ));
     }
     problems
+}
+
+/// A subdomain below a wildcard.
+pub fn wildcard_subdomain(text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if text.len() > 253 {
+        problems.push(too_long(253));
+    }
+    if !text.strip_prefix("*.").is_some_and(is_subdomain) {
+        let rule = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
+        let pattern = "\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+        problems.push(regex_error(rule, pattern, &["*.example.com"]));
+    }
+    problems
+}
+
+/// The name of an environment variable.
+pub fn variable(text: &str) -> Vec<String> {
+    if text.is_empty() {
+        return vec!["environment variable name must be non-empty".to_owned()];
+    }
+    if text
+        .bytes()
+        .any(|byte| !(0x20..0x7f).contains(&byte) || byte == b'=')
+    {
+        return vec!["a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned()];
+    }
+    Vec::new()
+}
+
+/// The name of an HTTP header.
+pub fn http_header(text: &str) -> Vec<String> {
+    if !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    {
+        return Vec::new();
+    }
+    let rule = "a valid HTTP header must consist of alphanumeric characters or '-'";
+    vec![regex_error(rule, "[-A-Za-z0-9]+", &["X-Header-Name"])]
+}
+
+/// A percentage.
+pub fn percent(text: &str) -> Vec<String> {
+    let digits = text.strip_suffix('%').unwrap_or_default();
+    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Vec::new();
+    }
+    let rule = "a valid percent string must be a numeric string followed by an ending '%'";
+    vec![regex_error(rule, "[0-9]+%", &["1%", "93%"])]
+}
+
+/// The pattern of the path behind a domain.
+pub const HTTP_PATH: &str = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+
+/// The path behind a domain.
+pub fn http_path(text: &str) -> Vec<String> {
+    let ok = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+    if !text.is_empty() && text.bytes().all(ok) {
+        return Vec::new();
+    }
+    vec![regex_error("Invalid path", HTTP_PATH, &[])]
 }
 
 /// A DNS 1035 label.
@@ -118,7 +222,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
                 problems.push("prefix part must be non-empty".to_owned());
             } else {
                 problems.extend(
-                    dns_subdomain(prefix)
+                    long_name(prefix)
                         .into_iter()
                         .map(|problem| format!("prefix part {problem}")),
                 );
@@ -136,7 +240,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         problems.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        problems.push(format!("name part {}", too_long(63)));
+        problems.push(format!("name part {}", too_many_bytes(63)));
     }
     if !is_qualified_part(name) {
         problems.push(format!(
@@ -151,7 +255,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 pub fn label_value(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
-        problems.push(too_long(63));
+        problems.push(too_many_bytes(63));
     }
     if !text.is_empty() && !is_qualified_part(text) {
         problems.push(regex_error(
@@ -210,15 +314,16 @@ pub fn as_prefix(rule: fn(&str) -> Vec<String>, text: &str) -> Vec<String> {
     }
 }
 
-/// An environment-independent C identifier check for port names.
+/// The name of a port.
 pub fn port_name(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 15 {
-        problems.push(too_long(15).replace("bytes", "characters"));
+        problems.push(too_long(15));
     }
-    if !text
-        .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    if text.is_empty()
+        || !text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
     {
         problems.push(
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned(),

@@ -59,6 +59,26 @@ pub fn namespace_update(_: &Context<'_>, new: &mut Value, old: &Value) -> ApiRes
     Ok(())
 }
 
+/// Through its own subresource a pod takes ephemeral containers and nothing else.
+pub fn keep_all_but_ephemeral_containers(new: &mut Value, old: &Value) {
+    let given = new.pointer("/spec/ephemeralContainers").cloned();
+    let fields = meta::metadata(new)
+        .and_then(|map| map.get("managedFields"))
+        .cloned();
+    let revision = meta::metadata(new)
+        .and_then(|map| map.get("resourceVersion"))
+        .cloned();
+    *new = old.clone();
+    if let Some(spec) = part(new, "spec") {
+        match given.filter(|list| !list.is_null()) {
+            Some(list) => drop(spec.insert("ephemeralContainers".into(), list)),
+            None => drop(spec.remove("ephemeralContainers")),
+        }
+    }
+    meta::set(new, "managedFields", fields);
+    meta::set(new, "resourceVersion", revision);
+}
+
 /// Pods start pending, with a quality of service that follows from their resources.
 pub fn pod_create(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
     let class = quality_of_service(object);
@@ -254,6 +274,26 @@ pub fn signing_request_update(_: &Context<'_>, new: &mut Value, old: &Value) -> 
         map.insert("spec".into(), spec.clone());
     }
     Ok(())
+}
+
+/// A ServiceAccount refers to Secrets by name alone.
+pub fn service_account_create(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+    for secret in object
+        .get_mut("secrets")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(map) = secret.as_object_mut() {
+            map.retain(|key, _| key == "name");
+        }
+    }
+    Ok(())
+}
+
+/// As [`service_account_create`], for changes.
+pub fn service_account_update(context: &Context<'_>, new: &mut Value, _: &Value) -> ApiResult<()> {
+    service_account_create(context, new)
 }
 
 /// Text values of a Secret become data as soon as it is read.

@@ -1,18 +1,23 @@
-//! Services get addresses and ports.
+//! Services get addresses and ports. What a write would take is found before it is checked, and kept once it is stored.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
+use super::at::{At, or_null};
 use super::prepare::part;
+use super::validation::service as rules;
 use super::{Context, meta};
 use crate::env::Environment;
-use crate::field::{FieldError, Path};
+use crate::field::{Errors, FieldError, Path};
 use crate::status::{ApiError, ApiResult};
 
 /// The node ports that may be given out.
-const PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
+const PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
+
+/// Dry runs count up from here.
+const DRY_PORT: i64 = 32768;
 
 /// Which addresses and ports are taken.
 #[derive(Debug)]
@@ -24,7 +29,7 @@ pub struct Allocator {
 #[derive(Debug, Default)]
 struct Taken {
     addresses: BTreeSet<String>,
-    ports: BTreeSet<u16>,
+    ports: BTreeSet<i64>,
 }
 
 impl Allocator {
@@ -42,54 +47,33 @@ impl Allocator {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    fn range(&self) -> String {
+        format!("{}.{}.0.0/16", self.prefix[0], self.prefix[1])
+    }
+
     fn contains(&self, address: &str) -> bool {
         let parts: Vec<Option<u8>> = address.split('.').map(|part| part.parse().ok()).collect();
         matches!(parts.as_slice(), [Some(a), Some(b), Some(_), Some(_)] if [*a, *b] == self.prefix)
     }
 
-    fn pick_address(&self, env: &dyn Environment, keep: bool) -> String {
-        let mut taken = self.lock();
+    fn pick_address(&self, env: &dyn Environment) -> String {
+        let taken = self.lock();
         loop {
             let bits = env.random();
             let (third, fourth) = ((bits >> 8) as u8, bits as u8);
             let address = format!("{}.{}.{third}.{fourth}", self.prefix[0], self.prefix[1]);
-            if (third, fourth) == (0, 0)
-                || (third, fourth) == (255, 255)
-                || taken.addresses.contains(&address)
-            {
-                continue;
+            let usable = !matches!((third, fourth), (0, 0) | (255, 255));
+            if usable && !taken.addresses.contains(&address) {
+                return address;
             }
-            if keep {
-                taken.addresses.insert(address.clone());
-            }
-            return address;
-        }
-    }
-
-    fn pick_port(&self, env: &dyn Environment, keep: bool) -> u16 {
-        let mut taken = self.lock();
-        let span = u64::from(PORTS.end() - PORTS.start() + 1);
-        loop {
-            let port = PORTS.start() + (env.random() % span) as u16;
-            if taken.ports.contains(&port) && taken.ports.len() < span as usize {
-                continue;
-            }
-            if keep {
-                taken.ports.insert(port);
-            }
-            return port;
         }
     }
 
     /// Notes what an existing Service uses.
     pub fn adopt(&self, service: &Value) {
         let mut taken = self.lock();
-        for address in addresses(service) {
-            taken.addresses.insert(address);
-        }
-        for port in node_ports(service) {
-            taken.ports.insert(port);
-        }
+        taken.addresses.extend(addresses(service));
+        taken.ports.extend(ports(service));
     }
 
     /// Frees what a Service used.
@@ -98,7 +82,7 @@ impl Allocator {
         for address in addresses(service) {
             taken.addresses.remove(&address);
         }
-        for port in node_ports(service) {
+        for port in ports(service) {
             taken.ports.remove(&port);
         }
     }
@@ -107,362 +91,573 @@ impl Allocator {
 fn addresses(service: &Value) -> Vec<String> {
     let list = service
         .pointer("/spec/clusterIPs")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    list.filter_map(Value::as_str)
-        .filter(|address| *address != "None" && !address.is_empty())
+        .and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .filter(|address| *address != "None")
         .map(str::to_owned)
         .collect()
 }
 
-fn node_ports(service: &Value) -> Vec<u16> {
-    let ports = service
-        .pointer("/spec/ports")
-        .and_then(Value::as_array)
-        .into_iter()
+fn node_ports(service: &Value) -> Vec<i64> {
+    let list = service.pointer("/spec/ports").and_then(Value::as_array);
+    list.into_iter()
         .flatten()
-        .filter_map(|port| port.get("nodePort"));
-    ports
-        .chain(service.pointer("/spec/healthCheckNodePort"))
-        .filter_map(Value::as_u64)
+        .map(|port| number(port, "nodePort"))
         .filter(|port| *port > 0)
-        .map(|port| port as u16)
         .collect()
 }
 
-fn kind(object: &Value) -> &str {
-    object
-        .pointer("/spec/type")
-        .and_then(Value::as_str)
-        .unwrap_or("ClusterIP")
+fn ports(service: &Value) -> Vec<i64> {
+    let health = service
+        .pointer("/spec/healthCheckNodePort")
+        .and_then(Value::as_i64);
+    node_ports(service).into_iter().chain(health).collect()
 }
 
-fn invalid(object: &Value, error: FieldError) -> Box<ApiError> {
-    ApiError::invalid("", "Service", meta::text(object, "name"), &vec![error])
+fn number(value: &Value, key: &str) -> i64 {
+    value.get(key).and_then(Value::as_i64).unwrap_or_default()
+}
+
+fn text<'o>(object: &'o Value, key: &str) -> &'o str {
+    object
+        .get("spec")
+        .and_then(|spec| spec.get(key))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn field<'o>(object: &'o Value, key: &str) -> &'o Value {
+    or_null(object.get("spec").and_then(|spec| spec.get(key)))
+}
+
+fn set(object: &mut Value, key: &str, value: Value) {
+    if let Some(spec) = part(object, "spec") {
+        if value.is_null() || value == json!([]) {
+            spec.remove(key);
+        } else {
+            spec.insert(key.into(), value);
+        }
+    }
+}
+
+fn needs_address(object: &Value) -> bool {
+    text(object, "type") != "ExternalName"
+}
+
+fn needs_ports(object: &Value) -> bool {
+    matches!(text(object, "type"), "NodePort" | "LoadBalancer")
+}
+
+fn gives_ports(object: &Value) -> bool {
+    needs_ports(object) && field(object, "allocateLoadBalancerNodePorts") != &Value::Bool(false)
+}
+
+fn needs_health_check(object: &Value) -> bool {
+    text(object, "type") == "LoadBalancer" && text(object, "externalTrafficPolicy") == "Local"
+}
+
+fn invalid(object: &Value, errors: &Errors) -> Box<ApiError> {
+    ApiError::invalid("", "Service", meta::text(object, "name"), errors)
+}
+
+fn refuse(
+    object: &Value,
+    path: &Path,
+    value: impl Into<Value>,
+    detail: impl Into<String>,
+) -> Box<ApiError> {
+    invalid(object, &vec![FieldError::invalid(path, value, detail)])
+}
+
+/// The ports that one write takes.
+struct Operation<'c> {
+    context: &'c Context<'c>,
+    taken: Vec<i64>,
+}
+
+impl Operation<'_> {
+    fn take(&mut self, port: i64) -> Result<(), String> {
+        if !self.context.dry_run && !PORTS.contains(&port) {
+            let (low, high) = (PORTS.start(), PORTS.end());
+            return Err(format!(
+                "provided port is not in the valid range. The range of valid ports is {low}-{high}"
+            ));
+        }
+        if self.taken.contains(&port) || self.context.allocator.lock().ports.contains(&port) {
+            return Err("provided port is already allocated".to_owned());
+        }
+        self.taken.push(port);
+        Ok(())
+    }
+
+    fn next(&mut self) -> i64 {
+        let port = if self.context.dry_run {
+            self.taken.iter().max().unwrap_or(&DRY_PORT) + 1
+        } else {
+            let taken = self.context.allocator.lock();
+            let span = (PORTS.end() - PORTS.start() + 1) as u64;
+            loop {
+                let port = PORTS.start() + (self.context.env.random() % span) as i64;
+                let free = !taken.ports.contains(&port) && !self.taken.contains(&port);
+                if free || taken.ports.len() as u64 >= span {
+                    break port;
+                }
+            }
+        };
+        self.taken.push(port);
+        port
+    }
 }
 
 /// Gives a new Service what it needs.
 pub fn create(context: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+    if !text(object, "clusterIP").is_empty() && field(object, "clusterIPs").is_null() {
+        set(object, "clusterIPs", json!([text(object, "clusterIP")]));
+    }
+    families(object, None)?;
+    take_addresses(context, object)?;
+    let mut operation = Operation {
+        context,
+        taken: Vec::new(),
+    };
+    if needs_ports(object) {
+        new_ports(object, &mut operation)?;
+    }
+    if needs_health_check(object) {
+        health_port(object, &mut operation)?;
+    }
     if let Some(map) = object.as_object_mut() {
         map.insert("status".into(), json!({"loadBalancer": {}}));
     }
-    allocate(context, object, None)
+    Ok(())
 }
 
 /// Keeps what a Service has, and gives or takes what its new type needs.
 pub fn update(context: &Context<'_>, new: &mut Value, old: &Value) -> ApiResult<()> {
-    let needs_address = kind(new) != "ExternalName";
-    let had_address = kind(old) != "ExternalName";
-    if needs_address && had_address {
-        let (old_spec, Some(spec)) = (
-            old.get("spec").cloned().unwrap_or_default(),
-            part(new, "spec"),
-        ) else {
-            return Ok(());
-        };
-        for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if !spec.contains_key(key)
-                && let Some(value) = old_spec.get(key)
-            {
-                spec.insert(key.into(), value.clone());
+    keep_given(new, old);
+    same_addresses(new, old);
+    families(new, Some(old))?;
+    if !needs_address(old) && needs_address(new) {
+        take_addresses(context, new)?;
+    }
+    let mut operation = Operation {
+        context,
+        taken: Vec::new(),
+    };
+    if needs_ports(new) {
+        changed_ports(new, old, &mut operation)?;
+    }
+    if !needs_health_check(old) && needs_health_check(new) {
+        health_port(new, &mut operation)?;
+    }
+    drop_unneeded(new, old);
+    Ok(())
+}
+
+/// What the client left out stays as it was given.
+fn keep_given(new: &mut Value, old: &Value) {
+    if needs_address(old) && needs_address(new) {
+        for key in ["clusterIP", "clusterIPs"] {
+            if field(new, key).is_null() || field(new, key) == "" {
+                set(new, key, field(old, key).clone());
             }
         }
     }
-    if matches!(kind(new), "NodePort" | "LoadBalancer")
-        && matches!(kind(old), "NodePort" | "LoadBalancer")
-    {
-        keep_node_ports(new, old);
-    }
-    if !needs_address && let Some(spec) = part(new, "spec") {
-        if had_address && spec.get("clusterIP") == old.pointer("/spec/clusterIP") {
-            for key in ["clusterIP", "clusterIPs"] {
-                spec.remove(key);
-            }
-        }
-        for key in ["ipFamilies", "ipFamilyPolicy"] {
-            spec.remove(key);
-        }
-    }
-    if matches!(kind(new), "ExternalName" | "ClusterIP") {
-        let ports_before = old
-            .pointer("/spec/ports")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        for (index, port) in new
-            .pointer_mut("/spec/ports")
-            .and_then(Value::as_array_mut)
+    if gives_ports(old) && gives_ports(new) {
+        let kept: Vec<i64> = node_ports(old)
+            .into_iter()
+            .filter(|port| node_ports(new).contains(port))
+            .collect();
+        let before = field(old, "ports").as_array().cloned().unwrap_or_default();
+        let after = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+        for port in after
             .into_iter()
             .flatten()
-            .enumerate()
+            .filter(|port| number(port, "nodePort") == 0)
         {
-            // A node port the client did not ask for goes with the type that needed it.
-            let same = ports_before
-                .get(index)
-                .and_then(|before| before.get("nodePort"))
-                == port.get("nodePort");
-            if same && let Some(map) = port.as_object_mut() {
-                map.remove("nodePort");
+            let same_name = |other: &&Value| {
+                or_null(other.get("name")).as_str().unwrap_or_default()
+                    == or_null(port.get("name")).as_str().unwrap_or_default()
+            };
+            let given = before
+                .iter()
+                .rfind(same_name)
+                .map_or(0, |found| number(found, "nodePort"));
+            if given != 0 && !kept.contains(&given) {
+                port["nodePort"] = given.into();
             }
         }
     }
-    if kind(new) != "LoadBalancer"
-        && kind(old) == "LoadBalancer"
-        && let Some(spec) = part(new, "spec")
-    {
-        if spec.get("allocateLoadBalancerNodePorts")
-            == old.pointer("/spec/allocateLoadBalancerNodePorts")
-        {
-            spec.remove("allocateLoadBalancerNodePorts");
-        }
-        spec.remove("healthCheckNodePort");
-    }
-    if !needs_address
-        && had_address
-        && new.pointer("/spec/internalTrafficPolicy") == old.pointer("/spec/internalTrafficPolicy")
-        && let Some(spec) = part(new, "spec")
-    {
-        spec.remove("internalTrafficPolicy");
-    }
-    let external = matches!(kind(new), "NodePort" | "LoadBalancer");
-    if !external
-        && matches!(kind(old), "NodePort" | "LoadBalancer")
-        && new.pointer("/spec/externalIPs").is_none()
-        && let Some(spec) = part(new, "spec")
-    {
-        spec.remove("externalTrafficPolicy");
-    }
-    allocate(context, new, Some(old))
-}
-
-fn keep_node_ports(new: &mut Value, old: &Value) {
-    let before = old
-        .pointer("/spec/ports")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    let after = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
-    for port in after.into_iter().flatten() {
-        if port
-            .get("nodePort")
-            .and_then(Value::as_i64)
+    if needs_health_check(old)
+        && needs_health_check(new)
+        && field(new, "healthCheckNodePort")
+            .as_i64()
             .unwrap_or_default()
-            != 0
-        {
-            continue;
-        }
-        let same = before.iter().find(|candidate| {
-            candidate.get("port") == port.get("port")
-                && candidate.get("protocol") == port.get("protocol")
-        });
-        if let (Some(map), Some(number)) = (
-            port.as_object_mut(),
-            same.and_then(|found| found.get("nodePort")),
-        ) {
-            map.insert("nodePort".into(), number.clone());
-        }
-    }
-    if let (Some(spec), Some(port)) = (part(new, "spec"), old.pointer("/spec/healthCheckNodePort"))
-        && spec.get("externalTrafficPolicy").and_then(Value::as_str) == Some("Local")
+            == 0
     {
-        spec.entry("healthCheckNodePort")
-            .or_insert_with(|| port.clone());
+        set(
+            new,
+            "healthCheckNodePort",
+            field(old, "healthCheckNodePort").clone(),
+        );
     }
 }
 
-fn allocate(context: &Context<'_>, object: &mut Value, old: Option<&Value>) -> ApiResult<()> {
-    let keep = !context.dry_run;
-    let external_name = kind(object) == "ExternalName";
-    let headless_without_selector = object.pointer("/spec/clusterIP").and_then(Value::as_str)
-        == Some("None")
-        && object.pointer("/spec/selector").is_none();
-    if !external_name {
-        give_families(object, headless_without_selector);
-        give_address(context, object, old, keep)?;
+/// The list of addresses follows the one address where only that was changed.
+fn same_addresses(new: &mut Value, old: &Value) {
+    let same_list = field(new, "clusterIPs") == field(old, "clusterIPs");
+    let (now, before) = (text(new, "clusterIP").to_owned(), text(old, "clusterIP"));
+    if !field(old, "clusterIPs").is_null() && field(new, "clusterIPs").is_null() && now == before {
+        set(new, "clusterIPs", field(old, "clusterIPs").clone());
+        return;
     }
-    let wants_ports = kind(object) == "NodePort"
-        || (kind(object) == "LoadBalancer"
-            && object.pointer("/spec/allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)));
-    let used_before: Vec<u16> = old.map(node_ports).unwrap_or_default();
-    let name = object.clone();
-    for (index, port) in object
-        .pointer_mut("/spec/ports")
-        .and_then(Value::as_array_mut)
+    if now != before && same_list {
+        let list = if now.is_empty() {
+            Value::Null
+        } else {
+            json!([now])
+        };
+        set(new, "clusterIPs", list);
+    }
+}
+
+fn is_headless_without_selector(object: &Value) -> bool {
+    text(object, "clusterIP") == "None"
+        && field(object, "selector")
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty)
+}
+
+fn list_len(object: &Value, key: &str) -> usize {
+    field(object, key).as_array().map_or(0, Vec::len)
+}
+
+/// Fills in and checks the families of addresses; there is one of them here.
+fn families(object: &mut Value, old: Option<&Value>) -> ApiResult<()> {
+    if !needs_address(object) {
+        return Ok(());
+    }
+    if old.is_some_and(|old| keeps_two_families(object, old)) {
+        return Ok(());
+    }
+    if field(object, "ipFamilyPolicy").is_null() {
+        let before = old
+            .map(|old| field(old, "ipFamilyPolicy"))
+            .filter(|policy| !policy.is_null())
+            .cloned();
+        let fresh = if is_headless_without_selector(object) {
+            "RequireDualStack"
+        } else {
+            "SingleStack"
+        };
+        set(
+            object,
+            "ipFamilyPolicy",
+            before.unwrap_or_else(|| fresh.into()),
+        );
+    }
+    let mut errors = Errors::new();
+    rules::cluster_addresses(&At::root(object).child("spec"), old, &mut errors);
+    if !errors.is_empty() {
+        return Err(invalid(object, &errors));
+    }
+    let policy = text(object, "ipFamilyPolicy").to_owned();
+    let policy_path = Path::new("spec").child("ipFamilyPolicy");
+    if let Some(old) = old.filter(|_| policy == "SingleStack") {
+        for key in ["clusterIPs", "ipFamilies"] {
+            if field(object, key) == field(old, key) && list_len(object, key) > 1 {
+                set(object, key, json!([field(object, key)[0]]));
+            }
+        }
+    }
+    if policy == "SingleStack" {
+        for (key, what) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
+            if list_len(object, key) == 2 {
+                let detail = format!(
+                    "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+                );
+                errors.push(FieldError::invalid(&policy_path, policy.as_str(), detail));
+            }
+        }
+    }
+    families_of_addresses(object, &mut errors);
+    if !errors.is_empty() {
+        return Err(invalid(object, &errors));
+    }
+    if is_headless_without_selector(object) {
+        let mut families = field(object, "ipFamilies")
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| vec!["IPv4".into()]);
+        if families.len() == 1 && policy != "SingleStack" {
+            families.push(
+                if families[0] == "IPv4" {
+                    "IPv6"
+                } else {
+                    "IPv4"
+                }
+                .into(),
+            );
+        }
+        set(object, "ipFamilies", Value::Array(families));
+        return Ok(());
+    }
+    if policy == "RequireDualStack" {
+        errors.push(FieldError::invalid(
+            &policy_path,
+            policy.as_str(),
+            "this cluster is not configured for dual-stack services",
+        ));
+    }
+    for (index, family) in field(object, "ipFamilies")
+        .as_array()
         .into_iter()
         .flatten()
         .enumerate()
     {
-        let Some(map) = port.as_object_mut() else {
-            continue;
-        };
-        let number = map
-            .get("nodePort")
-            .and_then(Value::as_u64)
-            .unwrap_or_default() as u16;
-        if number != 0 {
-            let mut taken = context.allocator.lock();
-            let shared = name
-                .pointer("/spec/ports")
-                .and_then(Value::as_array)
-                .is_some_and(|all| {
-                    all.iter().take(index).any(|earlier| {
-                        earlier.get("nodePort").and_then(Value::as_u64) == Some(u64::from(number))
-                    })
-                });
-            if !used_before.contains(&number) && taken.ports.contains(&number) && !shared {
-                let path = Path::new("spec")
-                    .child("ports")
-                    .index(index)
-                    .child("nodePort");
-                return Err(invalid(
-                    &name,
-                    FieldError::invalid(
-                        &path,
-                        u64::from(number),
-                        "provided port is already allocated",
-                    ),
-                ));
-            }
-            if !PORTS.contains(&number) && !used_before.contains(&number) {
-                let path = Path::new("spec")
-                    .child("ports")
-                    .index(index)
-                    .child("nodePort");
-                return Err(invalid(
-                    &name,
-                    FieldError::invalid(
-                        &path,
-                        u64::from(number),
-                        "provided port is not in the valid range. The range of valid ports is 30000-32767",
-                    ),
-                ));
-            }
-            if keep {
-                taken.ports.insert(number);
-            }
-        } else if wants_ports {
-            let picked = context.allocator.pick_port(context.env, keep);
-            map.insert("nodePort".into(), picked.into());
+        if family != "IPv4" {
+            let path = Path::new("spec").child("ipFamilies").index(index);
+            errors.push(FieldError::invalid(
+                &path,
+                family.clone(),
+                "not configured on this cluster",
+            ));
         }
     }
-    let local = kind(object) == "LoadBalancer"
-        && object
-            .pointer("/spec/externalTrafficPolicy")
-            .and_then(Value::as_str)
-            == Some("Local");
-    if local
-        && let Some(spec) = part(object, "spec")
-        && spec
-            .get("healthCheckNodePort")
-            .and_then(Value::as_i64)
-            .unwrap_or_default()
-            == 0
-    {
-        spec.insert(
-            "healthCheckNodePort".into(),
-            context.allocator.pick_port(context.env, keep).into(),
-        );
+    if !errors.is_empty() {
+        return Err(invalid(object, &errors));
     }
-    if let (Some(old), true) = (old, keep) {
-        free_unused(context, object, old);
+    if list_len(object, "ipFamilies") == 0 {
+        set(object, "ipFamilies", json!(["IPv4"]));
     }
     Ok(())
 }
 
-fn free_unused(context: &Context<'_>, new: &Value, old: &Value) {
-    let (now_ports, now_addresses) = (node_ports(new), addresses(new));
-    let mut taken = context.allocator.lock();
-    for port in node_ports(old)
-        .into_iter()
-        .filter(|port| !now_ports.contains(port))
-    {
-        taken.ports.remove(&port);
-    }
-    for address in addresses(old)
-        .into_iter()
-        .filter(|address| !now_addresses.contains(address))
-    {
-        taken.addresses.remove(&address);
-    }
+fn keeps_two_families(new: &Value, old: &Value) -> bool {
+    let prefers = |object: &Value| matches!(text(object, "ipFamilyPolicy"), "PreferDualStack");
+    prefers(new)
+        && (prefers(old) || field(old, "ipFamilyPolicy").is_null())
+        && ["type", "clusterIPs", "ipFamilies"]
+            .iter()
+            .all(|key| field(new, key) == field(old, key))
 }
 
-fn give_families(object: &mut Value, headless_without_selector: bool) {
-    let Some(spec) = part(object, "spec") else {
-        return;
-    };
-    if headless_without_selector {
-        spec.entry("ipFamilyPolicy")
-            .or_insert_with(|| "RequireDualStack".into());
-        let policy = spec
-            .get("ipFamilyPolicy")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        let families = if policy == "SingleStack" {
-            json!(["IPv4"])
+/// Addresses say which families they are of.
+fn families_of_addresses(object: &mut Value, errors: &mut Errors) {
+    let list = addresses(object);
+    let mut families = field(object, "ipFamilies")
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    for (index, address) in list.iter().enumerate().skip(families.len()) {
+        if address.contains(':') {
+            let path = Path::new("spec").child("clusterIPs").index(index);
+            errors.push(FieldError::invalid(
+                &path,
+                json!(list),
+                "IPv6 is not configured on this cluster",
+            ));
         } else {
-            json!(["IPv4", "IPv6"])
-        };
-        spec.entry("ipFamilies").or_insert(families);
-        return;
+            families.push("IPv4".into());
+        }
     }
-    spec.entry("ipFamilyPolicy")
-        .or_insert_with(|| "SingleStack".into());
-    spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+    set(object, "ipFamilies", Value::Array(families));
 }
 
-fn give_address(
-    context: &Context<'_>,
-    object: &mut Value,
-    old: Option<&Value>,
-    keep: bool,
-) -> ApiResult<()> {
+fn take_addresses(context: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+    if !needs_address(object) || field(object, "clusterIPs").get(0) == Some(&json!("None")) {
+        return Ok(());
+    }
     let path = Path::new("spec").child("clusterIPs");
-    let asked = object
-        .pointer("/spec/clusterIP")
+    let wanted = field(object, "clusterIPs")
+        .get(0)
         .and_then(Value::as_str)
         .unwrap_or_default()
         .to_owned();
-    let first = object
-        .pointer("/spec/clusterIPs/0")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let wanted = if asked.is_empty() { first } else { asked };
-    let address = if wanted.is_empty() {
-        context.allocator.pick_address(context.env, keep)
-    } else {
-        let unchanged = old.is_some_and(|old| addresses(old).contains(&wanted));
-        if wanted != "None" && !unchanged {
-            if !context.allocator.contains(&wanted) {
-                let detail = format!(
-                    "failed to allocate IP {wanted}: the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {}.{}.0.0/16",
-                    context.allocator.prefix[0], context.allocator.prefix[1]
-                );
-                return Err(invalid(
-                    object,
-                    FieldError::invalid(&path, json!([wanted]), detail),
-                ));
-            }
-            let mut taken = context.allocator.lock();
-            if taken.addresses.contains(&wanted) {
-                let detail =
-                    format!("failed to allocate IP {wanted}: provided IP is already allocated");
-                return Err(invalid(
-                    object,
-                    FieldError::invalid(&path, json!([wanted]), detail),
-                ));
-            }
-            if keep {
-                taken.addresses.insert(wanted.clone());
-            }
+    let allocator = context.allocator;
+    let problem = match wanted.as_str() {
+        "" => None,
+        _ if allocator.contains(&wanted) => {
+            let taken = !context.dry_run && allocator.lock().addresses.contains(&wanted);
+            taken.then(|| "provided IP is already allocated".to_owned())
         }
-        wanted
+        _ if context.dry_run => Some(format!(
+            "the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {}",
+            allocator.range()
+        )),
+        _ => Some("the provided network does not match the current range".to_owned()),
     };
-    if let Some(spec) = part(object, "spec") {
-        spec.insert("clusterIP".into(), address.as_str().into());
-        spec.entry("clusterIPs").or_insert_with(|| json!([address]));
+    if let Some(problem) = problem {
+        return Err(refuse(
+            object,
+            &path,
+            json!([wanted]),
+            format!("failed to allocate IP {wanted}: {problem}"),
+        ));
+    }
+    if wanted.is_empty() {
+        let address = if context.dry_run {
+            format!("{}.{}.0.0", allocator.prefix[0], allocator.prefix[1])
+        } else {
+            allocator.pick_address(context.env)
+        };
+        set(object, "clusterIPs", json!([address]));
+        set(object, "clusterIP", address.into());
     }
     Ok(())
+}
+
+fn port_path(index: usize) -> Path {
+    Path::new("spec")
+        .child("ports")
+        .index(index)
+        .child("nodePort")
+}
+
+/// Ports of the same number share a node port unless they say otherwise.
+fn new_ports(object: &mut Value, operation: &mut Operation<'_>) -> ApiResult<()> {
+    let gives = gives_ports(object);
+    let mut ports = field(object, "ports")
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let all = ports.clone();
+    let mut given: Vec<(i64, i64)> = Vec::new();
+    for (index, port) in ports.iter_mut().enumerate() {
+        let (own, wanted) = (number(port, "port"), number(port, "nodePort"));
+        if wanted == 0 && !gives {
+            continue;
+        }
+        let shared = given
+            .iter()
+            .find(|(port, _)| *port == own)
+            .map(|(_, node)| *node);
+        match shared {
+            None => {
+                let asked = all
+                    .iter()
+                    .filter(|other| number(other, "port") == own)
+                    .map(|other| number(other, "nodePort"))
+                    .find(|node| *node != 0);
+                let node = match asked {
+                    Some(node) => {
+                        operation
+                            .take(node)
+                            .map_err(|problem| refuse(object, &port_path(index), node, problem))?;
+                        node
+                    }
+                    None => operation.next(),
+                };
+                port["nodePort"] = node.into();
+                given.push((own, node));
+            }
+            Some(node) if wanted == 0 => port["nodePort"] = node.into(),
+            Some(node) if wanted != node => {
+                operation
+                    .take(wanted)
+                    .map_err(|problem| refuse(object, &port_path(index), wanted, problem))?;
+            }
+            Some(_) => {}
+        }
+    }
+    set(object, "ports", Value::Array(ports));
+    Ok(())
+}
+
+fn changed_ports(new: &mut Value, old: &Value, operation: &mut Operation<'_>) -> ApiResult<()> {
+    let gives = gives_ports(new);
+    let before = node_ports(old);
+    let mut ports = field(new, "ports").as_array().cloned().unwrap_or_default();
+    let mut seen: Vec<i64> = Vec::new();
+    for (index, port) in ports.iter_mut().enumerate() {
+        let wanted = number(port, "nodePort");
+        if wanted == 0 && !gives {
+            continue;
+        }
+        if wanted == 0 {
+            port["nodePort"] = operation.next().into();
+        } else if !before.contains(&wanted) && !seen.contains(&wanted) {
+            operation
+                .take(wanted)
+                .map_err(|problem| refuse(new, &port_path(index), wanted, problem))?;
+            seen.push(wanted);
+        }
+    }
+    set(new, "ports", Value::Array(ports));
+    Ok(())
+}
+
+fn health_port(object: &mut Value, operation: &mut Operation<'_>) -> ApiResult<()> {
+    let wanted = field(object, "healthCheckNodePort")
+        .as_i64()
+        .unwrap_or_default();
+    if wanted == 0 {
+        set(object, "healthCheckNodePort", operation.next().into());
+        return Ok(());
+    }
+    operation.take(wanted).map_err(|problem| {
+        let message =
+            format!("failed to allocate requested HealthCheck NodePort {wanted}: {problem}");
+        ApiError::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+        .with_details(json!({"causes": [{"message": message}]}))
+    })
+}
+
+/// What only the old type needed goes with it, unless the client changed it.
+fn drop_unneeded(new: &mut Value, old: &Value) {
+    let same = |new: &Value, key: &str| field(new, key) == field(old, key);
+    if needs_address(old) && !needs_address(new) {
+        if same(new, "clusterIP") && same(new, "clusterIPs") {
+            set(new, "clusterIP", Value::Null);
+            set(new, "clusterIPs", Value::Null);
+        }
+        for key in ["ipFamilies", "ipFamilyPolicy"] {
+            if same(new, key) {
+                set(new, key, Value::Null);
+            }
+        }
+    }
+    let as_set = |object: &Value| node_ports(object).into_iter().collect::<BTreeSet<_>>();
+    if needs_ports(old) && !needs_ports(new) && as_set(old) == as_set(new) {
+        for port in new
+            .pointer_mut("/spec/ports")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            if let Some(map) = port.as_object_mut() {
+                map.remove("nodePort");
+            }
+        }
+    }
+    if needs_health_check(old) && !needs_health_check(new) && same(new, "healthCheckNodePort") {
+        set(new, "healthCheckNodePort", Value::Null);
+    }
+    let balancer = |object: &Value| text(object, "type") == "LoadBalancer";
+    if balancer(old) && !balancer(new) {
+        for key in ["allocateLoadBalancerNodePorts", "loadBalancerClass"] {
+            if same(new, key) {
+                set(new, key, Value::Null);
+            }
+        }
+    }
+    let external = |object: &Value| rules::is_external(or_null(object.get("spec")));
+    if external(old) && !external(new) && same(new, "externalTrafficPolicy") {
+        set(new, "externalTrafficPolicy", Value::Null);
+    }
+    if !balancer(new)
+        && let Some(status) = part(new, "status")
+    {
+        status.insert("loadBalancer".into(), json!({}));
+    }
+    // Reading an external name never shows how traffic inside the cluster would go.
+    if !needs_address(new) {
+        set(new, "internalTrafficPolicy", Value::Null);
+    }
 }

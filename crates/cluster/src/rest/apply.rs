@@ -36,6 +36,28 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         .as_ref()
         .map(|current| super::read::read_value(call, current));
     let merged = managed::apply(call, live.as_ref(), &applied, &manager, options.force)?;
+    let problem = call
+        .resource
+        .go_type
+        .as_ref()
+        .and_then(|ty| crate::codec::restore::problem(ty, &merged));
+    if let Some(problem) = problem {
+        let resource = &call.resource;
+        let version = if resource.group.is_empty() {
+            format!("/{}", resource.version)
+        } else {
+            resource.api_version()
+        };
+        let kind = format!("{version}, Kind={}", resource.kind);
+        let name = format!(
+            "{}/{}",
+            meta::text(&merged, "namespace"),
+            meta::text(&merged, "name")
+        );
+        return Err(ApiError::internal_plain(format!(
+            "failed to convert new object ({name}; {kind}) to proper version: unable to convert unstructured object to {kind}: {problem}"
+        )));
+    }
     let mut object = super::decode::normalize_wrapping(&call.resource, &merged);
     check_name(call, &object)?;
     default(call, &mut object);
@@ -64,7 +86,7 @@ fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
     let (tree, duplicates) = crate::codec::yaml::parse(&call.request.body).map_err(|why| {
         ApiError::bad_request(format!(
             "error decoding YAML: {}{why}",
-            if why.starts_with("yaml:") {
+            if why.starts_with("yaml:") || why.starts_with("unsupported map key") {
                 "error converting YAML to JSON: "
             } else {
                 ""

@@ -284,6 +284,9 @@ pub fn convert_tree(resource: &Resource, value: &Value) -> Result<(Value, Vec<St
     };
     let mut tree = Json::from_value(value);
     set_type(&mut tree, &resource.api_version(), &resource.kind);
+    if let Some(problem) = crate::codec::restore::problem(ty, value) {
+        return Err(problem);
+    }
     let (value, findings) = types().decode(ty, &tree);
     match findings.error {
         Some(problem) => Err(problem),

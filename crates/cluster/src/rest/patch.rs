@@ -115,7 +115,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
     }
 }
 
-pub(super) fn json_kind(value: &Json) -> &'static str {
+pub(crate) fn json_kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
         Json::Bool(_) => "bool",

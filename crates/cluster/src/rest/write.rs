@@ -111,12 +111,12 @@ pub fn insert(
     );
     track(call, &mut object)?;
     settle(call, &mut object);
+    if resource.rules.has_status {
+        drop_status(call, &mut object);
+    }
     let mut stored = convert::to_storage(resource, object);
     let context = call.context(options.dry_run);
     crate::admission::create(call, &mut stored)?;
-    if resource.rules.has_status {
-        drop_status(call, &mut stored);
-    }
     match resource.rules.generation {
         Generation::None | Generation::Kept | Generation::SpecAfterCreate => {}
         _ => meta::set(&mut stored, "generation", Some(1.into())),
@@ -167,11 +167,23 @@ pub fn insert(
         .store()
         .create(&resource.table, &key, stored)
         .map_err(|error| store_error(call, &name, &error))?;
+    note_service(call, None, &written.value);
     crate::controllers::after_write(call, &written.value, None);
     Ok(crate::crd::on_read(
         resource,
         convert::from_storage(resource, written.value.clone()),
     ))
+}
+
+/// What a stored Service uses is taken, and what it used before is free again.
+fn note_service(call: &Call<'_>, old: Option<&Value>, new: &Value) {
+    if call.resource.group.is_empty() && call.resource.plural == "services" {
+        let allocator = call.server.allocator();
+        if let Some(old) = old {
+            allocator.release(old);
+        }
+        allocator.adopt(new);
+    }
 }
 
 fn settle(call: &Call<'_>, object: &mut Value) {
@@ -224,8 +236,13 @@ pub fn check_namespace(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
 
 /// The failure of an object that breaks rules.
 pub fn invalid(call: &Call<'_>, object: &Value, errors: &Errors) -> Box<ApiError> {
+    // Objects are checked in the form they are stored in, and reported as of its group.
+    let group = match call.resource.table.split_once('/') {
+        Some((group, _)) if !call.resource.is_custom() => group,
+        _ => call.resource.group.as_str(),
+    };
     ApiError::invalid(
-        &call.resource.group,
+        group,
         &call.resource.kind,
         meta::text(object, "name"),
         errors,
@@ -360,7 +377,7 @@ pub fn replace(
         .cloned();
     meta::set(&mut new, "generation", generation);
     let to_status = call.target.subresource == "status";
-    prepare(call, &mut new, old, to_status)?;
+    prepare(call, &mut new, old, to_status, options.dry_run)?;
     if meta::text(&new, "uid").is_empty() {
         meta::set(&mut new, "uid", Some(meta::text(old, "uid").into()));
     }
@@ -380,14 +397,27 @@ pub fn replace(
     }
     meta::set(&mut new, "selfLink", None);
     let mut errors = Errors::new();
+    // Metadata is checked for every kind first, and by most kinds again.
+    meta::validate(
+        &new,
+        resource.namespaced,
+        false,
+        crate::kinds::names::path_segment,
+        &mut errors,
+    );
     meta::validate_update(&new, old, false, &mut errors);
-    if !resource.is_custom() {
-        meta::validate_update(&new, old, true, &mut errors);
+    let to_main = call.target.subresource.is_empty();
+    if resource.rules.checks_metadata || !to_main {
+        meta::validate_update(&new, old, !resource.is_custom(), &mut errors);
     }
-    if to_status {
-        (resource.rules.validate_status)(&context, &new, old, &mut errors);
-    } else {
-        (resource.rules.validate_update)(&context, &new, old, &mut errors);
+    match call.target.subresource.as_str() {
+        _ if resource.is_custom() => {}
+        "" => (resource.rules.validate_update)(&context, &new, old, &mut errors),
+        "ephemeralcontainers" => {
+            crate::kinds::validation::pod::ephemeral_update(&new, old, &mut errors);
+        }
+        "finalize" => crate::kinds::validation::node::namespace_finalize(&new, &mut errors),
+        _ => (resource.rules.validate_status)(&context, &new, old, &mut errors),
     }
     crate::crd::validate(call, &new, Some(old), &mut errors);
     if !errors.is_empty() {
@@ -405,8 +435,17 @@ pub fn replace(
     commit(call, current, new, options)
 }
 
-fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, to_status: bool) -> ApiResult<()> {
+fn prepare(
+    call: &Call<'_>,
+    new: &mut Value,
+    old: &Value,
+    to_status: bool,
+    dry_run: bool,
+) -> ApiResult<()> {
     let resource = &call.resource;
+    if call.target.subresource == "ephemeralcontainers" {
+        crate::kinds::prepare::keep_all_but_ephemeral_containers(new, old);
+    }
     if call.target.subresource == "finalize" {
         let finalizers = new.pointer("/spec/finalizers").cloned();
         let managed = meta::metadata(new)
@@ -425,7 +464,7 @@ fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, to_status: bool) -> Ap
         return Ok(());
     }
     if to_status {
-        (resource.rules.prepare_status)(&call.context(false), new, old);
+        (resource.rules.prepare_status)(&call.context(dry_run), new, old);
         crate::crd::prepare_status(call, new, old);
         return Ok(());
     }
@@ -438,7 +477,7 @@ fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, to_status: bool) -> Ap
         }
     }
     crate::crd::prepare_update(call, new, old);
-    (resource.rules.prepare_update)(&call.context(false), new, old)?;
+    (resource.rules.prepare_update)(&call.context(dry_run), new, old)?;
     let moved = match resource.rules.generation {
         Generation::None | Generation::Kept | Generation::Fixed => false,
         Generation::Spec | Generation::SpecAfterCreate => new.get("spec") != old.get("spec"),
@@ -544,6 +583,7 @@ pub fn commit(
     let written = store
         .update(&resource.table, &call.key(), current.revision, new)
         .map_err(|error| store_error(call, &name, &error))?;
+    note_service(call, Some(&current.value), &written.value);
     crate::controllers::after_write(call, &written.value, Some(&current.value));
     Ok(crate::crd::on_read(
         resource,

@@ -1,0 +1,3 @@
+module internals
+
+go 1.24
