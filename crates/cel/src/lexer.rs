@@ -206,8 +206,9 @@ fn quoted(text: &str) -> Option<(usize, Option<Literal>)> {
         .find(|mark| rest.starts_with(mark))?;
     let (raw, is_bytes) = (prefix.contains('r'), prefix.contains('b'));
     let body = &rest[mark.len()..];
-    let Some(end) = closing(body, mark, raw) else {
-        return Some((text.len(), None));
+    let end = match closing(body, mark, raw) {
+        Ok(end) => end,
+        Err(length) => return Some((prefix.len() + mark.len() + length, None)),
     };
     let length = prefix.len() + mark.len() + end + mark.len();
     let content = unescape(&body[..end], raw, is_bytes);
@@ -218,23 +219,47 @@ fn quoted(text: &str) -> Option<(usize, Option<Literal>)> {
     Some((length, literal))
 }
 
-fn closing(body: &str, mark: &str, raw: bool) -> Option<usize> {
+/// Where the content ends; or how much was read when it turned out to be none.
+fn closing(body: &str, mark: &str, raw: bool) -> Result<usize, usize> {
     let mut index = 0;
-    while index < body.len() {
-        let rest = &body[index..];
-        if rest.starts_with(mark) {
-            return Some(index);
+    while let Some(character) = body[index..].chars().next() {
+        if body[index..].starts_with(mark) {
+            return Ok(index);
         }
-        let character = rest.chars().next()?;
         if character == '\n' && mark.len() == 1 {
-            return None;
+            return Err(index + 1);
         }
         index += character.len_utf8();
         if character == '\\' && !raw {
-            index += body[index..].chars().next()?.len_utf8();
+            let Some(escape) = body[index..].chars().next() else {
+                return Err(index);
+            };
+            index += escape.len_utf8();
+            let is_known = matches!(
+                escape,
+                'a' | 'b'
+                    | 'f'
+                    | 'n'
+                    | 'r'
+                    | 't'
+                    | 'v'
+                    | '\\'
+                    | '\''
+                    | '"'
+                    | '`'
+                    | '?'
+                    | 'x'
+                    | 'X'
+                    | 'u'
+                    | 'U'
+                    | '0'..='3'
+            );
+            if !is_known {
+                return Err(index);
+            }
         }
     }
-    None
+    Err(body.len())
 }
 
 fn unescape(text: &str, raw: bool, is_bytes: bool) -> Option<Vec<u8>> {

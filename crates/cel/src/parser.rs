@@ -202,7 +202,12 @@ impl<'a> Parser<'a> {
         let token = self.peek().clone();
         match token.kind {
             TokenKind::End => Ok(expr),
-            _ => self.syntax(format!("extraneous input '{}' expecting <EOF>", token.text)),
+            _ => {
+                let next = self.tokens.get(self.position + 1);
+                let is_last = next.is_some_and(|next| next.kind == TokenKind::End);
+                let words = if is_last { "extraneous" } else { "mismatched" };
+                self.syntax(format!("{words} input '{}' expecting <EOF>", token.text))
+            }
         }
     }
 
@@ -359,7 +364,11 @@ impl<'a> Parser<'a> {
         let token = self.take();
         if !matches!(token.kind, TokenKind::Ident) {
             self.position -= usize::from(token.kind != TokenKind::End);
-            return self.syntax(format!("no viable alternative at input '.{}'", token.text));
+            let found = match token.kind {
+                TokenKind::End => "",
+                _ => token.text,
+            };
+            return self.syntax(format!("no viable alternative at input '.{found}'"));
         }
         let field = token.text.trim_matches('`').to_owned();
         if !optional && let Some(open) = self.accept("(") {
@@ -381,9 +390,9 @@ impl<'a> Parser<'a> {
         if self.accept(close).is_some() {
             return Ok(args);
         }
-        if !self.starts_expression() {
+        if !self.starts_expression() && !self.drop_extraneous(&["')'"]) {
             let message = self.mismatch(&["')'"]);
-            return self.syntax(message);
+            self.note(message);
         }
         loop {
             args.push(self.inside(&[",", ")"], Self::expr)?);
@@ -447,6 +456,10 @@ impl<'a> Parser<'a> {
 
     /// What is wrong with the current token where an expression, or one of these, should begin.
     fn mismatch(&self, also: &[&str]) -> String {
+        self.unexpected("mismatched", also)
+    }
+
+    fn unexpected(&self, words: &str, also: &[&str]) -> String {
         let mut expected: Vec<&str> = vec!["'['", "'{'", "'('"];
         expected.extend(also.iter().filter(|symbol| **symbol == "')'"));
         expected.extend(["'.'", "'-'", "'!'"]);
@@ -463,15 +476,31 @@ impl<'a> Parser<'a> {
             "IDENTIFIER",
         ]);
         format!(
-            "mismatched input '{}' expecting {{{}}}",
+            "{words} input '{}' expecting {{{}}}",
             self.peek().text,
             expected.join(", ")
         )
     }
 
+    /// Passes over one token that is too many.
+    fn drop_extraneous(&mut self, also: &[&str]) -> bool {
+        self.position += 1;
+        let goes_on = self.position < self.tokens.len() && self.starts_expression();
+        self.position -= 1;
+        if goes_on {
+            let message = self.unexpected("extraneous", also);
+            self.note(message);
+            self.position += 1;
+        }
+        goes_on
+    }
+
     /// Tells that no expression can begin here, and goes on with what may follow one.
     fn mismatched(&mut self) -> Parsed<Expr> {
         let offset = self.peek().offset;
+        if self.drop_extraneous(&[]) {
+            return self.unary();
+        }
         let message = self.mismatch(&[]);
         self.note(message);
         while !self.may_follow() {
@@ -541,6 +570,16 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let found = self.peek().text.to_owned();
+        let next = self.tokens.get(self.position + 1);
+        let is_extra = next.is_some_and(|next| next.text == symbol);
+        if is_extra {
+            self.note(format!(
+                "extraneous input '{found}' expecting {{'{symbol}', ','}}"
+            ));
+            self.position += 1;
+            self.take();
+            return Ok(());
+        }
         self.syntax(format!(
             "mismatched input '{found}' expecting {{'{symbol}', ','}}"
         ))

@@ -5,6 +5,7 @@ use super::lower::{Id, Kind, Tree};
 use super::types::Type;
 use crate::ast::Literal;
 use crate::error::Issue;
+use crate::functions::format::{Piece, next_piece, wrong_type};
 use crate::time::{Duration, Timestamp};
 
 /// What is wrong with the constants of an expression whose types are right.
@@ -20,6 +21,15 @@ pub(super) fn check(tree: &Tree, outcome: &Outcome) -> Vec<Issue> {
     for (id, node) in tree.nodes.iter().enumerate() {
         match &node.kind {
             Kind::List(_) | Kind::Map(_) if mixed[id] => {}
+            Kind::Call {
+                function,
+                target: Some(target),
+                args,
+            } if function == "format" => {
+                if let Some((at, message)) = format_problem(tree, outcome, id, *target, args) {
+                    report(at, message);
+                }
+            }
             Kind::Call { function, args, .. } => {
                 let literal = args.first().map(|arg| (*arg, tree.kind(*arg)));
                 if let Some((arg, Kind::Literal(literal))) = literal
@@ -80,6 +90,71 @@ fn mixed_allowed(tree: &Tree) -> Vec<bool> {
         }
     }
     allowed
+}
+
+/// What is wrong with a constant template and its arguments.
+fn format_problem(
+    tree: &Tree,
+    outcome: &Outcome,
+    id: Id,
+    target: Id,
+    args: &[Id],
+) -> Option<(Id, String)> {
+    let (Kind::Literal(Literal::String(template)), [list]) = (tree.kind(target), args) else {
+        return None;
+    };
+    let Kind::List(items) = tree.kind(*list) else {
+        return None;
+    };
+    let mut rest = template.as_str();
+    let mut used = 0;
+    loop {
+        match next_piece(&mut rest, used, items.len() - used) {
+            Err(problem) => return Some((id, problem)),
+            Ok(None) => break,
+            Ok(Some(Piece::Text(_))) => {}
+            Ok(Some(Piece::Clause { verb, .. })) => {
+                let (item, _) = items[used];
+                used += 1;
+                let ty = &outcome.types[item];
+                if !takes(verb, ty) {
+                    return Some((item, wrong_type(verb, &runtime_name(ty))));
+                }
+            }
+        }
+    }
+    (items.len() > used).then(|| {
+        let problem = format!(
+            "too many arguments supplied to string.format (expected {used}, got {})",
+            items.len()
+        );
+        (id, problem)
+    })
+}
+
+fn takes(verb: char, ty: &Type) -> bool {
+    let is_int = matches!(ty, Type::Int | Type::Uint);
+    *ty == Type::Dyn
+        || match verb {
+            'd' | 'o' => is_int,
+            'f' | 'e' => matches!(ty, Type::Double | Type::String),
+            'b' => is_int || *ty == Type::Bool,
+            'x' | 'X' => is_int || matches!(ty, Type::String | Type::Bytes),
+            _ => !matches!(ty, Type::Object(_) | Type::Opaque(..)),
+        }
+}
+
+fn runtime_name(ty: &Type) -> String {
+    match ty {
+        Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
+        Type::Duration => "google.protobuf.Duration".to_owned(),
+        Type::Null => "null_type".to_owned(),
+        Type::List(_) => "list".to_owned(),
+        Type::Map(..) => "map".to_owned(),
+        Type::Type(_) => "type".to_owned(),
+        Type::Opaque(name, _) => name.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn unwrapped(ty: &Type, optional: bool) -> &Type {

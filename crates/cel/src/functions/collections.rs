@@ -87,6 +87,17 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
         ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => Some(unwrapped(&list.items)),
         ("slice", [Value::List(list), Value::Int(from), Value::Int(to)]) => {
             let range = usize::try_from(*from).ok().zip(usize::try_from(*to).ok());
+            if range.is_none() {
+                return failed(format!(
+                    "cannot slice({from}, {to}), negative indexes not supported"
+                ));
+            }
+            if from > to {
+                return failed(format!(
+                    "cannot slice({from}, {to}), start index must be less than or equal to end \
+                     index"
+                ));
+            }
             match range.and_then(|(from, to)| list.items.get(from..to)) {
                 Some(items) => Some(Ok(Value::list(items.to_vec()))),
                 None => failed(format!(

@@ -63,7 +63,8 @@ fn address(name: &str, args: &[Value]) -> Option<Outcome> {
         ("ip", [Value::String(value)]) => match parse_ip(value) {
             Some(ip) => Some(Ok(Value::Ip(ip))),
             None => failed(format!(
-                "IP Address {value:?} parse error during conversion from string"
+                "IP Address {value:?} parse error during conversion from string: {}",
+                ip_problem(value)
             )),
         },
         ("isIP", [Value::String(value)]) => boolean(parse_ip(value).is_some()),
@@ -87,6 +88,45 @@ fn address(name: &str, args: &[Value]) -> Option<Outcome> {
     }
 }
 
+/// Why a text is no address, in the words of Go.
+fn ip_problem(text: &str) -> String {
+    let why = match text.find(['.', ':', '%']).map(|at| &text[at..=at]) {
+        Some("%") => "missing IPv6 address",
+        Some(".") if text.split('.').count() < 4 => "IPv4 address too short",
+        Some(".") if text.split('.').count() > 4 => "IPv4 address too long",
+        Some(".") if text.split('.').any(str::is_empty) => {
+            "IPv4 field must have at least one digit"
+        }
+        Some(".") if text.chars().all(|c| c.is_ascii_digit() || c == '.') => {
+            match text
+                .split('.')
+                .any(|field| field.len() > 1 && field.starts_with('0'))
+            {
+                true => "IPv4 field has octet with leading zero",
+                false => "IPv4 field has value >255",
+            }
+        }
+        Some(".") => "unexpected character",
+        _ => "unable to parse IP",
+    };
+    format!("ParseAddr({text:?}): {why}")
+}
+
+fn cidr_problem(text: &str) -> String {
+    const WORDS: &str = "network address parse error during conversion from string";
+    let why = match text.rsplit_once('/') {
+        None => format!("netip.ParsePrefix({text:?}): no '/'"),
+        Some((address, bits)) => match parse_ip(address) {
+            None => format!("netip.ParsePrefix({text:?}): {}", ip_problem(address)),
+            Some(_) if bits.parse::<u8>().is_err() => {
+                format!("netip.ParsePrefix({text:?}): bad bits after slash: {bits:?}")
+            }
+            Some(_) => format!("netip.ParsePrefix({text:?}): prefix length out of range"),
+        },
+    };
+    format!("{WORDS}: {WORDS}: {why}")
+}
+
 /// Go's notion: everything that is not one of the special ranges.
 fn is_global_unicast(ip: IpAddr) -> bool {
     let special = match ip {
@@ -100,9 +140,7 @@ fn range(name: &str, args: &[Value]) -> Option<Outcome> {
     match (name, args) {
         ("cidr", [Value::String(value)]) => match Cidr::parse(value) {
             Some(cidr) => Some(Ok(Value::Cidr(cidr))),
-            None => failed(format!(
-                "network address parse error during conversion from string: {value:?}"
-            )),
+            None => failed(cidr_problem(value)),
         },
         ("isCIDR", [Value::String(value)]) => boolean(Cidr::parse(value).is_some()),
         ("containsIP", [Value::Cidr(cidr), Value::Ip(ip)]) => boolean(cidr.contains_ip(*ip)),
@@ -115,7 +153,7 @@ fn range(name: &str, args: &[Value]) -> Option<Outcome> {
         }
         ("containsCIDR", [Value::Cidr(cidr), Value::String(other)]) => match Cidr::parse(other) {
             Some(other) => boolean(cidr.contains_cidr(other)),
-            None => Some(Err(EvalError::NoSuchOverload)),
+            None => failed(cidr_problem(other)),
         },
         ("ip", [Value::Cidr(cidr)]) => Some(Ok(Value::Ip(cidr.address))),
         ("masked", [Value::Cidr(cidr)]) => Some(Ok(Value::Cidr(cidr.masked()))),
@@ -182,12 +220,36 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// Why a text is no version, in the words of the library that reads them.
+fn version_problem(text: &str) -> String {
+    if text.is_empty() {
+        return "Version string empty".to_owned();
+    }
+    let parts: Vec<&str> = text.splitn(3, '.').collect();
+    let [major, minor, rest] = parts.as_slice() else {
+        return "No Major.Minor.Patch elements found".to_owned();
+    };
+    let patch = rest.split(['-', '+']).next().unwrap_or(rest);
+    for (name, part) in [("major", major), ("minor", minor), ("patch", &patch)] {
+        let shown = {
+            let mut letters = name.chars();
+            let first = letters.next().map(|c| c.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect::<String>()
+        };
+        if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+            return format!("Invalid character(s) found in {name} number {part:?}");
+        }
+        if part.len() > 1 && part.starts_with('0') {
+            return format!("{shown} number must not contain leading zeroes {part:?}");
+        }
+    }
+    format!("Invalid character(s) found in prerelease {rest:?}")
+}
+
 fn version(name: &str, args: &[Value], method: bool) -> Option<Outcome> {
     let parsed = |text: &str| match Version::parse(text) {
         Some(version) => Some(Ok(Value::Semver(Rc::new(version)))),
-        None => failed(format!(
-            "Invalid Semantic Version: {text:?} (want MAJOR.MINOR.PATCH)"
-        )),
+        None => failed(version_problem(text)),
     };
     match (name, args) {
         ("semver", [Value::String(value)]) if !method => parsed(value),

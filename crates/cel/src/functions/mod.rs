@@ -3,6 +3,7 @@
 mod collections;
 mod convert;
 mod cost;
+pub(crate) mod format;
 mod kubernetes;
 mod operators;
 mod strings;

@@ -2,10 +2,9 @@
 
 use regex::Regex;
 
-use super::convert::double_text;
 use super::{Outcome, boolean, failed, int, text};
 use crate::error::EvalError;
-use crate::value::{Key, Value};
+use crate::value::Value;
 
 pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
     match (name, args) {
@@ -56,7 +55,9 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
         }
         ("join", [Value::List(list), separator @ ..]) => join(&list.items, separator),
         ("strings.quote", [Value::String(value)]) => text(format!("{value:?}")),
-        ("format", [Value::String(value), Value::List(list)]) => Some(format(value, &list.items)),
+        ("format", [Value::String(value), Value::List(list)]) => {
+            Some(super::format::format(value, &list.items))
+        }
         _ => None,
     }
 }
@@ -170,6 +171,9 @@ fn split(value: &str, separator: &str, limit: &[Value]) -> Option<Outcome> {
 
 fn substring(value: &str, start: i64, end: &[Value]) -> Option<Outcome> {
     let length = value.chars().count() as i64;
+    if end.is_empty() && (start < 0 || start > length) {
+        return failed(format!("index out of range: {start}"));
+    }
     let end = match end {
         [] => length,
         [Value::Int(end)] => *end,
@@ -201,107 +205,4 @@ fn join(items: &[Value], separator: &[Value]) -> Option<Outcome> {
         }
     }
     text(parts.join(separator))
-}
-
-/// `%s`, `%d`, `%f`, `%e`, `%b`, `%x`, `%X`, `%o` and `%%`.
-fn format(template: &str, args: &[Value]) -> Outcome {
-    let mut out = String::new();
-    let mut args = args.iter();
-    let mut characters = template.chars().peekable();
-    while let Some(character) = characters.next() {
-        if character != '%' {
-            out.push(character);
-            continue;
-        }
-        if characters.next_if_eq(&'%').is_some() {
-            out.push('%');
-            continue;
-        }
-        let mut precision = None;
-        if characters.next_if_eq(&'.').is_some() {
-            let mut digits = String::new();
-            while let Some(digit) = characters.next_if(char::is_ascii_digit) {
-                digits.push(digit);
-            }
-            precision = digits.parse::<usize>().ok();
-        }
-        let verb = characters
-            .next()
-            .ok_or_else(|| EvalError::other("unexpected end of format string"))?;
-        let arg = args
-            .next()
-            .ok_or_else(|| EvalError::other("index out of range"))?;
-        out.push_str(&formatted(verb, precision, arg)?);
-    }
-    Ok(Value::string(out))
-}
-
-fn formatted(verb: char, precision: Option<usize>, arg: &Value) -> Result<String, EvalError> {
-    let wrong = || {
-        EvalError::other(format!(
-            "error during formatting: clause %{verb} does not take {}",
-            arg.type_name()
-        ))
-    };
-    Ok(match (verb, arg) {
-        ('s', arg) => shown(arg),
-        ('d', Value::Int(value)) => value.to_string(),
-        ('d', Value::Uint(value)) => value.to_string(),
-        ('f', Value::Double(value)) => format!("{value:.*}", precision.unwrap_or(6)),
-        ('f', Value::Int(value)) => format!("{:.*}", precision.unwrap_or(6), *value as f64),
-        ('e', Value::Double(value)) => format!("{value:.*e}", precision.unwrap_or(6)),
-        ('b', Value::Int(value)) => format!("{value:b}"),
-        ('b', Value::Uint(value)) => format!("{value:b}"),
-        ('b', Value::Bool(value)) => u8::from(*value).to_string(),
-        ('o', Value::Int(value)) => format!("{value:o}"),
-        ('o', Value::Uint(value)) => format!("{value:o}"),
-        ('x', Value::Int(value)) => format!("{value:x}"),
-        ('x', Value::Uint(value)) => format!("{value:x}"),
-        ('X', Value::Int(value)) => format!("{value:X}"),
-        ('X', Value::Uint(value)) => format!("{value:X}"),
-        ('x', Value::String(value)) => hex(value.as_bytes()),
-        ('X', Value::String(value)) => hex(value.as_bytes()).to_uppercase(),
-        ('x', Value::Bytes(value)) => hex(value),
-        ('X', Value::Bytes(value)) => hex(value).to_uppercase(),
-        _ => return Err(wrong()),
-    })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A value as text in a message.
-pub(crate) fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Int(int) => int.to_string(),
-        Value::Uint(uint) => uint.to_string(),
-        Value::Double(double) => double_text(*double),
-        Value::String(text) => text.to_string(),
-        Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::List(list) => {
-            let items: Vec<String> = list.items.iter().map(shown).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Map(map) => {
-            let entries: Vec<String> = map
-                .iter()
-                .map(|(key, value)| format!("{}: {}", key_shown(key), shown(value)))
-                .collect();
-            format!("{{{}}}", entries.join(", "))
-        }
-        Value::Timestamp(timestamp) => timestamp.to_string(),
-        Value::Duration(duration) => duration.to_string(),
-        Value::Type(name) => name.to_string(),
-        Value::Ip(ip) => ip.to_string(),
-        Value::Cidr(cidr) => cidr.to_string(),
-        Value::Url(url) => url.text.clone(),
-        other => other.type_name().to_owned(),
-    }
-}
-
-fn key_shown(key: &Key) -> String {
-    shown(&key.to_value())
 }
