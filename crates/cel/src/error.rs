@@ -89,6 +89,9 @@ pub enum EvalError {
     /// No form of the function takes these arguments.
     #[error("no such overload")]
     NoSuchOverload,
+    /// No form of the function takes these arguments; tells which.
+    #[error("no such overload: {0}")]
+    NoSuchOverloadFor(String),
     /// Beyond the end of a list.
     #[error("index out of bounds: {0}")]
     IndexOutOfBounds(i64),

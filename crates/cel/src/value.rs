@@ -189,9 +189,12 @@ impl Value {
             (Value::List(left), Value::List(right)) => lists_equal(left, right),
             (Value::Map(left), Value::Map(right)) => {
                 left.len() == right.len()
-                    && left
-                        .iter()
-                        .all(|(key, value)| right.get(key).is_some_and(|r| value.equals(r)))
+                    && left.iter().all(|(key, value)| match (key, right.get(key)) {
+                        (_, Some(other)) => value.equals(other),
+                        // So does the API server.
+                        (Key::Hidden(_), None) => true,
+                        (_, None) => false,
+                    })
             }
             (Value::Type(left), Value::Type(right)) => left == right,
             (Value::Optional(left), Value::Optional(right)) => match (left, right) {

@@ -64,11 +64,8 @@ fn read(line: &'static str) -> Option<(&'static str, Overload)> {
 
 fn collect_params(ty: &Type, params: &mut Vec<String>) {
     match ty {
-        Type::Param(name) => {
-            if !params.iter().any(|known| **known == **name) {
-                params.push(name.to_string());
-            }
-        }
+        Type::Param(name) if params.iter().any(|known| **known == **name) => {}
+        Type::Param(name) => params.push(name.to_string()),
         Type::List(item) => collect_params(item, params),
         Type::Map(key, value) => {
             collect_params(key, params);

@@ -33,8 +33,8 @@ pub(crate) fn next_piece<'a>(
         *template = &text[at..];
         return Ok(Some(Piece::Text(&text[..at])));
     }
-    if text.starts_with("%%") {
-        *template = &text[2..];
+    if let Some(rest) = text.strip_prefix("%%") {
+        *template = rest;
         return Ok(Some(Piece::Text("%")));
     }
     let mut rest = &text[1..];

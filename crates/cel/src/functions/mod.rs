@@ -49,12 +49,24 @@ fn dispatch(name: &str, args: &[Value], method: bool) -> Outcome {
         collections::call,
         times::call,
     ];
+    let is_operator = name.starts_with('_') && !matches!(name, "_==_" | "_!=_" | "_[_]" | "_[?_]");
+    if is_operator && matches!(args, [Value::Null, _]) {
+        return Err(EvalError::NoSuchOverloadFor(name.to_owned()));
+    }
     for family in families {
         if let Some(outcome) = family(name, args) {
             return outcome;
         }
     }
-    kubernetes::call(name, args, method).unwrap_or(Err(EvalError::NoSuchOverload))
+    kubernetes::call(name, args, method).unwrap_or_else(|| Err(no_overload(name, args)))
+}
+
+fn no_overload(name: &str, args: &[Value]) -> EvalError {
+    if name == "matches" || name.starts_with(['_', '@', '!', '-']) {
+        return EvalError::NoSuchOverload;
+    }
+    let types: Vec<&str> = args.iter().map(Value::type_name).collect();
+    EvalError::NoSuchOverloadFor(format!("{name}({})", types.join(", ")))
 }
 
 fn text(value: impl AsRef<str>) -> Option<Outcome> {

@@ -201,6 +201,7 @@ fn join(items: &[Value], separator: &[Value]) -> Option<Outcome> {
     for item in items {
         match item {
             Value::String(part) => parts.push(&**part),
+            Value::Null => return failed("join: invalid input: 0"),
             _ => return Some(Err(EvalError::NoSuchOverload)),
         }
     }

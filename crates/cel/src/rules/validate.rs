@@ -388,7 +388,7 @@ impl Run<'_> {
     ) -> Result<(), Stop> {
         let name = trimmed(rule.message.as_deref()).unwrap_or(rule.rule.trim());
         match error {
-            EvalError::NoSuchOverload => self.fail(
+            EvalError::NoSuchOverload | EvalError::NoSuchOverloadFor(_) => self.fail(
                 path,
                 kind,
                 &format!(
