@@ -6,11 +6,12 @@ use std::sync::Arc;
 use everflow_cluster::auth::User;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
-use everflow_cluster::{Answer, ApiServer, Body, Options, Request};
+use everflow_cluster::{ApiServer, Options};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::compare::{Bindings, short};
+use crate::transport::{Content, Https, InProcess, Net, Plain, Reply, Transport};
 
 const TOKEN: &str = "admin-token";
 
@@ -41,6 +42,7 @@ pub fn id_of(root: &Path, file: &Path) -> String {
 struct Replay<'a> {
     root: &'a Path,
     server: ApiServer,
+    transport: Box<dyn Transport>,
     env: Arc<ManualEnvironment>,
     bindings: Bindings,
 }
@@ -52,8 +54,8 @@ fn raw(value: &RawValue) -> Raw<'_> {
     serde_json::from_str(value.get()).unwrap()
 }
 
-/// Replays a scenario; the error says what differs first.
-pub fn replay(root: &Path, file: &Path) -> Result<(), String> {
+/// Replays a scenario, over HTTPS when there is a net; the error says what differs first.
+pub fn replay(root: &Path, file: &Path, net: Option<&Net>) -> Result<(), String> {
     let text = std::fs::read_to_string(file).unwrap();
     let whole: Raw<'_> = serde_json::from_str(&text).unwrap();
     let env = Arc::new(ManualEnvironment::new(
@@ -77,9 +79,14 @@ pub fn replay(root: &Path, file: &Path) -> Result<(), String> {
         .is_some_and(|flag| flag.get() == "true");
     let mut bindings = Bindings::default();
     bindings.strict_time = strict_time;
+    let transport: Box<dyn Transport> = match net {
+        Some(net) => Box::new(Https::open(net, server.clone())),
+        None => Box::new(InProcess(server.clone())),
+    };
     let mut replay = Replay {
         root,
         server,
+        transport,
         env,
         bindings,
     };
@@ -126,17 +133,17 @@ fn check_order(bindings: &Bindings, order: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn body_of(answer: &Answer) -> Value {
+fn body_of(answer: &Reply) -> Value {
     match &answer.body {
-        Body::Full(bytes) if bytes.is_empty() => Value::Null,
-        Body::Full(bytes) => serde_json::from_slice(bytes)
+        Content::Full(bytes) if bytes.is_empty() => Value::Null,
+        Content::Full(bytes) => serde_json::from_slice(bytes)
             .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).into_owned())),
-        Body::Watch(_) => Value::from("a stream of events"),
+        Content::Events(_) => Value::from("a stream of events"),
     }
 }
 
 impl Replay<'_> {
-    fn request(&self, parts: &Raw<'_>) -> Request {
+    fn request(&self, parts: &Raw<'_>) -> Plain {
         let text = |key: &str| -> String {
             parts.get(key).map_or(String::new(), |value| {
                 serde_json::from_str(value.get()).unwrap()
@@ -153,7 +160,8 @@ impl Replay<'_> {
         let has_body = parts.contains_key("body")
             || parts.contains_key("body_text")
             || parts.contains_key("body_file");
-        let mut request = Request::new(&text("method"), &self.bindings.fill(&text("path")), body);
+        let mut headers: Vec<(String, String)> = Vec::new();
+        let mut header = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
         let mut given: Vec<String> = Vec::new();
         if let Some(headers) = parts.get("headers") {
             let headers: Value = serde_json::from_str(headers.get()).unwrap();
@@ -164,7 +172,7 @@ impl Replay<'_> {
                     .cloned()
                     .unwrap_or_else(|| vec![value.clone()]);
                 for value in values {
-                    request = request.header(
+                    header(
                         name,
                         &self.bindings.fill(value.as_str().unwrap_or_default()),
                     );
@@ -173,23 +181,29 @@ impl Replay<'_> {
         }
         for (name, value) in [("user-agent", "corpus/1.0"), ("accept", "application/json")] {
             if !given.iter().any(|known| known == name) {
-                request = request.header(name, value);
+                header(name, value);
             }
         }
         if has_body && !given.iter().any(|known| known == "content-type") {
-            request = request.header("content-type", "application/json");
+            header("content-type", "application/json");
         }
         match text("auth").as_str() {
             "none" => {}
-            "invalid" => request = request.header("authorization", "Bearer nobody-knows-this"),
+            "invalid" => header("authorization", "Bearer nobody-knows-this"),
             _ if given.iter().any(|known| known == "authorization") => {}
-            _ => request = request.header("authorization", &format!("Bearer {TOKEN}")),
+            _ => header("authorization", &format!("Bearer {TOKEN}")),
         }
-        request
+        Plain {
+            method: text("method"),
+            target: self.bindings.fill(&text("path")),
+            headers,
+            body,
+        }
     }
 
-    fn send(&self, parts: &Raw<'_>) -> Answer {
-        self.server.handle(&self.request(parts))
+    fn send(&mut self, parts: &Raw<'_>) -> Reply {
+        let request = self.request(parts);
+        self.transport.send(&request)
     }
 
     fn step(&mut self, step: &Raw<'_>) -> Result<(), String> {
@@ -222,7 +236,7 @@ impl Replay<'_> {
         })
     }
 
-    fn compare(&mut self, expected: &Value, answer: &Answer) -> Result<(), String> {
+    fn compare(&mut self, expected: &Value, answer: &Reply) -> Result<(), String> {
         let found = body_of(answer);
         if expected["status"].as_u64() != Some(u64::from(answer.status)) {
             return Err(format!(
@@ -241,7 +255,7 @@ impl Replay<'_> {
         if let Some(body) = expected.get("body") {
             self.bindings.value(body, &found, "")?;
         } else if let Some(text) = expected.get("body_text").and_then(Value::as_str) {
-            let Body::Full(bytes) = &answer.body else {
+            let Content::Full(bytes) = &answer.body else {
                 return Err("expected a text, found a stream".into());
             };
             self.bindings.text(text, &String::from_utf8_lossy(bytes))?;
@@ -297,18 +311,10 @@ impl Replay<'_> {
         let wanted: Vec<Value> = step
             .get("events")
             .map_or(Vec::new(), |list| serde_json::from_str(list.get()).unwrap());
-        let mut lines: Vec<u8> = Vec::new();
-        if let Body::Watch(watch) = &mut answer.body {
-            loop {
-                let events = watch.poll();
-                if events.is_empty() {
-                    break;
-                }
-                events
-                    .iter()
-                    .for_each(|event| lines.extend_from_slice(&event.line));
-            }
-        }
+        let lines = match &mut answer.body {
+            Content::Events(events) => events.read(wanted.len()),
+            Content::Full(_) => Vec::new(),
+        };
         let found: Vec<Value> = serde_json::Deserializer::from_slice(&lines)
             .into_iter::<Value>()
             .flatten()
