@@ -223,7 +223,7 @@ impl ApiServer {
             {
                 Answer::text(404, "404 page not found\n")
             }
-            Err(error) => Answer::failure(&error),
+            Err(error) => crate::negotiate::failure(request, &error),
         }
     }
 

@@ -55,7 +55,13 @@ pub fn answer(server: &ApiServer, request: &Request, _user: &User) -> ApiResult<
     if known.is_some() && !health && !matches!(request.method.as_str(), "GET" | "HEAD") {
         return Err(ApiError::method_not_allowed());
     }
-    Ok(known)
+    match known {
+        Some(answer) if !matches!(parts.first(), Some(&"openapi")) => {
+            let only_json = matches!(parts.as_slice(), ["version"]);
+            crate::negotiate::document(request, answer, only_json).map(Some)
+        }
+        other => Ok(other),
+    }
 }
 
 fn version() -> Value {

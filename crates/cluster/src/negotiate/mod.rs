@@ -1,221 +1,128 @@
-//! The form of an answer: JSON, YAML, tables, metadata only.
+//! The form of an answer: JSON, YAML, protobuf, tables, metadata only.
 
 mod cells;
+mod form;
 pub mod table;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+pub use form::{Form, Media, Shape, no_representation, status_media};
+use form::{ACCEPTED, ACCEPTED_STREAM, choose};
+
 use crate::kinds::meta;
 use crate::rest::Call;
 use crate::rest::read::{list_text, read_value};
-use crate::rest::request::{Answer, Request};
+use crate::rest::request::{Answer, Body, Request};
 use crate::status::{ApiError, ApiResult};
 use crate::store::Stored;
 
-/// A form of answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// The object itself.
-    Json,
-    /// The object itself as YAML.
-    Yaml,
-    /// A table, with the version of `meta.k8s.io` asked for.
-    Table(&'static str),
-    /// The metadata of one object.
-    Partial(&'static str),
-    /// The metadata of a list of objects.
-    PartialList(&'static str),
-}
-
-impl Form {
-    /// The media type of a stream of this form.
-    pub fn stream_media_type(&self) -> &'static str {
-        "application/json"
-    }
-}
-
-/// One entry of an Accept header.
-#[derive(Debug)]
-struct Accepted {
-    media: String,
-    params: Vec<(String, String)>,
-}
-
-fn parse_accept(request: &Request) -> Vec<Accepted> {
-    let header = request.all_headers("accept").join(",");
-    let mut entries: Vec<(f64, Accepted)> = header
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(|part| {
-            let mut pieces = part.split(';').map(str::trim);
-            let media = pieces.next().unwrap_or_default().to_ascii_lowercase();
-            let params: Vec<(String, String)> = pieces
-                .filter_map(|piece| piece.split_once('='))
-                .map(|(key, value)| (key.to_ascii_lowercase(), value.trim_matches('"').to_owned()))
-                .collect();
-            let weight = params
-                .iter()
-                .find(|(key, _)| key == "q")
-                .and_then(|(_, value)| value.parse().ok())
-                .unwrap_or(1.0);
-            (weight, Accepted { media, params })
-        })
-        .collect();
-    entries.sort_by(|left, right| right.0.total_cmp(&left.0));
-    entries.into_iter().map(|(_, entry)| entry).collect()
-}
-
-const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-const ACCEPTED_STREAM: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
-
-/// No media type of the client is served at all.
-fn no_representation(accepted: &str) -> Box<ApiError> {
-    ApiError::new(
-        406,
-        "NotAcceptable",
-        format!("406: Not Acceptable\n\nAvailable representations: {accepted}"),
-    )
-    .with_details(json!({}))
-}
-
-fn not_acceptable(accepted: &str) -> Box<ApiError> {
-    ApiError::new(
-        406,
-        "NotAcceptable",
-        format!("only the following media types are accepted: {accepted}"),
-    )
-}
-
-/// Chooses the form of an answer. `is_list` decides which metadata-only form fits; `transforms` whether any may be chosen.
-fn choose(call: &Call<'_>, is_list: bool, transforms: bool, accepted: &str) -> ApiResult<Form> {
-    let entries = parse_accept(call.request);
-    if entries.is_empty() {
-        return Ok(Form::Json);
-    }
-    let served = |media: &str| {
-        matches!(
-            media,
-            "application/json"
-                | "*/*"
-                | "application/*"
-                | "application/yaml"
-                | "application/vnd.kubernetes.protobuf"
-        )
-    };
-    if !entries.iter().any(|entry| served(&entry.media)) {
-        return Err(no_representation(accepted));
-    }
-    for entry in &entries {
-        let param = |name: &str| {
-            entry
-                .params
-                .iter()
-                .find(|(key, _)| key == name)
-                .map_or("", |(_, value)| value.as_str())
-        };
-        let yaml = match entry.media.as_str() {
-            "application/json" | "*/*" | "application/*" => false,
-            "application/yaml" => true,
-            _ => continue,
-        };
-        let version = match param("v") {
-            "v1" => "v1",
-            "v1beta1" => "v1beta1",
-            _ => "",
-        };
-        let shaped = match param("as") {
-            "" => Some(if yaml { Form::Yaml } else { Form::Json }),
-            _ if !transforms || param("g") != "meta.k8s.io" || version.is_empty() || yaml => None,
-            "Table" => Some(Form::Table(version)),
-            "PartialObjectMetadata" if !is_list => Some(Form::Partial(version)),
-            "PartialObjectMetadataList" if is_list => Some(Form::PartialList(version)),
-            _ => None,
-        };
-        let go_kind = format!(
-            "*{}.{}",
-            crate::kinds::go_group(&call.resource.group),
-            call.resource.kind
-        );
-        match param("as") {
-            "PartialObjectMetadata" if is_list && shaped.is_none() => {
-                return Err(ApiError::new(
-                    406,
-                    "NotAcceptable",
-                    format!(
-                        "you requested PartialObjectMetadata, but the requested object is a list ({go_kind}List)"
-                    ),
-                ));
-            }
-            "PartialObjectMetadataList" if !is_list && shaped.is_none() => {
-                return Err(ApiError::new(
-                    406,
-                    "NotAcceptable",
-                    format!(
-                        "you requested PartialObjectMetadataList, but the requested object is not a list ({go_kind})"
-                    ),
-                ));
-            }
-            _ => {}
-        }
-        if let Some(form) = shaped {
-            return Ok(form);
-        }
-    }
-    Err(not_acceptable(accepted))
-}
+/// The media type of Kubernetes' protobuf.
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Whether the client takes plain JSON of the object itself.
 pub fn wants_plain_json(call: &Call<'_>) -> bool {
-    matches!(choose(call, false, true, ACCEPTED), Ok(Form::Json))
+    choose(call, false, ACCEPTED).is_ok_and(|form| form.is_plain_json())
 }
 
 /// Whether the client takes a list of the objects themselves.
 pub fn wants_plain_list(call: &Call<'_>) -> bool {
-    matches!(
-        choose(call, true, true, ACCEPTED),
-        Ok(Form::Json | Form::Yaml)
-    )
+    choose(call, true, ACCEPTED).is_ok_and(|form| form.shape == Shape::Whole)
 }
 
 /// The form of a watch's events.
 pub fn stream_form(call: &Call<'_>) -> ApiResult<Form> {
-    let form = choose(call, false, true, ACCEPTED_STREAM)?;
-    Ok(if form == Form::Yaml { Form::Json } else { form })
+    let mut form = choose(call, false, ACCEPTED_STREAM)?;
+    if form.media == Media::Yaml {
+        form.media = Media::Json;
+    }
+    Ok(form)
 }
 
-fn respond(form: &Form, status: u16, value: &Value) -> Answer {
-    if *form == Form::Yaml {
-        return Answer::new(status, "application/yaml", crate::codec::yaml::print(value));
+fn respond(form: Form, status: u16, value: &Value) -> Answer {
+    match form.media {
+        Media::Json => Answer::json(status, value),
+        Media::Yaml => Answer::new(status, "application/yaml", crate::codec::yaml::print(value)),
+        Media::Protobuf => match everflow_schema::protobuf::encode(value) {
+            Ok(bytes) => Answer::new(status, PROTOBUF, bytes),
+            Err(_) if form.json_too => Answer::json(status, value),
+            Err(error) => Answer::failure(&ApiError::internal_plain(error.to_string())),
+        },
     }
-    Answer::json(status, value)
+}
+
+/// A failure in the form the client takes.
+pub fn failure(request: &Request, error: &ApiError) -> Answer {
+    let form = Form {
+        media: status_media(request),
+        ..Form::JSON
+    };
+    if form.media == Media::Json {
+        return Answer::failure(error);
+    }
+    let mut answer = respond(form, error.code, &error.to_value());
+    answer.headers.extend(
+        error
+            .headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone())),
+    );
+    answer
+}
+
+/// An answer with a document that is no object, such as a list of resources.
+pub fn document(request: &Request, answer: Answer, only_json: bool) -> ApiResult<Answer> {
+    let plain = answer.status == 200 && answer.header("content-type") == Some("application/json");
+    if !plain || status_media(request) == Media::Json {
+        return Ok(answer);
+    }
+    if only_json {
+        return if form::takes_json(request) {
+            Ok(answer)
+        } else {
+            Err(no_representation("application/json"))
+        };
+    }
+    let Body::Full(text) = &answer.body else {
+        return Ok(answer);
+    };
+    let form = Form {
+        media: status_media(request),
+        ..Form::JSON
+    };
+    Ok(match serde_json::from_slice(text) {
+        Ok(value) => respond(form, answer.status, &value),
+        Err(_) => answer,
+    })
 }
 
 /// An answer that is never shaped as a table, such as a Status.
 pub fn plain(call: &Call<'_>, status: u16, value: &Value) -> ApiResult<Answer> {
-    match choose(call, false, true, ACCEPTED)? {
-        Form::Yaml => Ok(respond(&Form::Yaml, status, value)),
-        _ => Ok(Answer::json(status, value)),
-    }
+    let form = choose(call, false, ACCEPTED)?;
+    Ok(respond(form, status, value))
 }
 
 /// An answer with one object.
 pub fn object(call: &Call<'_>, status: u16, value: &Value) -> ApiResult<Answer> {
-    let form = choose(call, false, true, ACCEPTED)?;
-    Ok(match form {
-        Form::Table(version) => Answer::json(status, &table::of_object(call, value, version)?),
-        Form::Partial(version) => Answer::json(status, &partial(value, version)),
-        other => respond(&other, status, value),
+    let form = choose(call, false, ACCEPTED)?;
+    Ok(match form.shape {
+        Shape::Table(version) => {
+            respond(form, status, &table::of_object(call, value, version)?)
+        }
+        Shape::Partial(version) => respond(form, status, &partial(value, version)),
+        _ => respond(form, status, value),
     })
 }
 
 /// An answer with a list.
 pub fn list(call: &Call<'_>, metadata: Value, items: &[Arc<Stored>]) -> ApiResult<Answer> {
-    Ok(match choose(call, true, true, ACCEPTED)? {
-        Form::Table(version) => Answer::json(200, &table::of_list(call, metadata, items, version)?),
-        Form::PartialList(version) => {
+    let form = choose(call, true, ACCEPTED)?;
+    Ok(match form.shape {
+        Shape::Table(version) => {
+            respond(form, 200, &table::of_list(call, metadata, items, version)?)
+        }
+        Shape::Partial(version) | Shape::PartialList(version) => {
             let items: Vec<Value> = items
                 .iter()
                 .map(|item| partial(&read_value(call, item), version))
@@ -227,17 +134,16 @@ pub fn list(call: &Call<'_>, metadata: Value, items: &[Arc<Stored>]) -> ApiResul
                 Value::Array(items)
             };
             let api_version = format!("meta.k8s.io/{version}");
-            Answer::json(
-                200,
-                &json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": metadata, "items": items}),
-            )
+            let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": metadata, "items": items});
+            respond(form, 200, &list)
         }
-        Form::Yaml => {
+        Shape::Whole if form.media == Media::Json => {
+            Answer::new(200, "application/json", list_text(call, &metadata, items))
+        }
+        Shape::Whole => {
             let text = list_text(call, &metadata, items);
-            let value: Value = serde_json::from_slice(&text).unwrap_or_default();
-            respond(&Form::Yaml, 200, &value)
+            respond(form, 200, &serde_json::from_slice(&text).unwrap_or_default())
         }
-        _ => Answer::new(200, "application/json", list_text(call, &metadata, items)),
     })
 }
 
@@ -260,9 +166,9 @@ pub fn partial(object: &Value, version: &str) -> Value {
 
 /// The object of a watch event in the form asked for.
 pub fn shape_event(call: &Call<'_>, form: &Form, object: Value, first: bool) -> Value {
-    match form {
-        Form::Table(version) => table::of_event(call, &object, version, first).unwrap_or(object),
-        Form::Partial(version) | Form::PartialList(version) => partial(&object, version),
-        _ => object,
+    match form.shape {
+        Shape::Table(version) => table::of_event(call, &object, version, first).unwrap_or(object),
+        Shape::Partial(version) | Shape::PartialList(version) => partial(&object, version),
+        Shape::Whole => object,
     }
 }

@@ -39,7 +39,12 @@ pub fn parse_body(
         "application/vnd.kubernetes.protobuf" if !custom => {
             crate::codec::protobuf::parse(&request.body)
                 .map(|tree| (tree, Vec::new()))
-                .map_err(ApiError::bad_request)
+                .map_err(|problem| {
+                    ApiError::bad_request(format!(
+                        "the object provided is unrecognized (must be of type {expected}): {problem} ({})",
+                        summarize(&request.body)
+                    ))
+                })
         }
         _ => {
             let accepted = if custom {

@@ -49,11 +49,9 @@ pub fn read_value(call: &Call<'_>, stored: &Arc<Stored>) -> Value {
 
 fn read_text(call: &Call<'_>, stored: &Arc<Stored>) -> bytes::Bytes {
     if crate::crd::reads_as_stored(&call.resource) {
-        stored.text()
+        stored.line()
     } else {
-        serde_json::to_vec(&read_value(call, stored))
-            .unwrap_or_default()
-            .into()
+        super::request::json_line(&read_value(call, stored))
     }
 }
 
@@ -321,15 +319,19 @@ pub fn list_text(call: &Call<'_>, metadata: &Value, items: &[Arc<Stored>]) -> Ve
         json!(resource.api_version())
     );
     let mut text = head.into_bytes();
-    let shared = resource.is_custom()
-        && convert::is_storage(resource)
-        && crate::crd::reads_as_stored(resource);
+    let shared = convert::is_storage(resource) && crate::crd::reads_as_stored(resource);
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             text.push(b',');
         }
-        if shared {
+        if shared && resource.is_custom() {
             text.extend_from_slice(&item.text());
+            continue;
+        }
+        if shared {
+            text.push(b'{');
+            text.extend_from_slice(item.untyped_text());
+            text.push(b'}');
             continue;
         }
         // Items of built-in lists do not repeat their type.
@@ -344,6 +346,6 @@ pub fn list_text(call: &Call<'_>, metadata: &Value, items: &[Arc<Stored>]) -> Ve
             text.extend_from_slice(b"null");
         }
     }
-    text.extend_from_slice(b"]}");
+    text.extend_from_slice(b"]}\n");
     text
 }

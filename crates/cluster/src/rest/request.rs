@@ -134,11 +134,7 @@ impl Answer {
 
     /// A JSON answer.
     pub fn json(status: u16, value: &serde_json::Value) -> Self {
-        Self::new(
-            status,
-            "application/json",
-            serde_json::to_vec(value).unwrap_or_default(),
-        )
+        Self::new(status, "application/json", json_line(value))
     }
 
     /// A failure as JSON.
@@ -160,6 +156,13 @@ impl Answer {
             .find(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
     }
+}
+
+/// A value as JSON on a line of its own, as the real server writes it.
+pub fn json_line(value: &serde_json::Value) -> Bytes {
+    let mut text = serde_json::to_vec(value).unwrap_or_default();
+    text.push(b'\n');
+    text.into()
 }
 
 /// What a path below `/api` or `/apis` names.

@@ -12,7 +12,7 @@ use super::read::{check_fields, field_value, read_value};
 use super::request::{Answer, Body, Request, Target};
 use crate::field::go_quote;
 use crate::kinds::{convert, meta};
-use crate::negotiate::Form;
+use crate::negotiate::{Form, Media, Shape};
 use crate::resource::{Registry, Resource};
 use crate::server_core::ApiServer;
 use crate::status::{ApiError, ApiResult};
@@ -284,7 +284,7 @@ impl Watch {
     }
 
     fn encode(&mut self, kind: &'static str, stored: &Arc<Stored>, revision: Option<u64>) -> Event {
-        let plain = self.form == Form::Json
+        let plain = self.form.is_plain_json()
             && revision.is_none()
             && convert::is_storage(&self.resource)
             && crate::crd::reads_as_stored(&self.resource);
@@ -302,7 +302,20 @@ impl Watch {
         }
         let shaped = crate::negotiate::shape_event(&call, &self.form, object, !self.columns_sent);
         self.columns_sent = true;
-        event(kind, &serde_json::to_vec(&shaped).unwrap_or_default())
+        self.frame(kind, &shaped)
+    }
+
+    /// An event on the wire.
+    fn frame(&self, kind: &'static str, object: &Value) -> Event {
+        if self.form.media == Media::Protobuf
+            && let Ok(frame) = everflow_schema::protobuf::encode_watch_event(kind, object)
+        {
+            return Event {
+                kind,
+                line: frame.into(),
+            };
+        }
+        event(kind, &serde_json::to_vec(object).unwrap_or_default())
     }
 
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Event {
@@ -311,7 +324,7 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
-        let object = if self.form == Form::Json {
+        let object = if self.form.shape == Shape::Whole {
             crate::kinds::bookmark(&self.resource, object)
         } else {
             object
@@ -319,14 +332,11 @@ impl Watch {
         let call = self.call();
         let shaped = crate::negotiate::shape_event(&call, &self.form, object, !self.columns_sent);
         self.columns_sent = true;
-        event("BOOKMARK", &serde_json::to_vec(&shaped).unwrap_or_default())
+        self.frame("BOOKMARK", &shaped)
     }
 
     fn error(&self, status: &ApiError) -> Event {
-        event(
-            "ERROR",
-            &serde_json::to_vec(&status.to_value()).unwrap_or_default(),
-        )
+        self.frame("ERROR", &status.to_value())
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use durable::Journal;
@@ -22,7 +22,49 @@ pub struct Stored {
     pub revision: u64,
     /// The object in its storage version.
     pub value: Value,
-    text: OnceLock<Bytes>,
+    text: OnceLock<Text>,
+}
+
+/// An object as JSON on a line of its own, with its type in front.
+#[derive(Debug)]
+struct Text {
+    line: Bytes,
+    /// Where the part behind the type starts.
+    untyped: usize,
+}
+
+impl Text {
+    fn of(value: &Value) -> Text {
+        let mut line = Vec::with_capacity(512);
+        let write = |line: &mut Vec<u8>, key: &str, value: &Value| {
+            line.push(if line.is_empty() { b'{' } else { b',' });
+            // Writing to memory does not fail, and keys are text.
+            let _ = serde_json::to_writer(&mut *line, key);
+            line.push(b':');
+            let _ = serde_json::to_writer(line, value);
+        };
+        let empty = Map::new();
+        let map = value.as_object().unwrap_or(&empty);
+        for key in ["kind", "apiVersion"] {
+            if let Some(value) = map.get(key) {
+                write(&mut line, key, value);
+            }
+        }
+        let untyped = line.len() + 1;
+        for (key, value) in map {
+            if key != "kind" && key != "apiVersion" {
+                write(&mut line, key, value);
+            }
+        }
+        if line.is_empty() {
+            line.push(b'{');
+        }
+        line.extend_from_slice(b"}\n");
+        Text {
+            untyped: untyped.min(line.len() - 2),
+            line: line.into(),
+        }
+    }
 }
 
 impl Stored {
@@ -36,11 +78,25 @@ impl Stored {
         })
     }
 
+    fn written(&self) -> &Text {
+        self.text.get_or_init(|| Text::of(&self.value))
+    }
+
+    /// The object as JSON text on a line of its own.
+    pub fn line(&self) -> Bytes {
+        self.written().line.clone()
+    }
+
+    /// What stands between the braces of the object's JSON text, without its type.
+    pub fn untyped_text(&self) -> &[u8] {
+        let text = self.written();
+        &text.line[text.untyped..text.line.len() - 2]
+    }
+
     /// The object as JSON text.
     pub fn text(&self) -> Bytes {
-        self.text
-            .get_or_init(|| Bytes::from(serde_json::to_vec(&self.value).unwrap_or_default()))
-            .clone()
+        let line = self.line();
+        line.slice(..line.len() - 1)
     }
 }
 
