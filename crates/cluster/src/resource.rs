@@ -120,6 +120,12 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// The built-in resources, made once.
+    pub fn shared() -> Arc<Self> {
+        static SHARED: std::sync::OnceLock<Arc<Registry>> = std::sync::OnceLock::new();
+        SHARED.get_or_init(|| Arc::new(Self::builtin())).clone()
+    }
+
     /// The built-in resources.
     pub fn builtin() -> Self {
         let mut registry = Registry::default();

@@ -97,7 +97,7 @@ impl ApiServer {
         let inner = Inner {
             store,
             env,
-            registry: RwLock::new(Arc::new(Registry::builtin())),
+            registry: RwLock::new(Registry::shared()),
             options,
             authenticator,
             allocator,

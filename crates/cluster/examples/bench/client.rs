@@ -24,7 +24,11 @@ fn value_after<'t>(text: &'t str, key: &str) -> Result<&'t str, Failure> {
     let at = text
         .find(key)
         .ok_or_else(|| format!("the kubeconfig has no {key}"))?;
-    Ok(text[at + key.len()..].lines().next().unwrap_or_default().trim())
+    Ok(text[at + key.len()..]
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim())
 }
 
 impl Access {
@@ -59,12 +63,11 @@ impl Access {
         let name = rustls::pki_types::ServerName::from(self.address.ip());
         let connector = tokio_rustls::TlsConnector::from(self.tls.clone());
         let stream = connector.connect(name, stream).await?;
-        let (sender, connection) =
-            hyper::client::conn::http2::Builder::new(TokioExecutor::new())
-                .initial_stream_window_size(1 << 22)
-                .initial_connection_window_size(1 << 24)
-                .handshake(TokioIo::new(stream))
-                .await?;
+        let (sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(1 << 22)
+            .initial_connection_window_size(1 << 24)
+            .handshake(TokioIo::new(stream))
+            .await?;
         tokio::spawn(connection);
         Ok(Client {
             sender,

@@ -30,6 +30,7 @@ fn main() -> Result<(), Failure> {
         ["remote", kubeconfig, pids @ ..] => runtime.block_on(remote(kubeconfig, pids)),
         ["memory", kubeconfig, pid] => runtime.block_on(memory(kubeconfig, pid)),
         ["start", program] => start(program),
+        ["serve", kubeconfig] => serve(kubeconfig),
         _ => Err("usage: bench in-process | remote KUBECONFIG PID... | memory KUBECONFIG PID | start PROGRAM".into()),
     }
 }
@@ -63,7 +64,12 @@ fn in_process() -> Result<(), Failure> {
         let begin = Instant::now();
         let from = made;
         while made < size {
-            send("PATCH", &apply_path(made), APPLY, objects::config_map(made, 0))?;
+            send(
+                "PATCH",
+                &apply_path(made),
+                APPLY,
+                objects::config_map(made, 0),
+            )?;
             made += 1;
         }
         let created = micros(begin.elapsed(), size - from);
@@ -110,18 +116,19 @@ fn resident(pid: &str) -> Result<f64, Failure> {
         .lines()
         .find(|line| line.starts_with("VmRSS:"))
         .ok_or("no VmRSS")?;
-    let kilobytes: f64 = line
-        .split_whitespace()
-        .nth(1)
-        .unwrap_or_default()
-        .parse()?;
+    let kilobytes: f64 = line.split_whitespace().nth(1).unwrap_or_default().parse()?;
     Ok(kilobytes / 1024.0)
 }
 
 const WORKERS: usize = 8;
 
 /// Applies over some connections at once.
-async fn apply_all(access: &Arc<Access>, from: usize, to: usize, value: usize) -> Result<(), Failure> {
+async fn apply_all(
+    access: &Arc<Access>,
+    from: usize,
+    to: usize,
+    value: usize,
+) -> Result<(), Failure> {
     let mut tasks = Vec::new();
     for worker in 0..WORKERS {
         let access = access.clone();
@@ -129,7 +136,9 @@ async fn apply_all(access: &Arc<Access>, from: usize, to: usize, value: usize) -
             let mut client = access.connect().await?;
             for index in (from..to).filter(|index| index % WORKERS == worker) {
                 let body = objects::config_map(index, value);
-                client.send("PATCH", &apply_path(index), APPLY, body).await?;
+                client
+                    .send("PATCH", &apply_path(index), APPLY, body)
+                    .await?;
             }
             Ok::<(), Failure>(())
         }));
@@ -215,7 +224,10 @@ async fn memory(kubeconfig: &str, pid: &str) -> Result<(), Failure> {
         }
     }
     for index in 0..200 {
-        let path = format!("/api/v1/namespaces/typical/configmaps/cm-{:06}{apply}", index * 10 + 9);
+        let path = format!(
+            "/api/v1/namespaces/typical/configmaps/cm-{:06}{apply}",
+            index * 10 + 9
+        );
         let body = objects::config_map(index * 10 + 9, 1);
         client.send("PATCH", &path, APPLY, body).await?;
     }
@@ -223,6 +235,34 @@ async fn memory(kubeconfig: &str, pid: &str) -> Result<(), Failure> {
     println!("memory_1000_watchers_mb {:.1}", resident(pid)?);
     drop(watches);
     Ok(())
+}
+
+/// Serves until killed, for profiling without the whole program.
+fn serve(kubeconfig: &str) -> Result<(), Failure> {
+    let env = Arc::new(SystemEnvironment::new());
+    let options = Options {
+        authorization: true,
+        tokens: vec![("bench".into(), everflow_cluster::auth::User::admin())],
+        ..Options::default()
+    };
+    let server = ApiServer::new(env, options);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let authority = everflow_cluster::Authority::generate(&["127.0.0.1".to_owned()])?;
+        let url = format!("https://{}", listener.local_addr()?);
+        std::fs::write(
+            kubeconfig,
+            everflow_cluster::kubeconfig(&url, &authority.ca_certificate, "bench"),
+        )?;
+        let tls = authority.server_config()?;
+        let faults = Arc::new(everflow_cluster::faults::NoFaults);
+        everflow_cluster::serve(server, faults, listener, tls, std::future::pending()).await?;
+        Ok(())
+    })
 }
 
 /// From starting the program until it answers.
@@ -235,7 +275,13 @@ fn start(program: &str) -> Result<(), Failure> {
         let _ = std::fs::remove_file(&kubeconfig);
         let begin = Instant::now();
         let mut child = std::process::Command::new(program)
-            .args(["cluster", "start", "--listen", "127.0.0.1:0", "--kubeconfig"])
+            .args([
+                "cluster",
+                "start",
+                "--listen",
+                "127.0.0.1:0",
+                "--kubeconfig",
+            ])
             .arg(&kubeconfig)
             .stdout(std::process::Stdio::null())
             .spawn()?;

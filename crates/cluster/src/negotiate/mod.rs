@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-pub use form::{Form, Media, Shape, no_representation, status_media};
 use form::{ACCEPTED, ACCEPTED_STREAM, choose};
+pub use form::{Form, Media, Shape, no_representation, status_media};
 
 use crate::kinds::meta;
 use crate::rest::Call;
@@ -107,9 +107,7 @@ pub fn plain(call: &Call<'_>, status: u16, value: &Value) -> ApiResult<Answer> {
 pub fn object(call: &Call<'_>, status: u16, value: &Value) -> ApiResult<Answer> {
     let form = choose(call, false, ACCEPTED)?;
     Ok(match form.shape {
-        Shape::Table(version) => {
-            respond(form, status, &table::of_object(call, value, version)?)
-        }
+        Shape::Table(version) => respond(form, status, &table::of_object(call, value, version)?),
         Shape::Partial(version) => respond(form, status, &partial(value, version)),
         _ => respond(form, status, value),
     })
@@ -142,7 +140,11 @@ pub fn list(call: &Call<'_>, metadata: Value, items: &[Arc<Stored>]) -> ApiResul
         }
         Shape::Whole => {
             let text = list_text(call, &metadata, items);
-            respond(form, 200, &serde_json::from_slice(&text).unwrap_or_default())
+            respond(
+                form,
+                200,
+                &serde_json::from_slice(&text).unwrap_or_default(),
+            )
         }
     })
 }

@@ -36,16 +36,16 @@ pub fn parse_body(
         },
         "application/yaml" => crate::codec::yaml::parse(&request.body)
             .map_err(|message| unrecognized_yaml(expected, &request.body, &message)),
-        "application/vnd.kubernetes.protobuf" if !custom => {
-            crate::codec::protobuf::parse(&request.body)
-                .map(|tree| (tree, Vec::new()))
-                .map_err(|problem| {
-                    ApiError::bad_request(format!(
-                        "the object provided is unrecognized (must be of type {expected}): {problem} ({})",
-                        summarize(&request.body)
-                    ))
-                })
-        }
+        "application/vnd.kubernetes.protobuf" if !custom => crate::codec::protobuf::parse(
+            &request.body,
+        )
+        .map(|tree| (tree, Vec::new()))
+        .map_err(|problem| {
+            ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {expected}): {problem} ({})",
+                summarize(&request.body)
+            ))
+        }),
         _ => {
             let accepted = if custom {
                 "application/json, application/yaml"

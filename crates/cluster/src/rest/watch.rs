@@ -1,6 +1,5 @@
 //! Watches: a cursor on the log of a kind, filtered and encoded as events.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,6 +20,10 @@ use crate::time::Timestamp;
 
 /// How many changes are read from the log at once.
 const BATCH: usize = 256;
+/// How many objects of the state at the start are read at once.
+const PAGE: usize = 32;
+/// About how many bytes are handed out at once: all that waits for a client that reads slowly.
+const CHUNK: usize = 16 * 1024;
 /// How often a client that wants bookmarks gets one, in seconds.
 const BOOKMARK_PERIOD: i64 = 60;
 
@@ -33,6 +36,13 @@ pub struct Event {
     pub line: Bytes,
 }
 
+/// The state a watch begins with, of which some is still to be sent: read page by page as it was at that revision.
+#[derive(Debug)]
+struct Initial {
+    revision: u64,
+    after: Option<String>,
+}
+
 /// An open watch. It holds no queue of its own: what it has not read yet is in the log.
 pub struct Watch {
     server: ApiServer,
@@ -43,7 +53,7 @@ pub struct Watch {
     options: ListOptions,
     form: Form,
     position: u64,
-    initial: VecDeque<Arc<Stored>>,
+    initial: Option<Initial>,
     bookmark_after_initial: Option<u64>,
     columns_sent: bool,
     ended: bool,
@@ -93,7 +103,7 @@ pub fn start(call: &Call<'_>) -> ApiResult<Answer> {
         registry: call.registry.clone(),
         form,
         position: asked,
-        initial: VecDeque::new(),
+        initial: None,
         bookmark_after_initial: None,
         columns_sent: false,
         ended: false,
@@ -105,15 +115,14 @@ pub fn start(call: &Call<'_>) -> ApiResult<Answer> {
     let wants_state = watch.options.send_initial_events.unwrap_or(asked == 0);
     if wants_state {
         super::read::check_not_future(call, asked)?;
-        let page = store.list(table, &watch.prefix(), None, 0);
-        watch.position = page.revision;
-        watch.initial = page
-            .items
-            .into_iter()
-            .filter(|item| watch.selects(&item.value))
-            .collect();
+        let revision = store.revision();
+        watch.position = revision;
+        watch.initial = Some(Initial {
+            revision,
+            after: None,
+        });
         if watch.options.send_initial_events == Some(true) && watch.options.bookmarks {
-            watch.bookmark_after_initial = Some(page.revision);
+            watch.bookmark_after_initial = Some(revision);
         }
     } else if asked == 0 {
         watch.position = store.revision();
@@ -207,42 +216,37 @@ impl Watch {
             return events;
         }
         self.signal.borrow_and_update();
-        while let Some(item) = self.initial.pop_front() {
-            let event = self.encode("ADDED", &item, None);
-            events.push(event);
-            if events.len() >= BATCH {
+        if self.initial.is_some() {
+            self.poll_initial(&mut events);
+            if self.ended || !events.is_empty() {
                 return events;
             }
         }
         if let Some(revision) = self.bookmark_after_initial.take() {
             events.push(self.bookmark(revision, true));
         }
+        let prefix = self.prefix();
+        let mut size = 0;
         match self
             .server
             .store()
             .changes(&self.resource.table, self.position, BATCH)
         {
             Ok(changes) => {
-                let prefix = self.prefix();
                 for change in changes {
                     self.position = change.revision;
                     if change.key.starts_with(&prefix)
                         && let Some(event) = self.translate(&change)
                     {
+                        size += event.line.len();
                         events.push(event);
+                        if size >= CHUNK {
+                            break;
+                        }
                     }
                 }
             }
-            Err(_) => {
-                let oldest = self.server.store().oldest(&self.resource.table);
-                let status = ApiError::new(
-                    410,
-                    "Expired",
-                    format!("too old resource version: {} ({oldest})", self.position),
-                );
-                events.push(self.error(&status));
-                self.ended = true;
-            }
+            Err(_) => self.expire(&mut events),
         }
         let now = self.server.env().now();
         if self.options.bookmarks && now >= self.last_bookmark.plus_seconds(BOOKMARK_PERIOD) {
@@ -253,10 +257,53 @@ impl Watch {
         events
     }
 
+    /// Some more of the state the watch begins with.
+    fn poll_initial(&mut self, events: &mut Vec<Event>) {
+        let prefix = self.prefix();
+        let mut size = 0;
+        while let Some(initial) = &mut self.initial {
+            let after = initial.after.take();
+            let store = self.server.store();
+            let table = &self.resource.table;
+            let Ok(page) = store.slice_at(table, &prefix, after.as_deref(), PAGE, initial.revision)
+            else {
+                self.position = initial.revision;
+                self.initial = None;
+                return self.expire(events);
+            };
+            match page.last_key {
+                Some(key) => initial.after = Some(key),
+                None => self.initial = None,
+            }
+            for item in &page.items {
+                if self.selects(&item.value) {
+                    let event = self.encode("ADDED", item, None);
+                    size += event.line.len();
+                    events.push(event);
+                }
+            }
+            if size >= CHUNK {
+                return;
+            }
+        }
+    }
+
+    /// The history has moved past this watch: it ends.
+    fn expire(&mut self, events: &mut Vec<Event>) {
+        let oldest = self.server.store().oldest(&self.resource.table);
+        let status = ApiError::new(
+            410,
+            "Expired",
+            format!("too old resource version: {} ({oldest})", self.position),
+        );
+        events.push(self.error(&status));
+        self.ended = true;
+    }
+
     /// Whether more events wait in the log right now.
     pub fn has_more(&self) -> bool {
         !self.ended
-            && (!self.initial.is_empty()
+            && (self.initial.is_some()
                 || self
                     .server
                     .store()

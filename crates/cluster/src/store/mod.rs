@@ -383,7 +383,7 @@ impl Store {
             page.fill(
                 table.objects.range::<str, _>(range_from(prefix, after)),
                 prefix,
-                limit,
+                (limit, true),
             );
         }
         page
@@ -396,6 +396,29 @@ impl Store {
         prefix: &str,
         after: Option<&str>,
         limit: usize,
+        revision: u64,
+    ) -> Result<Page, StoreError> {
+        self.page_at(table, prefix, after, (limit, true), revision)
+    }
+
+    /// As [`Store::list_at`], without counting what remains after the page.
+    pub fn slice_at(
+        &self,
+        table: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        revision: u64,
+    ) -> Result<Page, StoreError> {
+        self.page_at(table, prefix, after, (limit, false), revision)
+    }
+
+    fn page_at(
+        &self,
+        table: &str,
+        prefix: &str,
+        after: Option<&str>,
+        limit: (usize, bool),
         revision: u64,
     ) -> Result<Page, StoreError> {
         let state = self.read();
@@ -428,20 +451,16 @@ impl Store {
             );
             return Ok(page);
         }
-        let mut view: BTreeMap<String, Arc<Stored>> = table
+        let now = table
             .objects
-            .range::<str, _>(range_from(prefix, None))
-            .take_while(|(key, _)| key.starts_with(prefix))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        for (key, previous) in undone {
-            match previous {
-                Some(stored) => drop(view.insert(key.to_owned(), stored.clone())),
-                None => drop(view.remove(key)),
-            }
-        }
+            .range::<str, _>(range_from(prefix, after))
+            .map(|(key, stored)| (key.as_str(), stored));
+        let then = undone.range::<str, _>(range_from(prefix, after));
         page.fill(
-            view.range::<str, _>(range_from(prefix, after)),
+            Merged {
+                now: now.peekable(),
+                then: then.map(|(key, stored)| (*key, *stored)).peekable(),
+            },
             prefix,
             limit,
         );
@@ -526,24 +545,57 @@ fn range_from<'k>(
     (start, Bound::Unbounded)
 }
 
+/// Objects as they are now, with those that changed since as they were then.
+struct Merged<N: Iterator, T: Iterator> {
+    now: std::iter::Peekable<N>,
+    then: std::iter::Peekable<T>,
+}
+
+impl<'a, N, T> Iterator for Merged<N, T>
+where
+    N: Iterator<Item = (&'a str, &'a Arc<Stored>)>,
+    T: Iterator<Item = (&'a str, Option<&'a Arc<Stored>>)>,
+{
+    type Item = (&'a str, &'a Arc<Stored>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let Some((changed, _)) = self.then.peek() else {
+                return self.now.next();
+            };
+            match self.now.peek() {
+                Some((key, _)) if key < changed => return self.now.next(),
+                Some((key, _)) if key == changed => drop(self.now.next()),
+                _ => {}
+            }
+            if let Some((key, Some(stored))) = self.then.next() {
+                return Some((key, stored));
+            }
+        }
+    }
+}
+
 impl Page {
-    fn fill<'a>(
+    fn fill<'a, K: AsRef<str> + ?Sized + 'a>(
         &mut self,
-        range: impl Iterator<Item = (&'a String, &'a Arc<Stored>)>,
+        range: impl Iterator<Item = (&'a K, &'a Arc<Stored>)>,
         prefix: &str,
-        limit: usize,
+        (limit, count_rest): (usize, bool),
     ) {
-        let mut last: Option<&String> = None;
-        for (key, stored) in range.take_while(|(key, _)| key.starts_with(prefix)) {
+        let mut last: Option<&K> = None;
+        for (key, stored) in range.take_while(|(key, _)| key.as_ref().starts_with(prefix)) {
             if limit > 0 && self.items.len() == limit {
                 self.remaining += 1;
-                self.last_key = last.cloned();
-                continue;
+                if count_rest {
+                    continue;
+                }
+                break;
             }
             self.items.push(stored.clone());
-            if self.remaining == 0 {
-                last = Some(key);
-            }
+            last = Some(key);
+        }
+        if self.remaining > 0 {
+            self.last_key = last.map(|key| key.as_ref().to_owned());
         }
     }
 }

@@ -161,7 +161,8 @@ impl Replay<'_> {
             || parts.contains_key("body_text")
             || parts.contains_key("body_file");
         let mut headers: Vec<(String, String)> = Vec::new();
-        let mut header = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
+        let mut header =
+            |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
         let mut given: Vec<String> = Vec::new();
         if let Some(headers) = parts.get("headers") {
             let headers: Value = serde_json::from_str(headers.get()).unwrap();

@@ -105,9 +105,8 @@ impl Net {
             .build()
             .unwrap();
         let mut roots = rustls::RootCertStore::empty();
-        let ca = rustls::pki_types::CertificateDer::from_pem_slice(
-            authority.ca_certificate.as_bytes(),
-        );
+        let ca =
+            rustls::pki_types::CertificateDer::from_pem_slice(authority.ca_certificate.as_bytes());
         roots.add(ca.unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut client = rustls::ClientConfig::builder_with_provider(provider)
@@ -164,7 +163,12 @@ fn escaped(target: &str) -> String {
     let mut text = String::new();
     for byte in target.bytes() {
         match byte {
-            b'!'..=b'~' if !matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | b'#') => {
+            b'!'..=b'~'
+                if !matches!(
+                    byte,
+                    b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | b'#'
+                ) =>
+            {
                 text.push(char::from(byte));
             }
             _ => text.push_str(&format!("%{byte:02X}")),
@@ -177,7 +181,11 @@ impl Transport for Https {
     fn send(&mut self, request: &Plain) -> Reply {
         let mut built = http::Request::builder()
             .method(request.method.as_str())
-            .uri(format!("https://{}{}", self.address, escaped(&request.target)));
+            .uri(format!(
+                "https://{}{}",
+                self.address,
+                escaped(&request.target)
+            ));
         for (name, value) in &request.headers {
             built = built.header(name, value.as_bytes());
         }
