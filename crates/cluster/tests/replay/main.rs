@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod compare;
+mod https;
 mod run;
-mod transport;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use everflow_cluster::Authority;
 use everflow_corpus::Outcome;
-use transport::Net;
+use https::{Https, Net};
 
 #[test]
 fn recorded_scenarios_replay_in_process() {
@@ -47,7 +47,12 @@ fn replay_all(authority: Option<&Authority>) {
             scope.spawn(|| {
                 let net = authority.map(Net::new);
                 while let Some((id, file)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = run::replay(&root, file, net.as_ref());
+                    let result = match &net {
+                        None => run::replay(&root, file),
+                        Some(net) => run::replay_through(&root, file, &|server| {
+                            Box::new(Https::open(net, server))
+                        }),
+                    };
                     results.lock().unwrap().insert(id.clone(), result);
                 }
             });

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use everflow_cluster::auth::User;
 use everflow_cluster::env::ManualEnvironment;
+use everflow_cluster::rest::watch::Watch;
 use everflow_cluster::time::Timestamp;
-use everflow_cluster::{ApiServer, Options};
+use everflow_cluster::{ApiServer, Body, Options, Request};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::compare::{Bindings, short};
-use crate::transport::{Content, Https, InProcess, Net, Plain, Reply, Transport};
 
 const TOKEN: &str = "admin-token";
 
@@ -39,6 +39,76 @@ pub fn id_of(root: &Path, file: &Path) -> String {
         .into_owned()
 }
 
+/// A request as it was recorded.
+pub struct Plain {
+    pub method: String,
+    /// The path with its query, as sent.
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+/// An answer as a client sees it.
+pub struct Reply {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Content,
+}
+
+pub enum Content {
+    Full(Vec<u8>),
+    Events(Box<dyn Events>),
+}
+
+/// An open watch.
+pub trait Events {
+    /// The lines of the events that are there now; `wanted` of them are expected.
+    fn read(&mut self, wanted: usize) -> Vec<u8>;
+}
+
+pub trait Transport {
+    fn send(&mut self, request: &Plain) -> Reply;
+}
+
+/// No transport at all.
+pub struct InProcess(pub ApiServer);
+
+impl Transport for InProcess {
+    fn send(&mut self, request: &Plain) -> Reply {
+        let mut plain = Request::new(&request.method, &request.target, request.body.clone());
+        for (name, value) in &request.headers {
+            plain = plain.header(name, value);
+        }
+        let answer = self.0.handle(&plain);
+        let body = match answer.body {
+            Body::Full(bytes) => Content::Full(bytes.to_vec()),
+            Body::Watch(watch) => Content::Events(Box::new(Polled(watch))),
+        };
+        Reply {
+            status: answer.status,
+            headers: answer.headers,
+            body,
+        }
+    }
+}
+
+struct Polled(Box<Watch>);
+
+impl Events for Polled {
+    fn read(&mut self, _wanted: usize) -> Vec<u8> {
+        let mut lines = Vec::new();
+        loop {
+            let events = self.0.poll();
+            if events.is_empty() {
+                return lines;
+            }
+            events
+                .iter()
+                .for_each(|event| lines.extend_from_slice(&event.line));
+        }
+    }
+}
+
 struct Replay<'a> {
     root: &'a Path,
     server: ApiServer,
@@ -54,8 +124,17 @@ fn raw(value: &RawValue) -> Raw<'_> {
     serde_json::from_str(value.get()).unwrap()
 }
 
-/// Replays a scenario, over HTTPS when there is a net; the error says what differs first.
-pub fn replay(root: &Path, file: &Path, net: Option<&Net>) -> Result<(), String> {
+/// Replays a scenario in process; the error says what differs first.
+pub fn replay(root: &Path, file: &Path) -> Result<(), String> {
+    replay_through(root, file, &|server| Box::new(InProcess(server)))
+}
+
+/// Replays a scenario over a transport.
+pub fn replay_through(
+    root: &Path,
+    file: &Path,
+    open: &dyn Fn(ApiServer) -> Box<dyn Transport>,
+) -> Result<(), String> {
     let text = std::fs::read_to_string(file).unwrap();
     let whole: Raw<'_> = serde_json::from_str(&text).unwrap();
     let env = Arc::new(ManualEnvironment::new(
@@ -79,10 +158,7 @@ pub fn replay(root: &Path, file: &Path, net: Option<&Net>) -> Result<(), String>
         .is_some_and(|flag| flag.get() == "true");
     let mut bindings = Bindings::default();
     bindings.strict_time = strict_time;
-    let transport: Box<dyn Transport> = match net {
-        Some(net) => Box::new(Https::open(net, server.clone())),
-        None => Box::new(InProcess(server.clone())),
-    };
+    let transport = open(server.clone());
     let mut replay = Replay {
         root,
         server,

@@ -1,87 +1,18 @@
-//! Two ways to the same server: a call, and HTTPS as a client on another machine would speak it.
+//! The server over HTTPS, as a client on another machine would speak to it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use everflow_cluster::faults::NoFaults;
-use everflow_cluster::rest::watch::Watch;
-use everflow_cluster::{ApiServer, Authority, Body, Request, serve};
+use everflow_cluster::{ApiServer, Authority, serve};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject as _;
 
-/// A request as it was recorded.
-pub struct Plain {
-    pub method: String,
-    /// The path with its query, as sent.
-    pub target: String,
-    pub headers: Vec<(String, String)>,
-    pub body: String,
-}
-
-/// An answer as a client sees it.
-pub struct Reply {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Content,
-}
-
-pub enum Content {
-    Full(Bytes),
-    Events(Box<dyn Events>),
-}
-
-/// An open watch.
-pub trait Events {
-    /// The lines of the events that are there now; `wanted` of them are expected.
-    fn read(&mut self, wanted: usize) -> Vec<u8>;
-}
-
-pub trait Transport {
-    fn send(&mut self, request: &Plain) -> Reply;
-}
-
-/// No transport at all.
-pub struct InProcess(pub ApiServer);
-
-impl Transport for InProcess {
-    fn send(&mut self, request: &Plain) -> Reply {
-        let mut plain = Request::new(&request.method, &request.target, request.body.clone());
-        for (name, value) in &request.headers {
-            plain = plain.header(name, value);
-        }
-        let answer = self.0.handle(&plain);
-        let body = match answer.body {
-            Body::Full(bytes) => Content::Full(bytes),
-            Body::Watch(watch) => Content::Events(Box::new(Polled(watch))),
-        };
-        Reply {
-            status: answer.status,
-            headers: answer.headers,
-            body,
-        }
-    }
-}
-
-struct Polled(Box<Watch>);
-
-impl Events for Polled {
-    fn read(&mut self, _wanted: usize) -> Vec<u8> {
-        let mut lines = Vec::new();
-        loop {
-            let events = self.0.poll();
-            if events.is_empty() {
-                return lines;
-            }
-            events
-                .iter()
-                .for_each(|event| lines.extend_from_slice(&event.line));
-        }
-    }
-}
+use crate::run::{Content, Events, Plain, Reply, Transport};
 
 /// One HTTP/2 connection over TLS to a server on loopback.
 pub struct Https {
@@ -216,7 +147,7 @@ impl Transport for Https {
                 runtime: self.runtime.clone(),
                 body,
             })),
-            None => Content::Full(full),
+            None => Content::Full(full.to_vec()),
         };
         Reply {
             status: parts.status.as_u16(),
