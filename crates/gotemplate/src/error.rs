@@ -1,15 +1,28 @@
 //! What can go wrong, in Go's words.
 
+use std::fmt;
+
 use thiserror::Error;
 
 /// An error of a function or method called from a template.
 ///
 /// `Display` is the text Go would show after `error calling NAME: `.
 #[derive(Debug, Clone, Error)]
-#[error("{message}")]
 pub struct FuncError {
+    /// The text, or with a cause only what stands before the cause's text: templates nest deep, and
+    /// every level repeats what is below it.
     message: String,
     source: Option<Box<Error>>,
+}
+
+impl fmt::Display for FuncError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.source {
+            Some(source) => source.fmt(f),
+            None => Ok(()),
+        }
+    }
 }
 
 impl FuncError {
@@ -21,17 +34,17 @@ impl FuncError {
         }
     }
 
-    /// An error whose text is `message` and whose cause is an inner template error, as `include`
-    /// and `tpl` produce.
-    pub fn with_source(message: impl Into<String>, source: Error) -> Self {
+    /// An error whose cause is an inner template error, as `include` and `tpl` produce. Its text is
+    /// `prefix`, followed by the text of the cause.
+    pub fn with_source(prefix: impl Into<String>, source: Error) -> Self {
         FuncError {
-            message: message.into(),
+            message: prefix.into(),
             source: Some(Box::new(source)),
         }
     }
 
-    /// The text.
-    pub fn message(&self) -> &str {
+    /// What stands before the text of the inner template error; without one, the whole text.
+    pub fn prefix(&self) -> &str {
         &self.message
     }
 
@@ -56,7 +69,38 @@ impl From<String> for FuncError {
 impl From<Error> for FuncError {
     /// Passes the inner error on with its own text.
     fn from(error: Error) -> Self {
-        FuncError::with_source(error.to_string(), error)
+        FuncError::with_source("", error)
+    }
+}
+
+/// Cuts the chain link by link: deep chains would be dropped by as deep a recursion.
+impl Drop for FuncError {
+    fn drop(&mut self) {
+        let mut next = self.source.take();
+        while let Some(mut error) = next {
+            next = match &mut *error {
+                Error::Exec {
+                    source: Some(inner),
+                    ..
+                } => inner.source.take(),
+                _ => None,
+            };
+        }
+    }
+}
+
+/// How the message begins when templates nest too deep.
+pub(crate) const TOO_DEEP: &str = "exceeded maximum template depth";
+
+/// The text of a cause, if there is one.
+struct Cause<'e>(&'e Option<Box<FuncError>>);
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(cause) => cause.fmt(f),
+            None => Ok(()),
+        }
     }
 }
 
@@ -74,7 +118,7 @@ pub enum Error {
         message: String,
     },
     /// Execution failed: `template: FILE:LINE:COLUMN: executing "NAME" at <CONTEXT>: …`.
-    #[error("template: {location}: executing {} at <{context}>: {message}", crate::gofmt::quote(.name.as_bytes()))]
+    #[error("{}{}", self.prefix(), Cause(.source))]
     Exec {
         /// The name of the executing template.
         name: String,
@@ -82,9 +126,9 @@ pub enum Error {
         location: String,
         /// The part of the template that failed.
         context: String,
-        /// What is wrong.
+        /// What is wrong; `error calling NAME: ` when a function failed.
         message: String,
-        /// The error of the called function, when `message` starts with `error calling`.
+        /// The error of the called function, whose text follows the message.
         source: Option<Box<FuncError>>,
     },
     /// There is no such template.
@@ -106,6 +150,52 @@ pub enum Error {
 }
 
 impl Error {
+    /// What stands before the text of the called function's error; without one, the whole text.
+    pub fn prefix(&self) -> String {
+        match self {
+            Error::Exec {
+                name,
+                location,
+                context,
+                message,
+                ..
+            } => format!(
+                "template: {location}: executing {} at <{context}>: {message}",
+                crate::gofmt::quote(name.as_bytes())
+            ),
+            other => other.to_string(),
+        }
+    }
+
+    /// The error at the bottom of the chain of templates that call each other.
+    pub fn innermost(&self) -> &Error {
+        let mut error = self;
+        while let Error::Exec {
+            source: Some(function),
+            ..
+        } = error
+        {
+            match function.template_error() {
+                Some(inner) => error = inner,
+                None => break,
+            }
+        }
+        error
+    }
+
+    /// Whether templates nested deeper than the limits allow.
+    pub fn is_too_deep(&self) -> bool {
+        match self.innermost() {
+            Error::Depth { .. } => true,
+            Error::Exec {
+                message,
+                source: None,
+                ..
+            } => message.starts_with(TOO_DEEP),
+            _ => false,
+        }
+    }
+
     /// A stable word for the sort of error.
     pub fn reason(&self) -> &'static str {
         match self {

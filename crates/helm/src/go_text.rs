@@ -7,7 +7,7 @@ pub(crate) fn formatted(verb: &str, value: Value) -> String {
     match gofmt::sprintf(verb.as_bytes(), &[value]) {
         Ok(text) => text.to_str_lossy().into_owned(),
         // Only a value that contains itself has no text, and values from files do not.
-        Err(error) => error.message().to_owned(),
+        Err(error) => error.to_string(),
     }
 }
 

@@ -230,14 +230,12 @@ impl Head {
         if let Some(fields) = decoder.object(&yaml, "SimpleHead", "util.SimpleHead") {
             decoder.string(&fields, "apiVersion");
             head.kind = decoder.string(&fields, "kind");
-            if let Some((path, value)) = fields.get("metadata")
-                && let Some(metadata) = decoder.object(
-                    value,
-                    &path,
-                    "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \
-                     \"json:\\\"annotations\\\"\" }",
-                )
-            {
+            if let Some(metadata) = decoder.nameless_object(
+                &fields,
+                "metadata",
+                "struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \
+                 \"json:\\\"annotations\\\"\" }",
+            ) {
                 head.name = decoder.string(&metadata, "name");
                 head.annotations = decoder.string_map(&metadata, "annotations");
             }
@@ -257,6 +255,26 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_about_metadata_name_no_type() {
+        let reason = |document: &str| Head::read(document.as_bytes()).err().unwrap_or_default();
+        let start = "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal";
+        assert_eq!(
+            reason("metadata: {annotations: {a: {b: 1}}}"),
+            format!("{start} object into Go struct field .metadata.annotations of type string")
+        );
+        assert_eq!(
+            reason("metadata: {annotations: x}"),
+            format!(
+                "{start} string into Go struct field .metadata.annotations of type map[string]string"
+            )
+        );
+        assert_eq!(
+            reason("kind: [1]"),
+            format!("{start} array into Go struct field SimpleHead.kind of type string")
+        );
+    }
 
     #[test]
     fn documents_split_at_dashes_and_blank_ones_go() {

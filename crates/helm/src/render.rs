@@ -405,19 +405,13 @@ fn tpl(context: &mut Context<'_>, text: &GoStr, data: &Value) -> Result<Value, F
     templates
         .parse_new(&name, text.as_bytes())
         .map_err(|error| {
-            FuncError::with_source(
-                format!("cannot parse template {}: {error}", quoted()),
-                error,
-            )
+            FuncError::with_source(format!("cannot parse template {}: ", quoted()), error)
         })?;
     let output = context
         .render_in(&templates, &name, data)
         .map_err(|error| {
             FuncError::with_source(
-                format!(
-                    "error during tpl function execution for {}: {error}",
-                    quoted()
-                ),
+                format!("error during tpl function execution for {}: ", quoted()),
                 error,
             )
         })?;

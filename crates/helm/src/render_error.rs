@@ -21,6 +21,9 @@ pub enum RenderError {
         /// The chart author's words.
         message: String,
     },
+    /// Templates nest deeper than the stack allows; on a larger one the chart may well render.
+    #[error("{0}")]
+    TooDeep(String),
     /// Anything else, as text.
     #[error("{0}")]
     Plain(String),
@@ -50,6 +53,9 @@ struct Step {
 /// Tells an execution error as a block with one step per template.
 pub(crate) fn reformat(path: &str, error: &Error) -> RenderError {
     let text = error.to_string();
+    if error.is_too_deep() {
+        return RenderError::TooDeep(block_of(error, text));
+    }
     if !matches!(error, Error::Exec { .. }) {
         return RenderError::Plain(text);
     }
@@ -63,10 +69,15 @@ pub(crate) fn reformat(path: &str, error: &Error) -> RenderError {
             message: message.to_owned(),
         };
     }
+    RenderError::Plain(block_of(error, text))
+}
+
+/// The block with one step per template; the plain text if that has another form.
+fn block_of(error: &Error, text: String) -> String {
     let mut steps: Vec<Step> = Vec::new();
-    for text in chain(error) {
-        let Some(step) = parse_step(&text) else {
-            return RenderError::Plain(error.to_string());
+    for part in chain(&text, error) {
+        let Some(step) = parse_step(part) else {
+            return text;
         };
         if steps.last() != Some(&step) {
             steps.push(step);
@@ -84,7 +95,7 @@ pub(crate) fn reformat(path: &str, error: &Error) -> RenderError {
             block.push_str(&format!("{}\n", step.message));
         }
     }
-    RenderError::Plain(block.trim().to_owned())
+    block.trim().to_owned()
 }
 
 /// What stands between the marks of `required` and `fail`; the outermost pair counts.
@@ -94,20 +105,26 @@ fn refusal(text: &str) -> Option<&str> {
     text.get(start..end)
 }
 
-/// The texts of an error and its causes, as Go unwraps them.
-fn chain(error: &Error) -> Vec<String> {
-    let mut texts = vec![error.to_string()];
+/// The texts of an error and its causes, as Go unwraps them. Every cause's text ends the text of
+/// what it caused, so that all of them are parts of the first one.
+fn chain<'t>(text: &'t str, error: &Error) -> Vec<&'t str> {
+    let mut texts = vec![text];
     let mut current = error;
+    let mut rest = text;
     while let Error::Exec {
         source: Some(function_error),
         ..
     } = current
     {
-        texts.push(function_error.message().to_owned());
+        rest = rest.get(current.prefix().len()..).unwrap_or_default();
+        texts.push(rest);
         let Some(inner) = function_error.template_error() else {
             break;
         };
-        texts.push(inner.to_string());
+        rest = rest
+            .get(function_error.prefix().len()..)
+            .unwrap_or_default();
+        texts.push(rest);
         current = inner;
     }
     texts

@@ -307,7 +307,7 @@ fn check_schema(schema: &[u8], values: &Map) -> Result<(), String> {
     let schema = JsonSchema::new(schema).map_err(|error| error.to_string())?;
     let values = Value::Map(values.clone())
         .to_json()
-        .map_err(|error| error.message().to_owned())?;
+        .map_err(|error| error.to_string())?;
     schema
         .validate(&values)
         .map_err(|violation| format!("{}\n", violation.lines()))

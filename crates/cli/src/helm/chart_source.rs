@@ -1,6 +1,6 @@
 //! Charts from disk.
 
-use std::fs;
+use std::fs::{self, FileType};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -153,31 +153,31 @@ impl Walk<'_> {
                 self.root.display()
             )));
         }
-        let mut names: Vec<_> = fs::read_dir(directory)
+        let mut entries: Vec<_> = fs::read_dir(directory)
             .map_err(|error| named(directory, &error))?
-            .map(|entry| entry.map(|entry| entry.file_name()))
+            .map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?))))
             .collect::<Result<_, _>>()?;
-        names.sort();
-        for name in names {
-            self.entry(&directory.join(name), depth)?;
+        entries.sort_by(|left, right| left.0.cmp(&right.0));
+        for (name, kind) in entries {
+            self.entry(&directory.join(name), kind, depth)?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, depth: usize) -> Result<(), Failure> {
+    fn entry(&mut self, path: &Path, kind: FileType, depth: usize) -> Result<(), Failure> {
         let name = path
             .strip_prefix(self.root)
             .unwrap_or(path)
             .to_string_lossy()
             .into_owned();
-        let link = fs::symlink_metadata(path).map_err(|error| named(path, &error))?;
-        let kind = match link.is_symlink() {
-            false => link,
+        let kind = match kind.is_symlink() {
+            false => kind,
             true => {
                 let resolved = fs::canonicalize(path).map_err(|error| {
                     Failure::Work(format!(
-                        "error evaluating symlink {}: {}",
+                        "error evaluating symlink {}: lstat {}: {}",
                         path.display(),
+                        first_missing(path).display(),
                         go_reason(&error)
                     ))
                 })?;
@@ -187,7 +187,8 @@ impl Walk<'_> {
                     path.display(),
                     resolved.display()
                 ));
-                fs::metadata(path).map_err(|error| named(path, &error))?
+                let target = fs::metadata(path).map_err(|error| named(path, &error))?;
+                target.file_type()
             }
         };
         if self.rules.ignores(&name, kind.is_dir()) {
@@ -205,11 +206,18 @@ impl Walk<'_> {
         self.file(path, name)
     }
 
+    /// At most one byte more than may still be read. The size that the system tells saves asking for
+    /// the end of the file twice.
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        let file = fs::File::open(path)?;
+        let size = file.metadata()?.len().min(self.remaining + 1);
+        let mut data = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+        file.take(self.remaining + 1).read_to_end(&mut data)?;
+        Ok(data)
+    }
+
     fn file(&mut self, path: &Path, name: String) -> Result<(), Failure> {
-        let mut data = Vec::new();
-        fs::File::open(path)
-            .and_then(|file| file.take(self.remaining + 1).read_to_end(&mut data))
-            .map_err(|error| named(path, &error))?;
+        let data = self.read(path).map_err(|error| named(path, &error))?;
         let size = data.len() as u64;
         if size > self.remaining {
             return Err(Failure::Work(format!(
@@ -222,6 +230,24 @@ impl Walk<'_> {
             .push(ChartFile::new(name, without_byte_order_mark(data)));
         Ok(())
     }
+}
+
+/// Where following a link ends: the first part of its target that does not exist.
+fn first_missing(link: &Path) -> PathBuf {
+    let mut target = link.parent().unwrap_or(link).to_path_buf();
+    let relative = fs::read_link(link).unwrap_or_default();
+    for part in relative.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                target.pop();
+            }
+            other => target.push(other),
+        }
+        if fs::symlink_metadata(&target).is_err() {
+            break;
+        }
+    }
+    target
 }
 
 /// Prints what helm would log.

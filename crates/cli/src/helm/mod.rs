@@ -2,27 +2,17 @@
 
 mod chart_source;
 mod source;
+mod stack;
 mod template;
 mod values;
 
 use clap::Subcommand;
-use everflow_helm::Limits;
 
 pub use chart_source::load as load_chart;
 pub use source::SystemSource;
+pub use stack::{STACK_BYTES, render_limits};
 
 use crate::exit::Failure;
-
-/// Enough for templates that include themselves as often as helm lets them.
-pub const STACK_BYTES: usize = 256 << 20;
-
-/// What templates may use up on such a stack; a quarter of it is left to the functions they call.
-pub fn render_limits() -> Limits {
-    Limits {
-        stack_bytes: STACK_BYTES / 4 * 3,
-        ..Limits::default()
-    }
-}
 
 /// Arguments of `everflow helm`.
 #[derive(clap::Args, Debug)]

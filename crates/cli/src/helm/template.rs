@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use everflow_helm::objects::KubeVersion;
-use everflow_helm::on_large_stack;
-use everflow_helm::render::{Sources, render_name};
-use everflow_helm::template::{ReleaseOptions, check_installable, print, template};
+use everflow_helm::render::{RenderError, Sources, render_name};
+use everflow_helm::template::{ReleaseOptions, TemplateError, check_installable, print, template};
 use everflow_helm::values::Warnings;
+use serde_json::{Map, Value};
 
 use super::chart_source::{load, print_warnings};
 use super::source::SystemSource;
+use super::stack::{Attempt, with_enough_stack};
 use super::values::ValueFlags;
-use super::{STACK_BYTES, render_limits};
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -63,17 +63,6 @@ pub struct Args {
 
 /// Renders and prints.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    on_large_stack(STACK_BYTES, || render_and_print(args))?
-}
-
-fn render_and_print(args: &Args) -> Result<(), Failure> {
-    let mut warnings = Warnings::default();
-    let outcome = rendered(args, &mut warnings);
-    print_warnings(&warnings);
-    print_text(&outcome?)
-}
-
-fn rendered(args: &Args, warnings: &mut Warnings) -> Result<String, Failure> {
     if args.validate {
         return Err(Failure::Usage(
             "--validate asks a cluster, and this verb works without one; leave it out".to_owned(),
@@ -84,7 +73,6 @@ fn rendered(args: &Args, warnings: &mut Warnings) -> Result<String, Failure> {
         is_upgrade: args.is_upgrade,
         include_crds: args.include_crds,
         skip_schema_validation: args.skip_schema_validation,
-        limits: render_limits(),
         ..ReleaseOptions::default()
     };
     if let Some(version) = &args.kube_version {
@@ -95,30 +83,79 @@ fn rendered(args: &Args, warnings: &mut Warnings) -> Result<String, Failure> {
         .capabilities
         .api_versions
         .extend(args.api_versions.iter().cloned());
-    let mut sources = Sources::new(SystemSource);
-    let chart = name_and_chart(args, &mut options, &mut sources)?;
+    let chart = name_and_chart(args, &mut options)?;
     let values = args.values.merge()?;
-    let chart = load(&PathBuf::from(chart), warnings)?;
-    let work = |error: everflow_helm::template::TemplateError| {
-        let hint = match error.is_after_values() {
-            true => "\n\nUse --debug flag to render out invalid YAML",
-            false => "",
+    let (outcome, warnings) = with_enough_stack(|limits| {
+        let mut warnings = Warnings::default();
+        let options = ReleaseOptions {
+            limits: limits.clone(),
+            ..options.clone()
         };
-        Failure::Work(format!("{error}{hint}"))
-    };
-    check_installable(&chart).map_err(work)?;
+        let result = rendered(args, chart, &values, &options, &mut warnings);
+        Attempt {
+            is_too_deep: matches!(
+                result,
+                Err(Problem::Template(TemplateError::Render(
+                    RenderError::TooDeep(_)
+                )))
+            ),
+            result: (result.map_err(Failure::from), warnings),
+        }
+    })?;
+    print_warnings(&warnings);
+    print_text(&outcome?)
+}
+
+/// Why there is no output.
+enum Problem {
+    Chart(Failure),
+    Template(TemplateError),
+}
+
+impl From<TemplateError> for Problem {
+    fn from(error: TemplateError) -> Self {
+        Problem::Template(error)
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Chart(failure) => failure,
+            Problem::Template(error) => {
+                let hint = match error.is_after_values() {
+                    true => "\n\nUse --debug flag to render out invalid YAML",
+                    false => "",
+                };
+                Failure::Work(format!("{error}{hint}"))
+            }
+        }
+    }
+}
+
+fn rendered(
+    args: &Args,
+    chart: &str,
+    values: &Map<String, Value>,
+    options: &ReleaseOptions,
+    warnings: &mut Warnings,
+) -> Result<String, Problem> {
+    let chart = load(&PathBuf::from(chart), warnings).map_err(Problem::Chart)?;
+    check_installable(&chart)?;
     if chart.metadata.deprecated {
         warnings.push("level=WARN msg=\"this chart is deprecated\"");
     }
-    let rendered = template(chart, &values, &options, &mut sources, warnings).map_err(work)?;
-    print(&rendered, !args.no_hooks, !args.skip_tests, &args.show_only).map_err(work)
+    let mut sources = Sources::new(SystemSource);
+    let rendered = template(chart, values, options, &mut sources, warnings)?;
+    Ok(print(
+        &rendered,
+        !args.no_hooks,
+        !args.skip_tests,
+        &args.show_only,
+    )?)
 }
 
-fn name_and_chart<'a>(
-    args: &'a Args,
-    options: &mut ReleaseOptions,
-    sources: &mut Sources,
-) -> Result<&'a str, Failure> {
+fn name_and_chart<'a>(args: &'a Args, options: &mut ReleaseOptions) -> Result<&'a str, Failure> {
     match (args.name_and_chart.as_slice(), &args.name_template) {
         ([_, _], Some(_)) => Err(Failure::Work(
             "cannot set --name-template and also specify a name".to_owned(),
@@ -128,8 +165,9 @@ fn name_and_chart<'a>(
             Ok(chart)
         }
         ([chart], Some(text)) => {
-            options.name =
-                render_name(text, sources).map_err(|error| Failure::Work(error.to_string()))?;
+            let mut sources = Sources::new(SystemSource);
+            options.name = render_name(text, &mut sources)
+                .map_err(|error| Failure::Work(error.to_string()))?;
             Ok(chart)
         }
         ([chart], None) => Ok(chart),

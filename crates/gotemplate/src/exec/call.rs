@@ -140,7 +140,7 @@ impl<'t> Exec<'t, '_> {
 
     fn call_failed<T>(&mut self, name: &GoStr, place: Place<'t>, error: FuncError) -> Fallible<T> {
         self.at(place);
-        let message = format!("error calling {name}: {error}");
+        let message = format!("error calling {name}: ");
         Err(self.error(message, Some(error)))
     }
 

@@ -1,5 +1,6 @@
 //! Bounds on what an execution may use.
 
+use crate::error::TOO_DEEP;
 use crate::stack::StackMeter;
 
 /// What an execution (with everything it includes) may use. Each bound ends in an error.
@@ -116,6 +117,6 @@ impl Meter {
     }
 
     pub fn depth_message(&self) -> String {
-        format!("exceeded maximum template depth ({})", self.depth)
+        format!("{TOO_DEEP} ({})", self.depth)
     }
 }

@@ -103,6 +103,20 @@ impl Decoder {
         }
     }
 
+    /// As [`Decoder::object`], for a struct that has no name: errors about what is inside it name no
+    /// type, only the way to it.
+    pub(crate) fn nameless_object<'v>(
+        &mut self,
+        fields: &Fields<'v>,
+        name: &str,
+        type_name: &str,
+    ) -> Option<Fields<'v>> {
+        let (path, value) = fields.get(name)?;
+        let mut inner = self.object(value, &path, type_name)?;
+        inner.path = path[path.find('.').unwrap_or(0)..].to_owned();
+        Some(inner)
+    }
+
     /// An object: the whole document, or one in a list or field. Null gives nothing, like a nil
     /// pointer. `path` is what errors call it, `type_name` its full Go type.
     pub(crate) fn object<'v>(

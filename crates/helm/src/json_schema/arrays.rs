@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::document::Draft;
 use super::equality::equal;
+use super::keywords::Keyword;
 use super::message::{Kind, Violation};
 use super::validate::{Evaluated, Place};
 
@@ -14,18 +15,18 @@ impl<'d> Place<'_, 'd> {
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
     ) {
-        self.check_count("minItems", items.len(), errors);
-        self.check_count("maxItems", items.len(), errors);
-        if self.keyword("uniqueItems") == Some(&Value::Bool(true))
+        self.check_count(Keyword::MinItems, items.len(), errors);
+        self.check_count(Keyword::MaxItems, items.len(), errors);
+        if self.keyword(Keyword::UniqueItems) == Some(&Value::Bool(true))
             && let Some((first, second)) = first_duplicate(items)
         {
             errors.push(self.violation(Kind::UniqueItems(first, second)));
         }
-        match self.document.draft < Draft::Of2020 {
+        match self.run.document.draft < Draft::Of2020 {
             true => self.check_items_by_position(items, evaluated, errors),
             false => self.check_prefix_and_rest(items, evaluated, errors),
         }
-        if let Some(schema) = self.keyword("contains") {
+        if let Some(schema) = self.keyword(Keyword::Contains) {
             self.check_contains(schema, items, evaluated, errors);
         }
     }
@@ -37,7 +38,7 @@ impl<'d> Place<'_, 'd> {
         errors: &mut Vec<Violation>,
     ) {
         let mut done = 0;
-        match self.keyword("items") {
+        match self.keyword(Keyword::Items) {
             Some(Value::Array(schemas)) => {
                 done = schemas.len().min(items.len());
                 for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
@@ -50,7 +51,7 @@ impl<'d> Place<'_, 'd> {
             }
             None => {}
         }
-        match self.keyword("additionalItems") {
+        match self.keyword(Keyword::AdditionalItems) {
             Some(Value::Bool(false)) if done < items.len() => {
                 errors.push(self.violation(Kind::AdditionalItems(items.len() - done)));
             }
@@ -60,7 +61,9 @@ impl<'d> Place<'_, 'd> {
             }
             _ => {}
         }
-        evaluated.items.extend(0..done);
+        if self.run.document.tracks_evaluated {
+            evaluated.items.extend(0..done);
+        }
     }
 
     pub(super) fn check_prefix_and_rest(
@@ -70,17 +73,19 @@ impl<'d> Place<'_, 'd> {
         errors: &mut Vec<Violation>,
     ) {
         let mut done = 0;
-        if let Some(Value::Array(schemas)) = self.keyword("prefixItems") {
+        if let Some(Value::Array(schemas)) = self.keyword(Keyword::PrefixItems) {
             done = schemas.len().min(items.len());
             for (index, (schema, item)) in schemas.iter().zip(items).enumerate() {
                 errors.extend(self.at(schema, item, index).check().err());
             }
         }
-        if let Some(schema) = self.keyword("items") {
+        if let Some(schema) = self.keyword(Keyword::Items) {
             self.check_each(schema, items, done, errors);
             done = items.len();
         }
-        evaluated.items.extend(0..done);
+        if self.run.document.tracks_evaluated {
+            evaluated.items.extend(0..done);
+        }
     }
 
     pub(super) fn check_each(
@@ -110,10 +115,10 @@ impl<'d> Place<'_, 'd> {
                 Err(violation) => mismatches.push(violation),
             }
         }
-        if self.document.draft >= Draft::Of2020 {
+        if self.run.document.draft >= Draft::Of2020 {
             evaluated.items.extend(&matched);
         }
-        match self.bound("minContains") {
+        match self.bound(Keyword::MinContains) {
             Some(want) if (matched.len() as i64) < want.as_count() => {
                 let matched = matched.clone();
                 errors.push(self.caused(Kind::MinContains { matched, want }, mismatches));
@@ -121,7 +126,7 @@ impl<'d> Place<'_, 'd> {
             None if matched.is_empty() => errors.push(self.caused(Kind::Contains, mismatches)),
             _ => {}
         }
-        if let Some(want) = self.bound("maxContains")
+        if let Some(want) = self.bound(Keyword::MaxContains)
             && matched.len() as i64 > want.as_count()
         {
             errors.push(self.violation(Kind::MaxContains { matched, want }));

@@ -1,8 +1,11 @@
 //! A schema document: its draft, its identifiers and how references are resolved in it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::keywords::{Keyword, Keywords};
 
 /// The name under which helm knows a chart's schema; it shows in messages.
 pub(super) const LOCATION: &str = "file:///values.schema.json";
@@ -20,8 +23,14 @@ pub enum SchemaError {
     #[error("invalid $schema in \"{LOCATION}#\": unsupported draft {0:?}; use draft-04 to 2020-12")]
     UnknownDraft(String),
     /// A reference that leads nowhere in this document.
-    #[error("\"{LOCATION}#{0}\" not found; only references inside values.schema.json are followed")]
+    #[error("\"{LOCATION}#{0}\" not found")]
     Unresolved(String),
+    /// A reference to another document.
+    #[error(
+        "failing loading {0:?}: only references inside values.schema.json are followed; copy what \
+         is needed into it"
+    )]
+    Foreign(String),
     /// A pattern that is no regular expression.
     #[error("{0:?} is not valid regex: {1}")]
     Pattern(String, String),
@@ -64,11 +73,11 @@ impl Draft {
         self < Draft::Of2019
     }
 
-    /// The key of a schema's own identifier.
-    fn id_key(self) -> &'static str {
+    /// The keyword of a schema's own identifier.
+    fn id_keyword(self) -> Keyword {
         match self {
-            Draft::Four => "id",
-            _ => "$id",
+            Draft::Four => Keyword::IdOfDraft4,
+            _ => Keyword::Id,
         }
     }
 }
@@ -78,6 +87,8 @@ impl Draft {
 pub(super) struct Document {
     pub(super) root: Value,
     pub(super) draft: Draft,
+    /// Whether some schema asks which properties or items others have looked at.
+    pub(super) tracks_evaluated: bool,
     /// Absolute identifier or `identifier#anchor` to JSON pointer.
     targets: BTreeMap<String, String>,
 }
@@ -85,40 +96,107 @@ pub(super) struct Document {
 impl Document {
     pub(super) fn new(root: Value) -> Result<Self, SchemaError> {
         let draft = Draft::of(&root)?;
-        let mut targets = BTreeMap::new();
-        collect(&root, draft, LOCATION, "", 0, &mut targets)?;
-        Ok(Document {
+        let mut found = Found::default();
+        found.collect(&root, draft, LOCATION, &mut Vec::new())?;
+        let (targets, references) = (found.targets, found.references);
+        let tracks_evaluated = found.tracks_evaluated;
+        let references: Vec<(String, String)> = references
+            .into_iter()
+            .map(|(base, reference)| (base, reference.to_owned()))
+            .collect();
+        let document = Document {
             root,
             draft,
+            tracks_evaluated,
             targets,
-        })
+        };
+        document.check_references(&references)?;
+        Ok(document)
     }
 
     /// A document that is trusted to be well formed, such as a metaschema of ours.
     pub(super) fn trusted(root: Value, draft: Draft) -> Self {
-        let mut targets = BTreeMap::new();
-        // Ours are shallow; a failure here would only lose anchors that they do not have.
-        let _ = collect(&root, draft, LOCATION, "", 0, &mut targets);
         Document {
             root,
             draft,
-            targets,
+            tracks_evaluated: false,
+            targets: BTreeMap::new(),
         }
+    }
+
+    /// A reference that leads nowhere is an error if the root leads to it; nobody minds those in
+    /// definitions that are not used.
+    fn check_references(&self, references: &[(String, String)]) -> Result<(), SchemaError> {
+        let broken = references
+            .iter()
+            .any(|(base, reference)| self.resolve(&Rc::from(base.as_str()), reference).is_err());
+        match broken {
+            true => self.check_reachable(&self.root, &Rc::from(LOCATION), &mut HashSet::new()),
+            false => Ok(()),
+        }
+    }
+
+    fn check_reachable<'d>(
+        &'d self,
+        schema: &'d Value,
+        base: &Rc<str>,
+        seen: &mut HashSet<*const Value>,
+    ) -> Result<(), SchemaError> {
+        let Value::Object(entries) = schema else {
+            return Ok(());
+        };
+        if !seen.insert(schema) {
+            return Ok(());
+        }
+        let inside = self.base_inside(&Keywords::of(schema), base);
+        let base = inside.as_ref().unwrap_or(base);
+        for (keyword, value) in entries {
+            match (keyword.as_str(), value) {
+                ("$ref", Value::String(reference)) => {
+                    let (target, base) = self.resolve(base, reference)?;
+                    self.check_reachable(target, &base, seen)?;
+                }
+                // Definitions count when they are referred to; the others are data.
+                ("definitions" | "$defs" | "enum" | "const" | "default" | "examples", _) => {}
+                (
+                    "properties" | "patternProperties" | "dependencies" | "dependentSchemas",
+                    Value::Object(schemas),
+                ) => {
+                    for schema in schemas.values() {
+                        self.check_reachable(schema, base, seen)?;
+                    }
+                }
+                (_, Value::Array(schemas)) => {
+                    for schema in schemas {
+                        self.check_reachable(schema, base, seen)?;
+                    }
+                }
+                (_, schema) => self.check_reachable(schema, base, seen)?,
+            }
+        }
+        Ok(())
     }
 
     /// What `reference` names when it stands in a schema whose base is `base`; gives the schema
     /// with the base that holds inside it.
     pub(super) fn resolve(
         &self,
-        base: &str,
+        base: &Rc<str>,
         reference: &str,
-    ) -> Result<(&Value, String), SchemaError> {
+    ) -> Result<(&Value, Rc<str>), SchemaError> {
+        if reference == "#" && &**base == LOCATION {
+            return Ok((&self.root, Rc::clone(base)));
+        }
         let absolute = join(base, reference);
         let (resource, fragment) = absolute.split_once('#').unwrap_or((&absolute, ""));
         let unresolved = || SchemaError::Unresolved(reference.trim_start_matches('#').to_owned());
         let start = match resource {
             LOCATION => "",
-            _ => self.targets.get(resource).ok_or_else(unresolved)?.as_str(),
+            _ => self
+                .targets
+                .get(resource)
+                .ok_or_else(|| SchemaError::Foreign(resource.to_owned()))?
+                .as_str(),
         };
         let pointer = match fragment {
             "" => start.to_owned(),
@@ -130,71 +208,125 @@ impl Document {
                 .clone(),
         };
         let target = self.root.pointer(&pointer).ok_or_else(unresolved)?;
-        Ok((target, resource.to_owned()))
+        let base = match resource == &**base {
+            true => Rc::clone(base),
+            false => Rc::from(resource),
+        };
+        Ok((target, base))
     }
 
-    /// The base inside `schema`, which stands where `base` holds.
-    pub(super) fn base_inside(&self, schema: &Value, base: &str) -> Option<String> {
-        let id = schema.get(self.draft.id_key())?.as_str()?;
-        (!id.starts_with('#')).then(|| without_fragment(&join(base, id)))
+    /// The base inside a schema with these keywords, which stands where `base` holds.
+    pub(super) fn base_inside(&self, keywords: &Keywords<'_>, base: &str) -> Option<Rc<str>> {
+        let id = keywords.get(self.draft.id_keyword())?.as_str()?;
+        (!id.starts_with('#')).then(|| Rc::from(without_fragment(&join(base, id))))
     }
 }
 
-fn collect(
-    schema: &Value,
-    draft: Draft,
-    base: &str,
-    pointer: &str,
-    depth: usize,
-    targets: &mut BTreeMap<String, String>,
-) -> Result<(), SchemaError> {
-    if depth > MAX_DEPTH {
-        return Err(SchemaError::TooDeep);
-    }
-    let mut base = base.to_owned();
-    if let Some(id) = schema.get(draft.id_key()).and_then(Value::as_str) {
-        let absolute = join(&base, id);
-        match absolute.split_once('#') {
-            Some((_, fragment)) if !fragment.is_empty() => {
-                targets.insert(absolute, pointer.to_owned());
-            }
-            _ => {
-                base = without_fragment(&absolute);
-                targets.insert(base.clone(), pointer.to_owned());
-            }
+/// What a walk through a document finds.
+#[derive(Default)]
+struct Found<'v> {
+    targets: BTreeMap<String, String>,
+    /// References with the base that holds where they stand.
+    references: Vec<(String, &'v str)>,
+    tracks_evaluated: bool,
+}
+
+/// One step down into a document.
+enum Token<'v> {
+    Key(&'v str),
+    Index(usize),
+}
+
+fn pointer(path: &[Token<'_>]) -> String {
+    let mut pointer = String::new();
+    for token in path {
+        pointer.push('/');
+        match token {
+            Token::Key(key) => pointer.push_str(&escaped(key)),
+            Token::Index(index) => pointer.push_str(&index.to_string()),
         }
     }
-    for key in ["$anchor", "$dynamicAnchor"] {
-        if let Some(anchor) = schema.get(key).and_then(Value::as_str) {
-            targets.insert(format!("{base}#{anchor}"), pointer.to_owned());
+    pointer
+}
+
+impl<'v> Found<'v> {
+    fn collect(
+        &mut self,
+        schema: &'v Value,
+        draft: Draft,
+        base: &str,
+        path: &mut Vec<Token<'v>>,
+    ) -> Result<(), SchemaError> {
+        if path.len() > MAX_DEPTH {
+            return Err(SchemaError::TooDeep);
         }
+        match schema {
+            Value::Object(entries) => {
+                let inside = self.identify(entries, draft, base, path);
+                let base = inside.as_deref().unwrap_or(base);
+                for (key, value) in entries {
+                    match (key.as_str(), value) {
+                        // What these hold is data, not schema.
+                        ("enum" | "const" | "default", _) => continue,
+                        ("$ref", Value::String(reference)) => {
+                            self.references.push((base.to_owned(), reference));
+                        }
+                        ("unevaluatedProperties" | "unevaluatedItems", _) => {
+                            self.tracks_evaluated = true;
+                        }
+                        _ => {}
+                    }
+                    if value.is_object() || value.is_array() {
+                        path.push(Token::Key(key));
+                        self.collect(value, draft, base, path)?;
+                        path.pop();
+                    }
+                }
+            }
+            Value::Array(items) => {
+                for (index, value) in items.iter().enumerate() {
+                    path.push(Token::Index(index));
+                    self.collect(value, draft, base, path)?;
+                    path.pop();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
-    let children: Box<dyn Iterator<Item = (String, &Value)>> = match schema {
-        Value::Object(map) => Box::new(
-            map.iter()
-                // What these hold is data, not schema.
-                .filter(|(key, _)| !matches!(key.as_str(), "enum" | "const" | "default"))
-                .map(|(key, value)| (escaped(key), value)),
-        ),
-        Value::Array(items) => Box::new(
-            items
-                .iter()
-                .enumerate()
-                .map(|(index, value)| (index.to_string(), value)),
-        ),
-        _ => return Ok(()),
-    };
-    for (token, child) in children {
-        collect(
-            child,
-            draft,
-            &base,
-            &format!("{pointer}/{token}"),
-            depth + 1,
-            targets,
-        )?;
+
+    /// Notes the identifier and the anchors of a schema; gives the base inside it if that is new.
+    fn identify(
+        &mut self,
+        entries: &'v Map<String, Value>,
+        draft: Draft,
+        base: &str,
+        path: &[Token<'v>],
+    ) -> Option<String> {
+        let text = |key: &str| entries.get(key).and_then(Value::as_str);
+        let mut inside = None;
+        if let Some(id) = text(draft.id_keyword().text()) {
+            let absolute = join(base, id);
+            match absolute.split_once('#') {
+                Some((_, fragment)) if !fragment.is_empty() => {
+                    self.targets.insert(absolute, pointer(path));
+                }
+                _ => {
+                    let own = without_fragment(&absolute);
+                    self.targets.insert(own.clone(), pointer(path));
+                    inside = Some(own);
+                }
+            }
+        }
+        for key in ["$anchor", "$dynamicAnchor"] {
+            if let Some(anchor) = text(key) {
+                let base = inside.as_deref().unwrap_or(base);
+                self.targets
+                    .insert(format!("{base}#{anchor}"), pointer(path));
+            }
+        }
+        inside
     }
-    Ok(())
 }
 
 /// A JSON pointer token.

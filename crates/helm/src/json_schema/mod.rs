@@ -7,6 +7,7 @@ mod arrays;
 mod document;
 mod equality;
 mod format;
+mod keywords;
 mod message;
 mod metaschema;
 mod number;

@@ -6,8 +6,9 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::document::Draft;
+use super::keywords::{Keyword, Keywords};
 use super::message::{Kind, Violation};
-use super::validate::{Evaluated, Place, Step, take, unusable_pattern};
+use super::validate::{Evaluated, Place, Step, take};
 
 impl<'d> Place<'_, 'd> {
     pub(super) fn check_object(
@@ -16,26 +17,26 @@ impl<'d> Place<'_, 'd> {
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
     ) {
-        self.check_count("minProperties", object.len(), errors);
-        self.check_count("maxProperties", object.len(), errors);
-        if let Some(missing) = missing_of(self.keyword("required"), object) {
+        self.check_count(Keyword::MinProperties, object.len(), errors);
+        self.check_count(Keyword::MaxProperties, object.len(), errors);
+        if let Some(missing) = missing_of(self.keyword(Keyword::Required), object) {
             errors.push(self.violation(Kind::Required(missing)));
         }
-        self.check_dependencies("dependencies", object, evaluated, errors);
+        self.check_dependencies(Keyword::Dependencies, object, evaluated, errors);
         self.check_properties(object, evaluated, errors);
-        if self.document.draft == Draft::Four {
+        if self.run.document.draft == Draft::Four {
             return;
         }
-        if let Some(schema) = self.keyword("propertyNames") {
+        if let Some(schema) = self.keyword(Keyword::PropertyNames) {
             self.check_property_names(schema, object, errors);
         }
-        self.check_dependencies("dependentSchemas", object, evaluated, errors);
-        self.check_dependencies("dependentRequired", object, evaluated, errors);
+        self.check_dependencies(Keyword::DependentSchemas, object, evaluated, errors);
+        self.check_dependencies(Keyword::DependentRequired, object, evaluated, errors);
     }
 
     pub(super) fn check_dependencies(
         &self,
-        keyword: &str,
+        keyword: Keyword,
         object: &'d Map<String, Value>,
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
@@ -68,7 +69,10 @@ impl<'d> Place<'_, 'd> {
         let mut additional = Vec::new();
         for (name, value) in object {
             let mut seen = false;
-            if let Some(schema) = self.keyword("properties").and_then(|all| all.get(name)) {
+            if let Some(schema) = self
+                .keyword(Keyword::Properties)
+                .and_then(|all| all.get(name))
+            {
                 seen = true;
                 errors.extend(self.inside(schema, value, name).check().err());
             }
@@ -78,14 +82,14 @@ impl<'d> Place<'_, 'd> {
                     errors.extend(self.inside(schema, value, name).check().err());
                 }
             }
-            if !seen && let Some(schema) = self.keyword("additionalProperties") {
+            if !seen && let Some(schema) = self.keyword(Keyword::AdditionalProperties) {
                 seen = true;
                 match schema {
                     Value::Bool(false) => additional.push(name.clone()),
                     _ => errors.extend(self.inside(schema, value, name).check().err()),
                 }
             }
-            if seen {
+            if seen && self.run.document.tracks_evaluated {
                 evaluated.properties.insert(name.clone());
             }
         }
@@ -95,14 +99,14 @@ impl<'d> Place<'_, 'd> {
     }
 
     pub(super) fn compiled_patterns(&self, errors: &mut Vec<Violation>) -> Vec<(Regex, &'d Value)> {
-        let Some(Value::Object(patterns)) = self.keyword("patternProperties") else {
+        let Some(Value::Object(patterns)) = self.keyword(Keyword::PatternProperties) else {
             return Vec::new();
         };
         let mut compiled = Vec::new();
         for (pattern, schema) in patterns {
-            match Regex::new(pattern) {
+            match self.run.pattern(pattern) {
                 Ok(regex) => compiled.push((regex, schema)),
-                Err(error) => errors.push(self.violation(unusable_pattern(pattern, &error))),
+                Err(unusable) => errors.push(self.violation(unusable)),
             }
         }
         compiled
@@ -117,8 +121,9 @@ impl<'d> Place<'_, 'd> {
         for name in object.keys() {
             let value = Value::String(name.clone());
             let place = Place {
-                document: self.document,
+                run: self.run,
                 schema,
+                keywords: Keywords::of(schema),
                 base: Rc::clone(&self.base),
                 value: &value,
                 depth: self.depth + 1,

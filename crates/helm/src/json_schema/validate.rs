@@ -1,6 +1,7 @@
 //! Holding a value against a schema.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use regex::Regex;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::document::{Document, Draft, LOCATION, escaped};
 use super::equality::{equal, is_of_type, type_name, type_names};
 use super::format;
+use super::keywords::{Keyword, Keywords};
 use super::message::{Kind, Violation};
 use super::number::Exact;
 
@@ -26,13 +28,17 @@ pub(super) fn validate_as(
     value: &Value,
     location: &str,
 ) -> Result<(), Violation> {
-    let place = Place {
+    let run = Run {
         document,
+        patterns: RefCell::default(),
+    };
+    let keywords = Keywords::of(&document.root);
+    let outside = Rc::from(LOCATION);
+    let place = Place {
+        run: &run,
         schema: &document.root,
-        base: document
-            .base_inside(&document.root, LOCATION)
-            .unwrap_or_else(|| LOCATION.to_owned())
-            .into(),
+        base: document.base_inside(&keywords, &outside).unwrap_or(outside),
+        keywords,
         value,
         depth: 0,
         parent: None,
@@ -52,11 +58,36 @@ pub(super) fn validate_as(
     })
 }
 
+/// What all places of one validation share.
+pub(super) struct Run<'d> {
+    pub(super) document: &'d Document,
+    /// Patterns that have been compiled, or why they cannot be.
+    patterns: RefCell<HashMap<String, Result<Regex, String>>>,
+}
+
+impl Run<'_> {
+    /// The compiled pattern.
+    pub(super) fn pattern(&self, pattern: &str) -> Result<Regex, Kind> {
+        let mut patterns = self.patterns.borrow_mut();
+        let compiled = match patterns.get(pattern) {
+            Some(compiled) => compiled.clone(),
+            None => {
+                let compiled = Regex::new(pattern).map_err(|error| error.to_string());
+                patterns.insert(pattern.to_owned(), compiled.clone());
+                compiled
+            }
+        };
+        compiled
+            .map_err(|error| Kind::Unusable(format!("pattern {pattern:?} cannot be used: {error}")))
+    }
+}
+
 /// A value where a schema meets it. Places know where they come from, so that a path is only spelt
 /// out when there is something to report.
 pub(super) struct Place<'p, 'd> {
-    pub(super) document: &'d Document,
+    pub(super) run: &'p Run<'d>,
     pub(super) schema: &'d Value,
+    pub(super) keywords: Keywords<'d>,
     pub(super) base: Rc<str>,
     pub(super) value: &'d Value,
     pub(super) depth: usize,
@@ -92,6 +123,15 @@ impl Evaluated {
 }
 
 pub(super) type Outcome = Result<Evaluated, Violation>;
+
+/// The keywords about numbers.
+const BOUNDS: [Keyword; 5] = [
+    Keyword::Minimum,
+    Keyword::Maximum,
+    Keyword::ExclusiveMinimum,
+    Keyword::ExclusiveMaximum,
+    Keyword::MultipleOf,
+];
 
 /// Whether a number keeps a bound.
 type Relation = fn(&Exact, &Exact) -> bool;
@@ -150,11 +190,13 @@ impl<'d> Place<'_, 'd> {
         value: &'d Value,
         step: Step<'d>,
     ) -> Place<'s, 'd> {
-        let base = self.document.base_inside(schema, &self.base);
+        let keywords = Keywords::of(schema);
+        let base = self.run.document.base_inside(&keywords, &self.base);
         Place {
-            document: self.document,
+            run: self.run,
             schema,
-            base: base.map_or_else(|| Rc::clone(&self.base), Rc::from),
+            keywords,
+            base: base.unwrap_or_else(|| Rc::clone(&self.base)),
             value,
             depth: self.depth + 1,
             parent: Some(self),
@@ -187,8 +229,8 @@ impl<'d> Place<'_, 'd> {
         self.step(schema, value, Step::Item(index))
     }
 
-    pub(super) fn keyword(&self, name: &str) -> Option<&'d Value> {
-        self.schema.get(name)
+    pub(super) fn keyword(&self, keyword: Keyword) -> Option<&'d Value> {
+        self.keywords.get(keyword)
     }
 
     pub(super) fn check(&self) -> Outcome {
@@ -203,9 +245,9 @@ impl<'d> Place<'_, 'd> {
         self.check_identity()?;
         let mut evaluated = Evaluated::default();
         let mut errors = Vec::new();
-        if let Some(reference) = self.keyword("$ref").and_then(Value::as_str) {
+        if let Some(reference) = self.keyword(Keyword::Ref).and_then(Value::as_str) {
             let outcome = self.check_reference(reference);
-            if self.document.draft.reference_stands_alone() {
+            if self.run.document.draft.reference_stands_alone() {
                 return outcome;
             }
             take(outcome, &mut evaluated, &mut errors);
@@ -217,13 +259,13 @@ impl<'d> Place<'_, 'd> {
             Value::Number(_) => self.check_number(&mut errors),
             Value::Null | Value::Bool(_) => {}
         }
-        for key in ["$recursiveRef", "$dynamicRef"] {
-            if let Some(reference) = self.keyword(key).and_then(Value::as_str) {
+        for keyword in [Keyword::RecursiveRef, Keyword::DynamicRef] {
+            if let Some(reference) = self.keyword(keyword).and_then(Value::as_str) {
                 take(self.check_reference(reference), &mut evaluated, &mut errors);
             }
         }
         self.check_combinations(&mut evaluated, &mut errors);
-        if self.document.draft >= Draft::Of2019 {
+        if self.run.document.draft >= Draft::Of2019 {
             self.check_unevaluated(&mut evaluated, &mut errors);
         }
         match errors.len() {
@@ -235,25 +277,25 @@ impl<'d> Place<'_, 'd> {
 
     /// `type`, `const`, `enum` and `format`: the first that fails is the only one told.
     pub(super) fn check_identity(&self) -> Result<(), Violation> {
-        if let Some(want) = self.keyword("type").map(type_names)
+        if let Some(want) = self.keyword(Keyword::Type).map(type_names)
             && !want.is_empty()
             && !want.iter().any(|name| is_of_type(self.value, name))
         {
             let got = type_name(self.value);
             return Err(self.violation(Kind::Type { got, want }));
         }
-        if let Some(want) = self.keyword("const")
+        if let Some(want) = self.keyword(Keyword::Const)
             && !equal(self.value, want)
         {
             return Err(self.violation(Kind::Const(want.clone())));
         }
-        if let Some(Value::Array(wanted)) = self.keyword("enum")
+        if let Some(Value::Array(wanted)) = self.keyword(Keyword::Enum)
             && !wanted.iter().any(|want| equal(self.value, want))
         {
             return Err(self.violation(Kind::Enum(wanted.clone())));
         }
-        if self.document.draft < Draft::Of2019
-            && let Some(name) = self.keyword("format").and_then(Value::as_str)
+        if self.run.document.draft < Draft::Of2019
+            && let Some(name) = self.keyword(Keyword::Format).and_then(Value::as_str)
             && let Err(cause) = format::check(name, self.value)
         {
             return Err(self.violation(Kind::Format {
@@ -267,17 +309,16 @@ impl<'d> Place<'_, 'd> {
 
     pub(super) fn check_reference(&self, reference: &str) -> Outcome {
         let (target, base) = self
+            .run
             .document
             .resolve(&self.base, reference)
             .map_err(|error| self.violation(Kind::Unusable(error.to_string())))?;
-        let place = Place {
-            base: self
-                .document
-                .base_inside(target, &base)
-                .unwrap_or(base)
-                .into(),
-            ..self.under(target)
-        };
+        let mut place = self.under(target);
+        place.base = self
+            .run
+            .document
+            .base_inside(&place.keywords, &base)
+            .unwrap_or(base);
         place.check().map_err(|violation| {
             let causes = match *violation.kind {
                 Kind::Group => violation.causes,
@@ -288,19 +329,20 @@ impl<'d> Place<'_, 'd> {
     }
 
     pub(super) fn check_string(&self, text: &str, errors: &mut Vec<Violation>) {
-        if self.keyword("minLength").is_some() || self.keyword("maxLength").is_some() {
+        if self.keyword(Keyword::MinLength).is_some() || self.keyword(Keyword::MaxLength).is_some()
+        {
             let length = text.chars().count();
-            self.check_count("minLength", length, errors);
-            self.check_count("maxLength", length, errors);
+            self.check_count(Keyword::MinLength, length, errors);
+            self.check_count(Keyword::MaxLength, length, errors);
         }
-        if let Some(pattern) = self.keyword("pattern").and_then(Value::as_str) {
-            match Regex::new(pattern) {
+        if let Some(pattern) = self.keyword(Keyword::Pattern).and_then(Value::as_str) {
+            match self.run.pattern(pattern) {
                 Ok(regex) if regex.is_match(text) => {}
                 Ok(_) => errors.push(self.violation(Kind::Pattern {
                     got: text.to_owned(),
                     want: pattern.to_owned(),
                 })),
-                Err(error) => errors.push(self.violation(unusable_pattern(pattern, &error))),
+                Err(unusable) => errors.push(self.violation(unusable)),
             }
         }
     }
@@ -309,48 +351,47 @@ impl<'d> Place<'_, 'd> {
         let Value::Number(found) = self.value else {
             return;
         };
+        if !BOUNDS.iter().any(|bound| self.keyword(*bound).is_some()) {
+            return;
+        }
         let got = Exact::new(found);
         let exclusive = |keyword| self.keyword(keyword) == Some(&Value::Bool(true));
-        let checks: [(&'static str, Relation); 5] = [
-            ("minimum", |got, want| got >= want),
-            ("maximum", |got, want| got <= want),
-            ("exclusiveMinimum", |got, want| got > want),
-            ("exclusiveMaximum", |got, want| got < want),
-            ("multipleOf", |got, want| got.is_multiple_of(want)),
+        let checks: [(Keyword, Relation); 5] = [
+            (Keyword::Minimum, |got, want| got >= want),
+            (Keyword::Maximum, |got, want| got <= want),
+            (Keyword::ExclusiveMinimum, |got, want| got > want),
+            (Keyword::ExclusiveMaximum, |got, want| got < want),
+            (Keyword::MultipleOf, |got, want| got.is_multiple_of(want)),
         ];
         for (mut keyword, mut holds) in checks {
             let Some(want) = self.bound(keyword) else {
                 continue;
             };
             // Draft 4 said `exclusiveMinimum: true` beside the bound.
-            if keyword == "minimum" && exclusive("exclusiveMinimum") {
+            if keyword == Keyword::Minimum && exclusive(Keyword::ExclusiveMinimum) {
                 (keyword, holds) = checks[2];
-            } else if keyword == "maximum" && exclusive("exclusiveMaximum") {
+            } else if keyword == Keyword::Maximum && exclusive(Keyword::ExclusiveMaximum) {
                 (keyword, holds) = checks[3];
             }
             if !holds(&got, &want) {
-                let got = got.clone();
+                let (keyword, got) = (keyword.text(), got.clone());
                 errors.push(self.violation(Kind::Bound { keyword, got, want }));
             }
         }
     }
 
-    pub(super) fn bound(&self, keyword: &str) -> Option<Exact> {
+    pub(super) fn bound(&self, keyword: Keyword) -> Option<Exact> {
         match self.keyword(keyword) {
             Some(Value::Number(number)) => Some(Exact::new(number)),
             _ => None,
         }
     }
 
-    pub(super) fn check_count(
-        &self,
-        keyword: &'static str,
-        got: usize,
-        errors: &mut Vec<Violation>,
-    ) {
+    pub(super) fn check_count(&self, keyword: Keyword, got: usize, errors: &mut Vec<Violation>) {
         let Some(want) = self.bound(keyword) else {
             return;
         };
+        let keyword = keyword.text();
         let count = got as i64;
         let holds = match keyword.starts_with("min") {
             true => count >= want.as_count(),
@@ -366,12 +407,12 @@ impl<'d> Place<'_, 'd> {
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
     ) {
-        if let Some(schema) = self.keyword("not")
+        if let Some(schema) = self.keyword(Keyword::Not)
             && self.under(schema).check().is_ok()
         {
             errors.push(self.violation(Kind::Not));
         }
-        if let Some(Value::Array(schemas)) = self.keyword("allOf") {
+        if let Some(Value::Array(schemas)) = self.keyword(Keyword::AllOf) {
             let mut failed = Vec::new();
             for schema in schemas {
                 take(self.under(schema).check(), evaluated, &mut failed);
@@ -380,16 +421,21 @@ impl<'d> Place<'_, 'd> {
                 errors.push(self.caused(Kind::AllOf, failed));
             }
         }
-        if let Some(Value::Array(schemas)) = self.keyword("anyOf") {
+        if let Some(Value::Array(schemas)) = self.keyword(Keyword::AnyOf) {
             let mut failed = Vec::new();
             for schema in schemas {
+                let before = failed.len();
                 take(self.under(schema).check(), evaluated, &mut failed);
+                // The others only matter to those who ask what has been looked at.
+                if failed.len() == before && !self.run.document.tracks_evaluated {
+                    break;
+                }
             }
             if failed.len() == schemas.len() && !schemas.is_empty() {
                 errors.push(self.caused(Kind::AnyOf, failed));
             }
         }
-        if let Some(Value::Array(schemas)) = self.keyword("oneOf") {
+        if let Some(Value::Array(schemas)) = self.keyword(Keyword::OneOf) {
             self.check_one_of(schemas, evaluated, errors);
         }
         self.check_condition(evaluated, errors);
@@ -422,18 +468,18 @@ impl<'d> Place<'_, 'd> {
     }
 
     pub(super) fn check_condition(&self, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
-        if self.document.draft < Draft::Seven {
+        if self.run.document.draft < Draft::Seven {
             return;
         }
-        let Some(condition) = self.keyword("if") else {
+        let Some(condition) = self.keyword(Keyword::If) else {
             return;
         };
         let branch = match self.under(condition).check() {
             Ok(seen) => {
                 evaluated.absorb(seen);
-                "then"
+                Keyword::Then
             }
-            Err(_) => "else",
+            Err(_) => Keyword::Else,
         };
         if let Some(schema) = self.keyword(branch) {
             take(self.under(schema).check(), evaluated, errors);
@@ -442,7 +488,7 @@ impl<'d> Place<'_, 'd> {
 
     pub(super) fn check_unevaluated(&self, evaluated: &mut Evaluated, errors: &mut Vec<Violation>) {
         if let (Some(schema), Value::Object(object)) =
-            (self.keyword("unevaluatedProperties"), self.value)
+            (self.keyword(Keyword::UnevaluatedProperties), self.value)
         {
             for (name, value) in object {
                 if evaluated.properties.insert(name.clone()) {
@@ -450,7 +496,8 @@ impl<'d> Place<'_, 'd> {
                 }
             }
         }
-        if let (Some(schema), Value::Array(items)) = (self.keyword("unevaluatedItems"), self.value)
+        if let (Some(schema), Value::Array(items)) =
+            (self.keyword(Keyword::UnevaluatedItems), self.value)
         {
             for (index, item) in items.iter().enumerate() {
                 if evaluated.items.insert(index) {
@@ -466,8 +513,4 @@ pub(super) fn take(outcome: Outcome, evaluated: &mut Evaluated, errors: &mut Vec
         Ok(seen) => evaluated.absorb(seen),
         Err(violation) => errors.push(violation),
     }
-}
-
-pub(super) fn unusable_pattern(pattern: &str, error: &regex::Error) -> Kind {
-    Kind::Unusable(format!("pattern {pattern:?} cannot be used: {error}"))
 }

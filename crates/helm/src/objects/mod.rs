@@ -3,16 +3,8 @@
 mod capabilities;
 mod files;
 mod glob;
+mod values;
 
 pub use capabilities::{Capabilities, KubeVersion, KubeVersionError};
 pub use files::files;
-
-use everflow_gotemplate::{GoType, NamedType};
-
-/// `common.Values`, the type of `.Values` and `.Template`: a map that functions asking for a plain
-/// `map[string]interface {}` by assertion do not take.
-pub static VALUES_TYPE: NamedType = NamedType {
-    name: "common.Values",
-    underlying: GoType::ANY_MAP,
-    methods: &[],
-};
+pub use values::VALUES_TYPE;

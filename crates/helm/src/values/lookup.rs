@@ -43,7 +43,7 @@ pub fn path_value(values: &Map, path: &str) -> Result<Value, LookupError> {
     };
     let holder = match parents {
         Some(parents) => {
-            table(values, parents).map_err(|_| LookupError::NoValue(path.to_owned()))?
+            table(values, parents).map_err(|_| LookupError::NoValue(key.to_owned()))?
         }
         None => values.clone(),
     };

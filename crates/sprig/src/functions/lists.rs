@@ -127,7 +127,7 @@ fn register_parts(r: &mut Registry<'_>) {
 
 /// This one complaint names the kind without saying that it is one.
 fn without_word_type(error: FuncError) -> FuncError {
-    FuncError::new(error.message().replace("array but type ", "array but "))
+    FuncError::new(error.to_string().replace("array but type ", "array but "))
 }
 
 /// Pieces of a size; the arithmetic for odd sizes is that of floating point numbers.

@@ -109,7 +109,7 @@ fn tpl(context: &mut Context<'_>, text: &str, data: &Value) -> Result<Value, Fun
     let rendered = context
         .render_in(&templates, &name, data)
         .map_err(|error| {
-            let message = format!("error during tpl function execution for {quoted}: {error}");
+            let message = format!("error during tpl function execution for {quoted}: ");
             FuncError::with_source(message, error)
         })?;
     Ok(Value::string(without_no_value(rendered.as_bytes())))

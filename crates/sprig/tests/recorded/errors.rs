@@ -34,7 +34,7 @@ pub fn execution_error(error: &Error) -> String {
             Some(_) => {}
             None => return text,
         }
-        current = source.map(|error| error.message().to_owned());
+        current = source.map(ToString::to_string);
         source = source.and_then(FuncError::template_error).and_then(inner);
     }
     blocks.concat().trim().to_owned()
