@@ -288,3 +288,139 @@ macro_rules! reconciled {
     };
 }
 pub(crate) use reconciled;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reason::Reason;
+
+    const EARLY: Timestamp = Timestamp::from_seconds(100);
+    const LATE: Timestamp = Timestamp::from_seconds(200);
+
+    fn condition(name: &str, status: ConditionStatus, reason: &str) -> Condition {
+        Condition::new(name, status, reason, format!("{name} says"))
+    }
+
+    #[test]
+    fn time_changes_with_the_state_only() {
+        let mut conditions = Vec::new();
+        let ready = condition(READY, ConditionStatus::True, "Succeeded");
+        set(&mut conditions, ready.clone(), 1, EARLY);
+        set(&mut conditions, ready.clone(), 2, LATE);
+        assert_eq!(conditions[0].observed_generation, 2);
+        assert_eq!(conditions[0].last_transition_time, EARLY);
+        let other = Condition {
+            message: "another".into(),
+            ..ready
+        };
+        set(&mut conditions, other, 2, LATE);
+        assert_eq!(conditions[0].last_transition_time, LATE);
+        assert_eq!(conditions.len(), 1);
+    }
+
+    #[test]
+    fn reconciling_and_stalled_exclude_each_other_and_come_first() {
+        let mut conditions = Vec::new();
+        for name in ["Zeta", "Alpha", READY] {
+            let condition = condition(name, ConditionStatus::True, "X");
+            set(&mut conditions, condition, 1, EARLY);
+        }
+        mark_reconciling(&mut conditions, Reason::Progressing, "x", 1, EARLY);
+        mark_stalled(&mut conditions, Reason::URLInvalid, "x", 1, EARLY);
+        let names: Vec<&str> = conditions
+            .iter()
+            .map(|condition| condition.condition_type.as_str())
+            .collect();
+        assert_eq!(names, [STALLED, READY, "Alpha", "Zeta"]);
+        mark_reconciling(&mut conditions, Reason::Progressing, "x", 2, LATE);
+        assert!(is_true(&conditions, RECONCILING) && find(&conditions, STALLED).is_none());
+        // A newer generation comes before the alphabet.
+        set(
+            &mut conditions,
+            condition("Zeta", ConditionStatus::True, "X"),
+            2,
+            LATE,
+        );
+        assert_eq!(conditions[2].condition_type, "Zeta");
+    }
+
+    #[test]
+    fn messages_are_cut_between_characters() {
+        let mut conditions = Vec::new();
+        let long = Condition::new(READY, ConditionStatus::True, "X", "ä".repeat(20_000));
+        set(&mut conditions, long, 1, EARLY);
+        let message = &conditions[0].message;
+        assert!(message.len() <= LONGEST_MESSAGE && message.ends_with("ä..."));
+    }
+
+    #[test]
+    fn trouble_comes_first_in_summaries() {
+        let summary = Summary {
+            types: &["Bad", "Good", "Worse"],
+            negative: &["Bad", "Worse"],
+            latest_generation: false,
+        };
+        let good = condition("Good", ConditionStatus::True, "G");
+        assert_eq!(summary.of(&[], READY), None);
+        assert_eq!(
+            summary.of(&[good.clone()], READY),
+            Some(Condition::new(
+                READY,
+                ConditionStatus::True,
+                "G",
+                "Good says"
+            ))
+        );
+        let worse = condition("Worse", ConditionStatus::True, "W");
+        let bad = condition("Bad", ConditionStatus::True, "B");
+        let summed = summary.of(&[good.clone(), worse, bad], READY);
+        assert_eq!(
+            summed,
+            Some(Condition::new(
+                READY,
+                ConditionStatus::False,
+                "B",
+                "Bad says"
+            ))
+        );
+        let unknown = condition("Good", ConditionStatus::Unknown, "U");
+        let fine = condition("Bad", ConditionStatus::False, "F");
+        let summed = summary.of(&[unknown, fine], READY).unwrap();
+        assert_eq!(
+            (summed.status, summed.reason.as_str()),
+            (ConditionStatus::True, "F")
+        );
+        // Conditions that do not count do not matter.
+        assert_eq!(
+            summary.of(&[condition("Other", ConditionStatus::True, "O")], READY),
+            None
+        );
+    }
+
+    #[test]
+    fn only_the_newest_generation_counts_where_asked() {
+        let summary = Summary {
+            types: &["A", "B"],
+            negative: &[],
+            latest_generation: true,
+        };
+        let mut conditions = Vec::new();
+        set(
+            &mut conditions,
+            condition("A", ConditionStatus::False, "Old"),
+            1,
+            EARLY,
+        );
+        set(
+            &mut conditions,
+            condition("B", ConditionStatus::True, "New"),
+            2,
+            EARLY,
+        );
+        let summed = summary.of(&conditions, READY).unwrap();
+        assert_eq!(
+            (summed.status, summed.reason.as_str()),
+            (ConditionStatus::True, "New")
+        );
+    }
+}

@@ -66,3 +66,53 @@ pub fn note(history: &mut Vec<Snapshot>, attempt: Attempt) {
     history.insert(0, snapshot);
     history.truncate(LONGEST_HISTORY);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(digest: &str, status: &str, seconds: i64) -> Attempt {
+        Attempt {
+            digest: digest.into(),
+            time: Timestamp::from_seconds(seconds),
+            duration: Duration::from_seconds(1),
+            status: status.into(),
+            metadata: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn the_same_outcome_counts_up_and_comes_first() {
+        let mut history = Vec::new();
+        note(&mut history, attempt("a", "Succeeded", 1));
+        note(&mut history, attempt("b", "Succeeded", 2));
+        note(&mut history, attempt("a", "Failed", 3));
+        note(&mut history, attempt("a", "Succeeded", 4));
+        let shown: Vec<(&str, &str, i64, i64)> = history
+            .iter()
+            .map(|snapshot| {
+                let status = snapshot.last_reconciled_status.as_str();
+                let first = snapshot.first_reconciled.seconds;
+                (
+                    snapshot.digest.as_str(),
+                    status,
+                    first,
+                    snapshot.total_reconciliations,
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("a", "Succeeded", 1, 2),
+                ("a", "Failed", 3, 1),
+                ("b", "Succeeded", 2, 1)
+            ]
+        );
+        for digest in ["c", "d", "e", "f"] {
+            note(&mut history, attempt(digest, "Succeeded", 5));
+        }
+        assert_eq!(history.len(), LONGEST_HISTORY);
+        assert_eq!(history[0].digest, "f");
+    }
+}

@@ -127,3 +127,62 @@ pub fn truncate_to_newest(history: &mut Vec<ReleaseSnapshot>) {
     sort(history);
     history.truncate(LONGEST_HISTORY);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(version: i64, status: &str, phase: Option<&str>) -> ReleaseSnapshot {
+        let hook = |phase: &str| TestHookStatus {
+            phase: Some(phase.into()),
+            ..TestHookStatus::default()
+        };
+        ReleaseSnapshot {
+            version,
+            status: status.into(),
+            test_hooks: phase.map(|phase| BTreeMap::from([("t".to_owned(), hook(phase))])),
+            ..ReleaseSnapshot::default()
+        }
+    }
+
+    fn versions(history: &[ReleaseSnapshot]) -> Vec<i64> {
+        history.iter().map(|snapshot| snapshot.version).collect()
+    }
+
+    #[test]
+    fn tests_ran_when_all_succeeded_or_one_failed() {
+        assert!(!snapshot(1, "deployed", None).has_been_tested());
+        assert!(!snapshot(1, "deployed", Some("Running")).has_been_tested());
+        assert!(snapshot(1, "deployed", Some("Succeeded")).has_been_tested());
+        assert!(snapshot(1, "deployed", Some("Failed")).has_been_tested());
+        let mut none = snapshot(1, "deployed", None);
+        none.test_hooks = Some(BTreeMap::new());
+        assert!(none.has_been_tested());
+    }
+
+    #[test]
+    fn the_one_to_go_back_to_is_kept_and_older_ones_go() {
+        let history = vec![
+            snapshot(1, "superseded", None),
+            snapshot(4, "failed", None),
+            snapshot(3, "superseded", Some("Failed")),
+            snapshot(2, "superseded", None),
+        ];
+        assert_eq!(latest(&history).map(|found| found.version), Some(4));
+        assert_eq!(
+            previous(&history, false).map(|found| found.version),
+            Some(2)
+        );
+        assert_eq!(previous(&history, true).map(|found| found.version), Some(3));
+        let mut kept = history.clone();
+        truncate(&mut kept, false);
+        assert_eq!(versions(&kept), [4, 3, 2]);
+        let mut failed: Vec<_> = (1..8)
+            .map(|version| snapshot(version, "failed", None))
+            .collect();
+        truncate(&mut failed, false);
+        assert_eq!(versions(&failed), [7, 6, 5, 4, 3]);
+        assert_eq!(previous(&failed, true), None);
+        assert_eq!(previous(&history[..1], true), None);
+    }
+}
