@@ -16,6 +16,10 @@ pub fn run(server: &ApiServer) {
             &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         );
     }
+    for service in crate::discovery::services::builtin() {
+        let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+        create(server, path, &service);
+    }
 }
 
 /// The classes of pods without which a cluster does not work.

@@ -1,5 +1,7 @@
 //! Discovery, version and health.
 
+pub mod services;
+
 use serde_json::{Map, Value, json};
 
 use crate::auth::User;
@@ -40,6 +42,7 @@ pub fn answer(server: &ApiServer, request: &Request, _user: &User) -> ApiResult<
     let known = match parts.as_slice() {
         ["version"] => Some(Answer::json(200, &version())),
         ["healthz" | "livez" | "readyz", ..] => Some(health(path, request)),
+        ["api"] if wants_old_aggregation_only(request) => return Err(not_acceptable()),
         ["api"] => Some(legacy_versions(&registry, request)),
         ["apis"] => Some(group_list(&registry, request)),
         ["api", version] => Some(resource_list(&registry, "", version)?),
@@ -156,6 +159,26 @@ fn wants_aggregated(request: &Request) -> bool {
                 && !part.contains("v=v2beta1")
         })
     })
+}
+
+/// Whether the client takes nothing but a form of aggregated discovery that is no longer served.
+fn wants_old_aggregation_only(request: &Request) -> bool {
+    let all = request.all_headers("accept");
+    let mut parts = all
+        .iter()
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .peekable();
+    parts.peek().is_some() && parts.all(|part| part.contains("v=v2beta1"))
+}
+
+fn not_acceptable() -> Box<ApiError> {
+    ApiError::new(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+    )
 }
 
 fn with_etag(request: &Request, media: &str, value: &Value) -> Answer {

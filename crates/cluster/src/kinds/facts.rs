@@ -140,7 +140,7 @@ facts! {
         "nodes" => KindRules { checks_metadata: false, validate: node::node, validate_update: node::node_update, validate_status: node::node_status, selectable: &[("spec.unschedulable", |o| flag(o, "/spec/unschedulable"))], ..STATUS },
         "persistentvolumeclaims" => KindRules { validate: claims::claim, validate_update: claims::claim_update, has_status: true, prepare_create: prepare::claim_create, ..OBJECT },
         "persistentvolumes" => KindRules { checks_metadata: false, validate: storage::volume, validate_update: storage::volume_update, has_status: true, prepare_create: prepare::volume_create, ..OBJECT },
-        "pods" => KindRules { warnings: warnings::pod, validate: pod::create, validate_update: pod::update, has_status: true, generation: Generation::Spec, prepare_create: prepare::pod_create, selectable: POD_FIELDS, ..OBJECT },
+        "pods" => KindRules { warnings: warnings::pod, validate: pod::create, validate_update: pod::update, validate_status: status::pod, has_status: true, generation: Generation::Spec, prepare_create: prepare::pod_create, selectable: POD_FIELDS, ..OBJECT },
         "podtemplates" => KindRules { warnings: warnings::pod_template, validate: pod::pod_template, validate_update: pod::pod_template_update, generation: Generation::AllButStatus, ..OBJECT },
         "replicationcontrollers" => KindRules { warnings: warnings::workload, validate: workloads::replication_controller, validate_update: workloads::replication_controller_update, validate_status: status::replica_set, name: names::long_name, orphan_by_default: true, selectable: &[("status.replicas", |o| number(o, "/status/replicas"))], ..SPEC },
         "resourcequotas" => KindRules { validate: limits::quota, validate_update: limits::quota_update, validate_status: limits::quota_status, has_status: true, ..OBJECT },
@@ -219,6 +219,9 @@ facts! {
         "validatingadmissionpolicybindings" => KindRules { checks_metadata: false, validate: admission::policy_binding, validate_update: admission::policy_binding_update, unconditional_update: false, generation: Generation::Spec, ..BASE },
         "mutatingadmissionpolicies" => KindRules { unconditional_update: false, generation: Generation::Spec, ..BASE },
         "mutatingadmissionpolicybindings" => KindRules { unconditional_update: false, generation: Generation::Spec, ..BASE },
+    }
+    "apiregistration.k8s.io" {
+        "apiservices" => KindRules { unconditional_update: false, has_status: true, prepare_create: crate::discovery::services::prepare, ..BASE },
     }
     "apiextensions.k8s.io" {
         "customresourcedefinitions" => KindRules {

@@ -80,10 +80,25 @@ fn row(call: &Call<'_>, object: &Value, version: &str, include: &Include) -> Val
         Include::Metadata => Some(partial(object, version)),
         Include::Object => Some(object.clone()),
     };
-    match shown {
-        Some(object) => json!({"cells": cells, "object": object}),
-        None => json!({"cells": cells, "object": null}),
+    let mut row = json!({"cells": cells, "object": shown});
+    if resource.group.is_empty()
+        && resource.plural == "pods"
+        && let Some(conditions) = pod_conditions(object)
+    {
+        row["conditions"] = conditions;
     }
+    row
+}
+
+/// Pods that have ended are marked.
+fn pod_conditions(pod: &Value) -> Option<Value> {
+    let phase = pod.pointer("/status/phase").and_then(Value::as_str)?;
+    let message = match phase {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    Some(json!([{"type": "Completed", "status": "True", "reason": phase, "message": message}]))
 }
 
 fn table(metadata: Value, columns: Value, rows: impl Into<Value>, version: &str) -> Value {

@@ -87,7 +87,7 @@ fn with_tag(request: &Request, media: &str, (text, hash): Document) -> Answer {
 pub fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> ApiResult<Answer> {
     let nothing = || Answer {
         status: 404,
-        headers: vec![("content-type".into(), "text/plain; charset=utf-8".into())],
+        headers: Vec::new(),
         body: Body::Full(Bytes::new()),
     };
     match parts {

@@ -303,7 +303,11 @@ pub fn convert_tree(resource: &Resource, value: &Value) -> Result<(Value, Vec<St
 pub fn normalize_wrapping(resource: &Resource, value: &Value) -> Value {
     match &resource.go_type {
         Some(ty) => types().convert(ty, &Json::from_value(value)),
-        None => value.clone(),
+        None => {
+            let mut value = value.clone();
+            everflow_yaml::sigs::normalize_numbers(&mut value);
+            value
+        }
     }
 }
 

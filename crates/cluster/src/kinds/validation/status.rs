@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::Context;
 use super::super::at::{At, or_null};
-use crate::field::Errors;
+use crate::field::{Errors, FieldError, Path};
 
 const TOO_MANY: &str = "cannot be greater than status.replicas";
 
@@ -32,6 +32,27 @@ fn collisions(at: &At<'_, '_>, old: &Value, errors: &mut Errors) {
         .and_then(Value::as_i64);
     if before.is_some_and(|before| count.int().is_none_or(|now| now < before)) {
         count.invalid_as(errors, count.number(), "cannot be decremented");
+    }
+}
+
+/// Checks a changed status of a Pod: one that runs on a node is meant for no other.
+pub fn pod(_: &Context<'_>, new: &Value, old: &Value, errors: &mut Errors) {
+    let nominated = new
+        .pointer("/status/nominatedNodeName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let is_bound = old
+        .pointer("/spec/nodeName")
+        .and_then(Value::as_str)
+        .is_some_and(|node| !node.is_empty());
+    let before = old
+        .pointer("/status/nominatedNodeName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if is_bound && !nominated.is_empty() && nominated != before {
+        let path = Path::new("status").child("nominatedNodeName");
+        let why = "may not be set on pods that are already bound to a node";
+        errors.push(FieldError::forbidden(&path, why));
     }
 }
 
