@@ -72,10 +72,9 @@ impl Quantity {
                 BAD_FORMAT
             });
         }
-        if !suffix
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-'))
-        {
+        let rest = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+        if !rest.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(BAD_FORMAT);
         }
         let (form, scale) = Self::suffix(suffix)?;
@@ -177,6 +176,21 @@ impl Quantity {
             exponent += 1;
         }
         digits
+    }
+
+    /// The sum of two quantities, spelled as the first.
+    #[must_use]
+    pub fn plus(&self, other: &Quantity) -> Quantity {
+        let exponent = self.exponent.min(other.exponent);
+        Quantity {
+            digits: self.scaled(exponent).saturating_add(other.scaled(exponent)),
+            exponent,
+            form: if self.is_zero() {
+                other.form
+            } else {
+                self.form
+            },
+        }
     }
 
     /// Compares two quantities by value.

@@ -37,6 +37,8 @@ pub struct Context<'a> {
     pub allocator: &'a service::Allocator,
     /// The namespace of the request, empty for cluster-scoped kinds.
     pub namespace: &'a str,
+    /// The changed object as it was before its empty lists and maps were dropped, for kinds whose messages show them.
+    pub sent: Option<&'a Value>,
 }
 
 /// When `metadata.generation` moves.
@@ -213,6 +215,19 @@ pub fn may_disappear(resource: &Resource, object: &Value) -> bool {
     true
 }
 
+/// Whether the real server stores a new object without something that it fills in on every read: the first write that
+/// changes nothing else still stores that.
+pub fn fills_in_on_read(resource: &Resource, object: &Value) -> bool {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "persistentvolumeclaims") => true,
+        ("batch", "jobs") => {
+            let labels = object.pointer("/metadata/labels");
+            labels.is_some() && labels == object.pointer("/spec/template/metadata/labels")
+        }
+        _ => false,
+    }
+}
+
 /// The grace period of a deletion; `None` for kinds that have none.
 pub fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> Option<i64> {
     if !(resource.group.is_empty() && resource.plural == "pods") {
@@ -243,6 +258,7 @@ pub fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> 
 pub fn namespace_delete(
     call: &Call<'_>,
     current: &std::sync::Arc<Stored>,
+    finalizers: Vec<String>,
     dry_run: bool,
 ) -> ApiResult<Option<Value>> {
     if !(call.resource.group.is_empty() && call.resource.plural == "namespaces") {
@@ -257,6 +273,11 @@ pub fn namespace_delete(
         return Ok(None);
     }
     let mut object = current.value.clone();
+    meta::set(
+        &mut object,
+        "finalizers",
+        (!finalizers.is_empty()).then(|| finalizers.into()),
+    );
     if !meta::is_terminating(&object) {
         meta::set(
             &mut object,

@@ -624,7 +624,7 @@ fn drop_unneeded(new: &mut Value, old: &Value) {
         }
     }
     let as_set = |object: &Value| node_ports(object).into_iter().collect::<BTreeSet<_>>();
-    if needs_ports(old) && !needs_ports(new) && as_set(old) == as_set(new) {
+    if needs_ports(old) && !needs_ports(new) && as_set(old).is_superset(&as_set(new)) {
         for port in new
             .pointer_mut("/spec/ports")
             .and_then(Value::as_array_mut)

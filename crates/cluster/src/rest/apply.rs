@@ -59,6 +59,16 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         )));
     }
     let mut object = super::decode::normalize_wrapping(&call.resource, &merged);
+    // A message may have to show this list as empty, not as missing.
+    if call.resource.plural == "persistentvolumeclaims"
+        && merged
+            .pointer("/spec/accessModes")
+            .and_then(Value::as_array)
+            .is_some_and(Vec::is_empty)
+        && let Some(spec) = crate::kinds::prepare::part(&mut object, "spec")
+    {
+        spec.insert("accessModes".into(), Value::Array(Vec::new()));
+    }
     check_name(call, &object)?;
     default(call, &mut object);
     match current {

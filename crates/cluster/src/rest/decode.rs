@@ -159,7 +159,11 @@ pub fn decode_tree(
         ))
     };
     if !resource.is_custom() && (kind != resource.kind || effective != api_version) {
-        return Err(if types().kind(&effective, &kind).is_some() {
+        return Err(if let Some(other) = types().kind(&effective, &kind) {
+            // It is read as what it says it is before anything else is tried.
+            if let Some(problem) = types().decode(&other, &tree).1.error {
+                return Err(handled(&problem));
+            }
             let go_group = crate::kinds::go_group(&resource.group);
             handled(&format!(
                 "converting ({}.{kind}) to ({go_group}.{}): unknown conversion",

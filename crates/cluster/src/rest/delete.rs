@@ -25,7 +25,8 @@ fn read_options(call: &Call<'_>) -> ApiResult<DeleteOptions> {
     let body = if call.request.body.is_empty() {
         None
     } else {
-        Some(super::decode::parse_body(call.request, "DeleteOptions", false)?.0)
+        let parsed = super::decode::parse_body(call.request, "DeleteOptions", false);
+        Some(parsed.map_err(without_wrapping)?.0)
     };
     if let Some(Json::Object(entries)) = &body
         && let Some(kind) = entries
@@ -45,6 +46,22 @@ fn read_options(call: &Call<'_>) -> ApiResult<DeleteOptions> {
         )));
     }
     delete_options(call.request, body.as_ref())
+}
+
+/// Options of a delete are reported as they were read, without saying what was expected.
+fn without_wrapping(mut error: Box<ApiError>) -> Box<ApiError> {
+    let bare = error
+        .message
+        .find("couldn't get version/kind; json parse error: ")
+        .and_then(|start| {
+            error.message[start..]
+                .rfind(" (")
+                .map(|end| (start, start + end))
+        });
+    if let Some((start, end)) = bare {
+        error.message = error.message[start..end].to_owned();
+    }
+    error
 }
 
 /// Answers a DELETE of one object.
@@ -170,7 +187,11 @@ fn remove(call: &Call<'_>, current: &Arc<Stored>, options: &DeleteOptions) -> Ap
     if *call.resource.table == *crate::crd::TABLE {
         return remove_definition(call, current, options.dry_run);
     }
-    if let Some(outcome) = crate::kinds::namespace_delete(call, current, options.dry_run)? {
+    crate::admission::delete(call, meta::text(&current.value, "name"))?;
+    let finalizers = wanted_finalizers(call, &current.value, options);
+    if let Some(outcome) =
+        crate::kinds::namespace_delete(call, current, finalizers, options.dry_run)?
+    {
         return Ok(Outcome::Marked(outcome));
     }
     let mut object = current.value.clone();

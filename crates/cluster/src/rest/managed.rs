@@ -23,7 +23,10 @@ impl Versions for KindVersions<'_> {
             Some(custom) => (group == resource.group)
                 .then(|| custom.schema_of(version))
                 .flatten(),
-            None => everflow_schema::builtin().schema(group, version, &resource.kind),
+            // What was managed through another group is not known to this one.
+            None => (group == resource.group)
+                .then(|| everflow_schema::builtin().schema(group, version, &resource.kind))
+                .flatten(),
         }
     }
 

@@ -53,6 +53,7 @@ impl Call<'_> {
             dry_run,
             allocator: self.server.allocator(),
             namespace: &self.target.namespace,
+            sent: None,
         }
     }
 

@@ -32,6 +32,7 @@ pub fn run(call: &Call<'_>) -> ApiResult<Option<Answer>> {
         ("pods", "binding", "create") => bind(call).map(Some),
         ("pods", "eviction", "create") => evict(call).map(Some),
         ("pods", "log", "get") => log(call).map(Some),
+        ("pods", "exec" | "attach" | "portforward", _) => connect(call).map(Some),
         ("serviceaccounts", "token", "create") => crate::auth::tokens::create(call).map(Some),
         (_, "", "create") if !call.resource.group.is_empty() => {
             crate::auth::reviews::run(call).map(Some)
@@ -144,6 +145,7 @@ fn evict(call: &Call<'_>) -> ApiResult<Answer> {
             .with_details(details));
         }
     }
+    mark_disrupted(call, &current)?;
     let mut request = super::request::Request::new(
         "DELETE",
         "",
@@ -167,6 +169,59 @@ fn evict(call: &Call<'_>) -> ApiResult<Answer> {
     Ok(Answer::json(
         201,
         &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
+}
+
+/// A pod that is evicted says so.
+fn mark_disrupted(
+    call: &Call<'_>,
+    current: &std::sync::Arc<crate::store::Stored>,
+) -> ApiResult<()> {
+    let options = write_options(call.request, "CreateOptions", false)?;
+    let unbound = current
+        .value
+        .pointer("/spec/nodeName")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .is_empty();
+    if options.dry_run || unbound || meta::is_terminating(&current.value) {
+        return Ok(());
+    }
+    let now = call.server.env().now().rfc3339();
+    let mut pod = current.value.clone();
+    if let Some(status) = crate::kinds::prepare::part(&mut pod, "status")
+        && let Some(conditions) = status
+            .entry("conditions")
+            .or_insert_with(|| json!([]))
+            .as_array_mut()
+    {
+        conditions.push(json!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": now, "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}));
+    }
+    let _guard = call.server.write_lock();
+    super::write::commit(call, current, pod, &options)?;
+    Ok(())
+}
+
+/// There are no nodes to connect to.
+fn connect(call: &Call<'_>) -> ApiResult<Answer> {
+    let current = call.current().ok_or_else(|| call.missing())?;
+    let node = current
+        .value
+        .pointer("/spec/nodeName")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if node.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "pod {} does not have a host assigned",
+            call.target.name
+        )));
+    }
+    Err(ApiError::not_found(
+        &crate::status::GroupResource {
+            group: "",
+            resource: "pods",
+        },
+        node,
     ))
 }
 

@@ -368,9 +368,11 @@ pub fn replace(
     check_revision(call, &mut object, current)?;
     let live = convert::from_storage(resource, old.clone());
     track(call, &live, &mut object)?;
+    let sent = (resource.plural == "persistentvolumeclaims").then(|| object.clone());
     settle(call, &mut object);
     let mut new = convert::to_storage(resource, object);
-    let context = call.context(options.dry_run);
+    let mut context = call.context(options.dry_run);
+    context.sent = sent.as_ref();
     crate::admission::update(call, &mut new, old)?;
     let generation = meta::metadata(old)
         .and_then(|map| map.get("generation"))
@@ -574,7 +576,7 @@ pub fn commit(
         ));
     }
     crate::crd::to_stored(resource, &mut new);
-    if new == current.value {
+    if new == current.value && !(current.fresh && crate::kinds::fills_in_on_read(resource, &new)) {
         return Ok(crate::crd::on_read(
             resource,
             convert::from_storage(resource, new),

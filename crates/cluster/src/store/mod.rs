@@ -22,6 +22,8 @@ pub struct Stored {
     pub revision: u64,
     /// The object in its storage version.
     pub value: Value,
+    /// Nothing was written to it since it was created.
+    pub fresh: bool,
     text: OnceLock<Text>,
 }
 
@@ -74,6 +76,18 @@ impl Stored {
         Arc::new(Stored {
             revision,
             value,
+            fresh: false,
+            text: OnceLock::new(),
+        })
+    }
+
+    /// The first version of an object.
+    fn first(revision: u64, mut value: Value) -> Arc<Self> {
+        set_revision(&mut value, revision);
+        Arc::new(Stored {
+            revision,
+            value,
+            fresh: true,
             text: OnceLock::new(),
         })
     }
@@ -289,7 +303,7 @@ impl Store {
             return Err(StoreError::Exists);
         }
         let revision = state.revision + 1;
-        let stored = Stored::new(revision, value);
+        let stored = Stored::first(revision, value);
         self.record(table, key, Some(&stored), revision)?;
         state.commit(
             self.window,

@@ -50,8 +50,17 @@ impl Bindings {
             rest = &rest[at..];
             match variable_at(rest) {
                 Some(name) => {
-                    filled.push_str(self.get(name).unwrap_or(name));
+                    let value = self.get(name).unwrap_or(name);
                     rest = &rest[name.len()..];
+                    // A node port stands for a number.
+                    if name.starts_with("$nodeport")
+                        && filled.ends_with('"')
+                        && rest.starts_with('"')
+                    {
+                        filled.pop();
+                        rest = &rest[1..];
+                    }
+                    filled.push_str(value);
                 }
                 None => {
                     filled.push('$');

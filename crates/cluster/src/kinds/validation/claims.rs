@@ -80,7 +80,7 @@ fn data_source(at: &At<'_, '_>, errors: &mut Errors) {
 const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Checks a changed claim: a bound one may grow, and a class may be filled in.
-pub fn claim_update(_: &Context<'_>, new: &Value, old: &Value, errors: &mut Errors) {
+pub fn claim_update(context: &Context<'_>, new: &Value, old: &Value, errors: &mut Errors) {
     meta::validate(new, true, true, names::dns_subdomain, errors);
     let root = At::root(new);
     let at = root.child("spec");
@@ -125,6 +125,13 @@ pub fn claim_update(_: &Context<'_>, new: &Value, old: &Value, errors: &mut Erro
         pod::set_back(&mut after, &before, "volumeAttributesClassName");
     }
     if after != before {
+        // A list that was emptied shows as such.
+        let sent = context
+            .sent
+            .and_then(|sent| sent.pointer("/spec/accessModes"));
+        if sent == Some(&Value::Array(Vec::new())) {
+            after["accessModes"] = Value::Array(Vec::new());
+        }
         let shown = |spec: &Value| internal::pretty("core.PersistentVolumeClaimSpec", spec);
         let difference = line_diff::unified(&shown(&before), &shown(&after));
         at.forbidden(errors, &format!("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{difference}"));

@@ -1,5 +1,7 @@
 //! What happens between decoding and the rules of the kind: namespaces must exist and live.
 
+mod limit_ranger;
+
 use serde_json::{Value, json};
 
 use crate::kinds::meta;
@@ -38,6 +40,17 @@ pub fn create(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
     mutate(call, object)
 }
 
+/// Admission of a deletion: some namespaces stay.
+pub fn delete(call: &Call<'_>, name: &str) -> ApiResult<()> {
+    let resource = &call.resource;
+    let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    if is_namespace && matches!(name, "default" | "kube-system" | "kube-public") {
+        let why = "this namespace may not be deleted";
+        return Err(ApiError::forbidden(&resource.group_resource(), name, why));
+    }
+    Ok(())
+}
+
 /// Admission of a changed object.
 pub fn update(call: &Call<'_>, new: &mut Value, _old: &Value) -> ApiResult<()> {
     if call.resource.group.is_empty()
@@ -55,12 +68,14 @@ fn mutate(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {
     let resource = &call.resource;
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => {
+            limit_ranger::admit(call, object, true)?;
             add_tolerations(object);
             set_priority(call, object)?;
         }
         ("", "nodes") => taint_new_node(object),
         ("", "persistentvolumes") => add_finalizer(object, "kubernetes.io/pv-protection"),
         ("", "persistentvolumeclaims") => {
+            limit_ranger::admit(call, object, false)?;
             add_finalizer(object, "kubernetes.io/pvc-protection");
             set_default_class(
                 call,
