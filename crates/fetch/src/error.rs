@@ -68,6 +68,23 @@ pub enum Error {
     /// A digest that is not one, or does not fit its content.
     #[error("{0}")]
     Digest(String),
+    /// A git operation that failed.
+    #[error("{0}")]
+    Git(String),
+    /// The branch or tag is not there.
+    #[error("{0}")]
+    RefMissing(String),
+    /// There is no commit in the repository.
+    #[error("git repository is empty")]
+    EmptyRepository,
+    /// The server does not have what we asked for by its id.
+    #[error("object not found")]
+    NotOurRef,
+    /// A directory of a sparse checkout is not there.
+    #[error(
+        "sparse checkout dir '{0}' does not exist in repository: lstat {0}: no such file or directory"
+    )]
+    SparseMissing(String),
     /// Work that was given away ended without a result.
     #[error("an internal task failed; this is a bug, and the next attempt starts afresh")]
     Lost,
@@ -81,6 +98,10 @@ impl Error {
             Error::Authentication(_) => "AuthenticationFailed",
             Error::Disk { .. } => "StorageOperationFailed",
             Error::Archive(_) | Error::Digest(_) => "ArchiveOperationFailed",
+            Error::Git(_) | Error::RefMissing(_) | Error::NotOurRef | Error::SparseMissing(_) => {
+                "GitOperationFailed"
+            }
+            Error::EmptyRepository => "EmptyGitRepository",
             Error::Request { cause, .. } => cause.reason(),
             Error::Dial(_)
             | Error::Tls(_)

@@ -7,14 +7,17 @@
 //!
 //! - [`http`]: a client for one request after another, with TLS, proxies, redirects and limits.
 //! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
+//! - [`git`]: which commit a name stands for, and an archive of it, over HTTP and SSH.
 
 #![forbid(unsafe_code)]
 
 pub mod archive;
 mod deadline;
 mod error;
+pub mod git;
 pub mod http;
 mod secret;
+mod temporary;
 #[cfg(test)]
 mod testing;
 mod url;
@@ -22,4 +25,5 @@ mod url;
 pub use deadline::Deadline;
 pub use error::Error;
 pub use secret::Secret;
+pub use temporary::{TEMPORARY, TemporaryDirectory};
 pub use url::Url;

@@ -205,6 +205,9 @@ fn put(field: &mut [u8], text: &[u8]) {
 fn octal(field: &mut [u8], value: u64) {
     let digits = format!("{value:0width$o}", width = field.len() - 1);
     put(field, digits.as_bytes());
+    if let Some(last) = field.last_mut() {
+        *last = 0;
+    }
 }
 
 /// Cuts a long plain name at a slash so that both halves fit into the header.

@@ -1,0 +1,506 @@
+//! Git repositories over HTTP and SSH: which commit a name stands for, and an archive of it.
+//!
+//! There is no clone: one commit comes as one pack, lies in the temporary area while it is turned
+//! into an archive, and is gone. Whatever the server sends is checked against the names of the
+//! objects, which are hashes of their content.
+
+mod checkout;
+mod delta;
+mod object;
+mod pack;
+mod pkt;
+mod protocol;
+mod reference;
+mod session;
+mod ssh;
+mod submodule;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use everflow_env::{Env, run_blocking};
+
+pub use checkout::{Checkout, CheckoutOptions};
+pub use object::{Commit, Kind, ObjectId, Person, Tag};
+pub use pack::{Pack, PackLimits};
+pub use protocol::Ref;
+pub use reference::{GitRef, Resolution, revision};
+pub use ssh::SshAuth;
+pub use submodule::Submodule;
+
+use crate::archive::Summary;
+use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, TlsOptions};
+use crate::temporary::TemporaryDirectory;
+use crate::{Deadline, Error, Url};
+use checkout::Module;
+use protocol::Wants;
+use reference::{Answer, Question};
+use session::Session;
+
+/// Who we are to a git server.
+#[derive(Debug, Clone, Default)]
+pub enum GitAuth {
+    /// Nobody, or the one in the address.
+    #[default]
+    None,
+    /// Over HTTP.
+    Http(Auth),
+    /// Over SSH.
+    Ssh(SshAuth),
+}
+
+/// A repository somewhere.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Where it is: `http`, `https` or `ssh`.
+    pub url: Url,
+    /// Who we are.
+    pub auth: GitAuth,
+    /// Whom to trust, for `https`.
+    pub tls: TlsOptions,
+    /// A proxy in between.
+    pub proxy: Option<Proxy>,
+    /// Limits of requests.
+    pub limits: Limits,
+    /// Limits of packs.
+    pub pack: PackLimits,
+}
+
+impl Remote {
+    /// A repository without credentials, proxies or certificates, with the usual limits.
+    pub fn new(url: Url) -> Self {
+        Remote {
+            url,
+            auth: GitAuth::None,
+            tls: TlsOptions::default(),
+            proxy: None,
+            limits: Limits::default(),
+            pack: PackLimits::default(),
+        }
+    }
+}
+
+/// What [`GitClient::update`] found.
+#[derive(Debug)]
+pub enum Update {
+    /// The remote still is where it was; nothing was fetched.
+    Unchanged(Resolution),
+    /// Something else is there now.
+    Fetched(Box<Checkout>),
+}
+
+/// Fetches from one repository.
+#[derive(Debug)]
+pub struct GitClient {
+    env: Env,
+    remote: Remote,
+    http: Option<Arc<Client>>,
+}
+
+/// How deep submodules may nest.
+const DEEPEST_MODULE: usize = 10;
+/// How many submodules there may be in one repository.
+const MOST_MODULES: usize = 500;
+
+impl GitClient {
+    /// A client for a repository; an error when its certificates or keys cannot be used.
+    pub fn new(env: &Env, mut remote: Remote) -> Result<Self, Error> {
+        // An answer that carries a pack may be as large as the pack.
+        remote.limits.body = remote
+            .limits
+            .body
+            .max(remote.pack.packed + (remote.pack.packed >> 8));
+        let http = match remote.url.scheme.as_str() {
+            "ssh" => None,
+            scheme => {
+                let options = ClientOptions {
+                    // Certificates do not matter without TLS, as broken ones do not for Flux.
+                    tls: match scheme {
+                        "https" => remote.tls.clone(),
+                        _ => TlsOptions::default(),
+                    },
+                    proxy: remote.proxy.clone(),
+                    limits: remote.limits.clone(),
+                    user_agent: concat!("git/everflow-", env!("CARGO_PKG_VERSION")).to_owned(),
+                };
+                Some(Arc::new(Client::new(env, options)?))
+            }
+        };
+        Ok(GitClient {
+            env: env.clone(),
+            remote,
+            http,
+        })
+    }
+
+    async fn session(&self, deadline: &Deadline) -> Result<Session, Error> {
+        Session::open(self.http.as_ref(), &self.env, &self.remote, deadline).await
+    }
+
+    /// Asks the server which commit is meant. One question, nothing is fetched, except for a range
+    /// of versions with a tie: then the commits behind it.
+    pub async fn resolve(
+        &self,
+        reference: &GitRef,
+        deadline: &Deadline,
+    ) -> Result<Resolution, Error> {
+        let (resolution, _) = self
+            .ask(reference, deadline)
+            .await
+            .map_err(|error| self.listing(error))?;
+        Ok(resolution)
+    }
+
+    async fn ask(
+        &self,
+        reference: &GitRef,
+        deadline: &Deadline,
+    ) -> Result<(Resolution, Option<Session>), Error> {
+        let question = Question::new(reference)?;
+        let mut session = self.session(deadline).await?;
+        let refs = session.refs(&question.prefixes()).await?;
+        let answer = match question.answer(&refs) {
+            // Nothing that we asked for: maybe there is nothing at all.
+            Err(Error::RefMissing(text)) => {
+                return match session.refs(&[]).await?.is_empty() {
+                    true => Err(Error::EmptyRepository),
+                    false => Err(Error::RefMissing(text)),
+                };
+            }
+            other => other?,
+        };
+        match answer {
+            Answer::Found(resolution) => Ok((resolution, Some(session))),
+            Answer::Ties(ties) => {
+                let resolution = self.untie(session, &ties, deadline).await?;
+                Ok((resolution, None))
+            }
+        }
+    }
+
+    /// Fetches the commits behind tags of equal versions and takes the youngest.
+    async fn untie(
+        &self,
+        session: Session,
+        ties: &[Ref],
+        _deadline: &Deadline,
+    ) -> Result<Resolution, Error> {
+        let wants = Wants {
+            ids: ties.iter().map(|one| one.id).collect(),
+            shallow: true,
+            commits_only: true,
+        };
+        let (mut pack, _place) = self.pack(session, &wants).await?;
+        let mut seconds = Vec::new();
+        for one in ties {
+            let content = pack.read(one.commit(), Kind::Commit)?;
+            let commit = Commit::parse(one.commit(), &content)?;
+            seconds.push((commit.id, commit.committer.seconds));
+        }
+        let of = |id: ObjectId| {
+            let found = seconds.iter().find(|(commit, _)| *commit == id);
+            found.map_or(i64::MIN, |(_, seconds)| *seconds)
+        };
+        reference::youngest(ties, &of).ok_or(Error::Lost)
+    }
+
+    /// Fetches what a reference stands for, unless that is the revision that is there already.
+    pub async fn update(
+        &self,
+        reference: &GitRef,
+        have: Option<&str>,
+        submodules: bool,
+        deadline: &Deadline,
+    ) -> Result<Update, Error> {
+        let named = |error: Error| match have.is_some() || !reference.name.is_empty() {
+            true => self.listing(error),
+            false => self.cloning(error),
+        };
+        let (resolution, session) = self.ask(reference, deadline).await.map_err(named)?;
+        if have == Some(resolution.revision.as_str()) {
+            return Ok(Update::Unchanged(resolution));
+        }
+        let session = match session {
+            Some(session) => session,
+            None => self
+                .session(deadline)
+                .await
+                .map_err(|error| self.cloning(error))?,
+        };
+        let fetched = self
+            .fetch_with(session, resolution, submodules, deadline, 0)
+            .await;
+        let checkout = fetched.map_err(|error| self.cloning(error))?;
+        Ok(Update::Fetched(Box::new(checkout)))
+    }
+
+    /// Fetches a commit that was resolved before.
+    pub async fn fetch(
+        &self,
+        resolution: Resolution,
+        submodules: bool,
+        deadline: &Deadline,
+    ) -> Result<Checkout, Error> {
+        let session = self
+            .session(deadline)
+            .await
+            .map_err(|error| self.cloning(error))?;
+        self.fetch_with(session, resolution, submodules, deadline, 0)
+            .await
+            .map_err(|error| self.cloning(error))
+    }
+
+    fn listing(&self, error: Error) -> Error {
+        match error {
+            Error::RefMissing(_) => self.cloning(error),
+            error => self.named("list remote for", error),
+        }
+    }
+
+    fn cloning(&self, error: Error) -> Error {
+        self.named("clone", error)
+    }
+
+    /// Flux's words around what went wrong with the server; what is about the reference stays.
+    fn named(&self, action: &str, error: Error) -> Error {
+        match error {
+            Error::Git(text) if !transport_words(&text) => Error::Git(text),
+            error @ (Error::EmptyRepository | Error::Authentication(_) | Error::Lost) => error,
+            error @ (Error::Disk { .. } | Error::Url(_)) => error,
+            error => Error::Git(format!("unable to {action} '{}': {error}", self.remote.url)),
+        }
+    }
+
+    fn fetch_with<'a>(
+        &'a self,
+        session: Session,
+        resolution: Resolution,
+        submodules: bool,
+        deadline: &'a Deadline,
+        depth: usize,
+    ) -> Pin<Box<dyn Future<Output = Result<Checkout, Error>> + Send + 'a>> {
+        Box::pin(async move {
+            let mut session = session;
+            let missing = || reference::commit_missing(&resolution.commit.to_string());
+            let wants = match resolution.by_id && !session.gives_any_commit() {
+                false => Wants {
+                    ids: vec![resolution.want],
+                    shallow: true,
+                    commits_only: false,
+                },
+                // An old server: the whole history, in which the commit should be.
+                true => {
+                    let refs = session.refs(&["refs/heads/".to_owned()]).await?;
+                    let heads = refs
+                        .iter()
+                        .filter(|one| one.name.starts_with("refs/heads/"));
+                    Wants {
+                        ids: heads.map(|one| one.id).collect(),
+                        shallow: false,
+                        commits_only: false,
+                    }
+                }
+            };
+            let fetched = self.pack(session, &wants).await;
+            let (pack, place) = match fetched {
+                Err(Error::NotOurRef) if resolution.by_id => return Err(missing()),
+                other => other?,
+            };
+            let mut checkout = open(pack, place, &resolution)?;
+            if submodules {
+                self.fetch_modules(&mut checkout, deadline, depth).await?;
+            }
+            Ok(checkout)
+        })
+    }
+
+    async fn pack(
+        &self,
+        session: Session,
+        wants: &Wants,
+    ) -> Result<(Pack, Arc<TemporaryDirectory>), Error> {
+        let env = self.env.clone();
+        let place = run_blocking(&*self.env.blocking, move || {
+            TemporaryDirectory::new(&env, "git")
+        })
+        .await
+        .ok_or(Error::Lost)??;
+        let place = Arc::new(place);
+        let path = place.file("pack");
+        let limits = self.remote.pack;
+        session
+            .fetch(&self.env, wants, &path, limits.packed)
+            .await?;
+        let disk = self.env.disk.clone();
+        let kept = place.clone();
+        let opened = run_blocking(&*self.env.blocking, move || {
+            let pack = Pack::open(disk, &path, limits);
+            drop(kept);
+            pack
+        });
+        let pack = opened.await.ok_or(Error::Lost)??;
+        Ok((pack, place))
+    }
+
+    async fn fetch_modules(
+        &self,
+        checkout: &mut Checkout,
+        deadline: &Deadline,
+        depth: usize,
+    ) -> Result<(), Error> {
+        let Some(text) = checkout.file(".gitmodules")? else {
+            return Ok(());
+        };
+        if depth >= DEEPEST_MODULE {
+            return Ok(());
+        }
+        let modules = submodule::parse(&String::from_utf8_lossy(&text));
+        if modules.len() > MOST_MODULES {
+            return Err(Error::TooLarge {
+                what: "the number of submodules".to_owned(),
+                limit: MOST_MODULES as u64,
+            });
+        }
+        let paths: Vec<String> = modules.iter().map(|module| module.path.clone()).collect();
+        let links = checkout.links(&paths)?;
+        for module in modules {
+            let Some(commit) = links.get(&module.path).copied() else {
+                continue;
+            };
+            let client = self.module_client(&module)?;
+            let session = client
+                .session(deadline)
+                .await
+                .map_err(|error| client.cloning(error))?;
+            let resolution = Resolution {
+                reference: String::new(),
+                commit,
+                want: commit,
+                revision: revision("", commit, false),
+                by_id: true,
+            };
+            let inner = client
+                .fetch_with(session, resolution, true, deadline, depth + 1)
+                .await
+                .map_err(|error| client.cloning(error))?;
+            let placed = Module {
+                name: module.name,
+                checkout: inner,
+            };
+            checkout.submodules.insert(module.path, placed);
+        }
+        Ok(())
+    }
+
+    /// A client for a submodule. Credentials go along only to the same host.
+    fn module_client(&self, module: &Submodule) -> Result<GitClient, Error> {
+        let url = submodule::resolve(&self.remote.url, &module.url)?;
+        if !matches!(url.scheme.as_str(), "http" | "https" | "ssh") {
+            return Err(Error::Git(format!(
+                "the submodule '{}' has the URL '{url}', whose scheme is not supported",
+                module.name
+            )));
+        }
+        let same = url.host.eq_ignore_ascii_case(&self.remote.url.host)
+            && (url.scheme == "ssh") == (self.remote.url.scheme == "ssh")
+            && !(self.remote.url.scheme == "https" && url.scheme == "http");
+        let mut remote = self.remote.clone();
+        if !same {
+            remote.auth = GitAuth::None;
+            remote.tls.client = None;
+        }
+        remote.url = url;
+        GitClient::new(&self.env, remote)
+    }
+}
+
+/// Texts that come from the server's answers, not from the reference.
+fn transport_words(text: &str) -> bool {
+    [
+        "authentication required: ",
+        "authorization failed: ",
+        "repository not found: ",
+        "unexpected client error: ",
+        "ssh: ",
+    ]
+    .iter()
+    .any(|start| text.starts_with(start))
+}
+
+fn open(
+    mut pack: Pack,
+    place: Arc<TemporaryDirectory>,
+    resolution: &Resolution,
+) -> Result<Checkout, Error> {
+    let mut tag = None;
+    let mut target = resolution.want;
+    let mut steps = 0;
+    while pack.kind(target) == Some(Kind::Tag) && steps < 10 {
+        let content = pack.read(target, Kind::Tag)?;
+        let parsed = Tag::parse(target, &content)?;
+        target = parsed.target;
+        tag.get_or_insert(parsed);
+        steps += 1;
+    }
+    if resolution.by_id && pack.kind(resolution.commit) != Some(Kind::Commit) {
+        return Err(reference::commit_missing(&resolution.commit.to_string()));
+    }
+    let target = if resolution.by_id {
+        resolution.commit
+    } else {
+        target
+    };
+    let content = pack.read(target, Kind::Commit)?;
+    let commit = Commit::parse(target, &content)?;
+    if commit.id != resolution.commit && tag.is_none() {
+        return Err(Error::Protocol(format!(
+            "the server sent the commit {} for {}",
+            commit.id, resolution.commit
+        )));
+    }
+    Ok(Checkout {
+        revision: match commit.id == resolution.commit {
+            true => resolution.revision.clone(),
+            // A server that does not say what lies behind a tag.
+            false => resolution
+                .revision
+                .replace(&resolution.commit.to_string(), &commit.id.to_string()),
+        },
+        commit,
+        tag,
+        reference: resolution.reference.clone(),
+        pack,
+        submodules: std::collections::BTreeMap::new(),
+        _place: place,
+    })
+}
+
+/// Writes the archive of a checkout to a file of the disk, durably but under its final name at
+/// once: the caller gives a path in the temporary area and renames.
+pub async fn write_archive(
+    env: &Env,
+    mut checkout: Checkout,
+    path: &str,
+    options: CheckoutOptions,
+) -> Result<Summary, Error> {
+    let (disk, path) = (env.disk.clone(), path.to_owned());
+    let work = move || {
+        let file = disk
+            .create(&path)
+            .map_err(|error| Error::disk("create", &path, error))?;
+        let file = std::io::BufWriter::with_capacity(256 * 1024, file);
+        let (file, summary) = checkout.archive(file, &options)?;
+        let mut file = file
+            .into_inner()
+            .map_err(|error| Error::disk("write", &path, error.into_error()))?;
+        file.sync()
+            .map_err(|error| Error::disk("sync", &path, error))?;
+        Ok(summary)
+    };
+    run_blocking(&*env.blocking, work)
+        .await
+        .ok_or(Error::Lost)?
+}
