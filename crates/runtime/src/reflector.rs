@@ -98,13 +98,16 @@ pub struct Reflector {
     failures: u32,
     older_lists: u32,
     no_streaming: bool,
+    pages: bool,
     audited: Duration,
     note: Note,
 }
 
+type Hears = dyn Fn(&Watched, &Error) + Send + Sync;
+
 /// Where failures go: the log.
 #[derive(Clone)]
-struct Note(Arc<dyn Fn(&Watched, &Error) + Send + Sync>);
+struct Note(Arc<Hears>);
 
 impl std::fmt::Debug for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -126,6 +129,7 @@ impl Reflector {
             failures: 0,
             older_lists: 0,
             no_streaming: false,
+            pages: false,
             note: Note(Arc::new(|_, _| {})),
         }
     }
@@ -184,7 +188,9 @@ impl Reflector {
 
     /// Reads everything: as a stream where the server can do that, else page by page.
     async fn rebuild(&mut self) -> Result<Then, Error> {
-        if !self.no_streaming {
+        // After a stream that failed, pages; after pages that failed, a stream.
+        self.pages = !self.pages;
+        if !self.no_streaming && self.pages {
             match self.stream_all().await {
                 Err(Error::Invalid(_) | Error::Refused(_)) => self.no_streaming = true,
                 result => return result,
@@ -256,6 +262,7 @@ impl Reflector {
         }
         self.older_lists = 0;
         self.failures = 0;
+        self.pages = false;
         self.audited = self.env.clock.elapsed();
         self.store.replace(objects, told, rewound);
         Ok(())

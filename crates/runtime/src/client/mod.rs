@@ -20,6 +20,7 @@ use futures_util::StreamExt as _;
 use http::{HeaderValue, Method, Request, Response};
 use serde_json::Value;
 
+pub(crate) use meter::LATENCY_BUCKETS;
 pub use meter::{Latency, Meter};
 pub use options::{DeleteOptions, Impersonation, Patch, Selection, WriteOptions};
 pub use resource::{At, Resource, annotation, generation, meta_text, revision};

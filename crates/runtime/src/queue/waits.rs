@@ -103,7 +103,7 @@ mod tests {
         assert!(!waits.wait(&app, std::slice::from_ref(&source), mark));
         let mark = waits.mark();
         assert!(waits.wait(&app, std::slice::from_ref(&source), mark));
-        assert_eq!(waits.changed(&source), [app.clone()]);
+        assert_eq!(waits.changed(&source), std::slice::from_ref(&app));
         assert_eq!(waits.changed(&source), []);
         assert!(waits.is_empty() && waits.by_event.is_empty());
         let mark = waits.mark();

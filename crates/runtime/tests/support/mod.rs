@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod toy;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

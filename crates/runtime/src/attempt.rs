@@ -1,0 +1,306 @@
+//! Attempts: observe, decide, act, report.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use everflow_env::{BoxFuture, Env};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::client::{At, Client, Resource, meta_text};
+use crate::error::Error;
+use crate::events::Event;
+use crate::lease::Epoch;
+use crate::log::Logger;
+use crate::metadata::{self, Edited};
+use crate::queue::{Key, Ticket, WakeOn};
+use crate::signal::Signal;
+use crate::store::{Keep, Store};
+
+/// When the next attempt is. A live object always has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// After a span.
+    At(Duration),
+    /// When one of these objects changes, but no later than after a span.
+    When {
+        /// Which objects.
+        changes: Vec<WakeOn>,
+        /// The span.
+        no_later_than: Duration,
+    },
+    /// After a span that grows with each failure of the same cause in a row.
+    Retry {
+        /// The cause, as a stable word.
+        cause: SmolStr,
+        /// Not sooner than this.
+        at_least: Duration,
+    },
+}
+
+impl Next {
+    /// Retry after a failure, with the usual pauses.
+    pub fn retry(cause: impl Into<SmolStr>) -> Self {
+        Next::Retry {
+            cause: cause.into(),
+            at_least: Duration::ZERO,
+        }
+    }
+}
+
+/// How an attempt ended, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// All is as asked for.
+    Success,
+    /// It waits for something.
+    Waiting,
+    /// It failed.
+    Failure,
+    /// It cannot succeed until something changes. It is tried all the same, rarely.
+    Stalled,
+}
+
+/// What an attempt says about its object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The whole status; `None` to leave it as it is.
+    pub status: Option<Value>,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// When the next attempt is.
+    pub next: Next,
+    /// How it ended.
+    pub verdict: Verdict,
+}
+
+/// Why an attempt stopped at a safe point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Interrupted {
+    /// Something newer is asked for.
+    #[error("superseded by a newer generation, revision or request")]
+    Superseded,
+    /// The program stops.
+    #[error("the program stops")]
+    Stopping,
+    /// We lead no more.
+    #[error("leadership is over")]
+    NotLeading,
+}
+
+/// How an attempt broke without saying anything itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Broken {
+    /// It panicked: a mistake in the program.
+    Panicked(String),
+    /// It took longer than it may.
+    OutOfTime(Duration),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Broken::Panicked(why) => write!(f, "internal error: {why}"),
+            Broken::OutOfTime(span) => write!(f, "not done within {}s", span.as_secs_f64()),
+        }
+    }
+}
+
+/// A controller of one kind.
+pub trait Controller: Send + Sync + fmt::Debug {
+    /// Its name in logs and metrics, such as `gitrepository`.
+    fn name(&self) -> &str;
+    /// The name that its events are reported under, such as `source-controller`.
+    fn reports_as(&self) -> &str;
+    /// Whose fields the status and the finalizer become.
+    fn field_manager(&self) -> &str {
+        self.reports_as()
+    }
+    /// Its kind.
+    fn resource(&self) -> &Resource;
+    /// The types of conditions that are its own.
+    fn owned_conditions(&self) -> &[&str];
+    /// How long an attempt may take in all.
+    fn deadline(&self, _object: &Value) -> Duration {
+        Duration::from_secs(600)
+    }
+    /// The remote host that attempts of an object use, if one.
+    fn host(&self, _object: &Value) -> Option<String> {
+        None
+    }
+    /// How many attempts may run at once.
+    fn at_once(&self) -> usize {
+        8
+    }
+    /// Attempts to make an object what it asks to be.
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>>;
+    /// What to say when an attempt broke.
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report;
+}
+
+/// A controller in four steps, of which the second and the last are pure. [`Stepwise`] makes a
+/// [`Controller::attempt`] of it.
+pub trait Steps: Send + Sync {
+    /// What was observed.
+    type Facts: Send + Sync;
+    /// What is to be done.
+    type Plan: Send + Sync;
+    /// What was done.
+    type Done: Send + Sync;
+    /// Reads what is needed.
+    fn observe<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Self::Facts, Interrupted>>;
+    /// Decides what to do.
+    fn decide(&self, object: &Value, facts: &Self::Facts) -> Self::Plan;
+    /// Does it. Every effect can be repeated and taken up again.
+    fn act<'a>(
+        &'a self,
+        object: &'a Value,
+        facts: &'a Self::Facts,
+        plan: &'a Self::Plan,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Self::Done, Interrupted>>;
+    /// Says what came of it.
+    fn report(&self, object: &Value, facts: Self::Facts, done: Self::Done) -> Report;
+}
+
+/// Goes through the four steps, with a safe point between each two.
+pub async fn stepwise<S: Steps + ?Sized>(
+    steps: &S,
+    object: &Value,
+    context: &Context,
+) -> Result<Report, Interrupted> {
+    let facts = steps.observe(object, context).await?;
+    context.check()?;
+    let plan = steps.decide(object, &facts);
+    let done = steps.act(object, &facts, &plan, context).await?;
+    Ok(steps.report(object, facts, done))
+}
+
+/// What an attempt has at hand.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The world.
+    pub env: Env,
+    /// The API server. It takes no writes once leadership is over.
+    pub client: Client,
+    /// The object.
+    pub key: Key,
+    /// Why this attempt is made, and how many failed before.
+    pub ticket: Ticket,
+    /// The time of leadership it is made in, where leadership matters.
+    pub epoch: Option<Epoch>,
+    /// The log, with the object's fields.
+    pub log: Logger,
+    pub(crate) resource: Resource,
+    pub(crate) field_manager: String,
+    pub(crate) stores: std::sync::Arc<BTreeMap<SmolStr, Store>>,
+    pub(crate) superseded: Signal,
+    pub(crate) stopping: Signal,
+}
+
+impl Context {
+    /// A safe point: whether there is still a point in going on. Call it between effects, never
+    /// inside one.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if self
+            .epoch
+            .as_ref()
+            .is_some_and(|epoch| epoch.check().is_err())
+        {
+            return Err(Interrupted::NotLeading);
+        }
+        if self.stopping.is_raised() {
+            return Err(Interrupted::Stopping);
+        }
+        match self.superseded.is_raised() {
+            true => Err(Interrupted::Superseded),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether something newer is asked for.
+    pub fn superseded(&self) -> bool {
+        self.superseded.is_raised()
+    }
+
+    /// Waits until there is no point in going on. For use beside an effect that can be dropped.
+    pub async fn interrupted(&self) -> Interrupted {
+        let (superseded, stopping) = (self.superseded.raised(), self.stopping.raised());
+        let (superseded, stopping) = (std::pin::pin!(superseded), std::pin::pin!(stopping));
+        futures_util::future::select(superseded, stopping).await;
+        match self.stopping.is_raised() {
+            true => Interrupted::Stopping,
+            false => Interrupted::Superseded,
+        }
+    }
+
+    /// What is known of a kind that is watched.
+    pub fn store(&self, kind: &str) -> Option<&Store> {
+        self.stores.get(kind)
+    }
+
+    /// The object as it is on the server now; `None` when it is gone or another has its name. For
+    /// what must not be decided from memory.
+    pub async fn live(&self, object: &Value) -> Result<Option<Value>, Error> {
+        match self.client.get(&self.resource, At::of(object)).await {
+            Ok(live) if meta_text(&live, "uid") == meta_text(object, "uid") => {
+                self.learn(&live);
+                Ok(Some(live))
+            }
+            Ok(_) | Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sees to it that the object has a finalizer, before the effects that it protects.
+    pub async fn ensure_finalizer(&self, object: &Value, name: &str) -> Result<Edited, Error> {
+        let manager = &self.field_manager;
+        let edited =
+            metadata::ensure_finalizer(&self.client, &self.resource, object, name, manager).await?;
+        self.note(object, &edited);
+        Ok(edited)
+    }
+
+    /// Lets the object go, after all that its finalizer protects is done.
+    pub async fn remove_finalizer(&self, object: &Value, name: &str) -> Result<Edited, Error> {
+        let manager = &self.field_manager;
+        let edited =
+            metadata::remove_finalizer(&self.client, &self.resource, object, name, manager).await?;
+        self.note(object, &edited);
+        Ok(edited)
+    }
+
+    fn note(&self, object: &Value, edited: &Edited) {
+        match edited {
+            Edited::Unchanged => {}
+            Edited::Stored(object) => self.learn(object),
+            Edited::Gone => {
+                if let Some(store) = self.stores.get(&self.key.kind) {
+                    let name = (self.key.namespace.clone(), self.key.name.clone());
+                    store.learn_gone(&name, meta_text(object, "uid"));
+                }
+            }
+        }
+    }
+
+    /// Takes the server's answer to a write of this kind into the store at once.
+    pub fn learn(&self, object: &Value) {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if let Some(store) = self
+            .stores
+            .get(kind)
+            .filter(|store| store.keeps() != Keep::Metadata)
+        {
+            store.learn(object);
+        }
+    }
+}

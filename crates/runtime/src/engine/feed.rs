@@ -1,0 +1,108 @@
+//! From changes in the stores to attempts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::Shared;
+use crate::attempt::Controller;
+use crate::queue::{Key, Priority};
+use crate::store::{Change, Stored};
+
+/// After a status was changed by someone else, how long until it is looked at.
+const FOREIGN_STATUS: Duration = Duration::from_secs(10);
+
+/// Takes in the changes of a kind, for ever.
+pub(super) async fn feed(shared: Arc<Shared>, kind: SmolStr) {
+    let Some(store) = shared.stores.get(&kind) else {
+        return;
+    };
+    let mut changes = store.subscribe();
+    while let Some(change) = changes.recv().await {
+        take(&shared, &kind, &change);
+    }
+}
+
+fn take(shared: &Shared, kind: &SmolStr, change: &Change) {
+    let key = Key::new(kind.clone(), change.name.0.clone(), change.name.1.clone());
+    if let Some(controller) = shared.kinds.get(kind) {
+        own(shared, &**controller, &key, change);
+    }
+    let matters = shared.matters.get(kind);
+    if matters.is_none_or(|matters| matters(change)) {
+        let waiting = shared.lock().waits.changed(&key);
+        for waiter in waiting {
+            shared.enqueue(&waiter, Priority::Dependency);
+        }
+    }
+}
+
+/// A change of an object that a controller here owns.
+fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change) {
+    let Some(new) = &change.new else {
+        let mut state = shared.lock();
+        state.queue.remove(key);
+        state.waits.forget(key);
+        state.own_writes.remove(key);
+        if let Some(signal) = state.running.get(key) {
+            signal.raise();
+        }
+        drop(state);
+        let (kind, namespace, name) = (&*key.kind, &*key.namespace, &*key.name);
+        shared.metrics.forget_object(kind, namespace, name);
+        return;
+    };
+    let old = change.old.as_ref();
+    let priority = match old {
+        None => first_priority(new),
+        Some(old) => changed_priority(old, new),
+    };
+    let Some(priority) = priority else {
+        let ours = shared.lock().own_writes.get(key).copied();
+        if ours != Some(new.revision) && old.is_some_and(|old| status(old) != status(new)) {
+            let soon = shared.now() + FOREIGN_STATUS;
+            shared.lock().queue.no_later_than(key, soon);
+            shared.turn.notify_one();
+        }
+        return;
+    };
+    shared.enqueue(key, priority);
+    let host = controller.host(&new.value()).map(SmolStr::from);
+    shared.lock().queue.set_host(key, host);
+}
+
+pub(super) fn status(stored: &Stored) -> Value {
+    let mut object = stored.value();
+    object
+        .get_mut("status")
+        .map(Value::take)
+        .unwrap_or_default()
+}
+
+/// An object that is new to us. After a restart most have been dealt with before, and what has
+/// not goes first.
+fn first_priority(new: &Stored) -> Option<Priority> {
+    let status = status(new);
+    let observed = status["observedGeneration"].as_i64();
+    let handled = status["lastHandledReconcileAt"].as_str();
+    if new.requested_at.as_deref() != handled && new.requested_at.is_some() {
+        return Some(Priority::Request);
+    }
+    Some(match observed == Some(new.generation) && !new.deleting {
+        true => Priority::Interval,
+        false => Priority::Spec,
+    })
+}
+
+fn changed_priority(old: &Stored, new: &Stored) -> Option<Priority> {
+    if old.uid != new.uid {
+        return first_priority(new);
+    }
+    if new.requested_at.is_some() && old.requested_at != new.requested_at {
+        return Some(Priority::Request);
+    }
+    let changed = old.generation != new.generation || old.deleting != new.deleting;
+    changed.then_some(Priority::Spec)
+}

@@ -1,0 +1,406 @@
+//! Runs attempts: feeds the queue from the stores, gives attempts their turns, writes what they
+//! report.
+
+mod feed;
+mod health;
+mod run;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use everflow_env::Env;
+use smol_str::SmolStr;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+
+pub use health::Health;
+
+use crate::attempt::Controller;
+use crate::client::{Client, Fence as _, Selection};
+use crate::events::Recorder;
+use crate::lease::Leadership;
+use crate::log::Logger;
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::queue::{Flaw, Key, Priority, Queue, QueueOptions, Waits};
+use crate::reflector::{Reflector, Watched};
+use crate::signal::Signal;
+use crate::store::{Change, Keep, Store};
+
+/// How often it is checked that no object is without a next attempt.
+const AUDIT: Duration = Duration::from_secs(60);
+
+/// Whether a change of an object matters to those who wait for it.
+pub type Matters = Arc<dyn Fn(&Change) -> bool + Send + Sync>;
+
+/// Something to watch beside the controllers' own kinds.
+struct Beside {
+    watched: Watched,
+    matters: Matters,
+}
+
+/// Puts an [`Engine`] together.
+pub struct Builder {
+    env: Env,
+    client: Client,
+    options: Options,
+    log: Logger,
+    metrics: Metrics,
+    controllers: Vec<Arc<dyn Controller>>,
+    beside: Vec<Beside>,
+    matters: BTreeMap<SmolStr, Matters>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("controllers", &self.controllers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// An engine without controllers.
+    pub fn new(env: Env, client: Client, options: Options, log: Logger, metrics: Metrics) -> Self {
+        Builder {
+            env,
+            client,
+            options,
+            log,
+            metrics,
+            controllers: Vec::new(),
+            beside: Vec::new(),
+            matters: BTreeMap::new(),
+        }
+    }
+
+    /// Runs a controller. `matters` says which changes of its objects wake those of others that
+    /// wait for them.
+    #[must_use]
+    pub fn controller(
+        mut self,
+        controller: impl Controller + 'static,
+        matters: impl Fn(&Change) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let kind = controller.resource().kind.clone();
+        self.matters.insert(kind, Arc::new(matters));
+        self.controllers.push(Arc::new(controller));
+        self
+    }
+
+    /// Watches objects that no controller here owns.
+    #[must_use]
+    pub fn watch(
+        mut self,
+        watched: Watched,
+        matters: impl Fn(&Change) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.beside.push(Beside {
+            watched,
+            matters: Arc::new(matters),
+        });
+        self
+    }
+
+    /// The engine. Nothing runs yet.
+    pub fn build(self, recorder: Recorder) -> Engine {
+        let mut kinds = BTreeMap::new();
+        let mut stores = BTreeMap::new();
+        let mut reflectors = Vec::new();
+        let mut per_kind = BTreeMap::new();
+        let mut matters = self.matters;
+        let reflect = |watched: Watched| {
+            let options = self.options.reflector.clone();
+            let log = self.log.named("watch");
+            Reflector::new(self.env.clone(), self.client.clone(), watched, options).on_failure(
+                move |watched, error| {
+                    let what = format!("watch of {} failed", watched.resource);
+                    log.error(&what, &error.to_string());
+                },
+            )
+        };
+        for controller in self.controllers {
+            let resource = controller.resource().clone();
+            let watched = Watched {
+                resource: resource.clone(),
+                namespace: self.options.watch_namespace.clone(),
+                selection: Selection::labelled(self.options.watch_label_selector.clone()),
+                keep: Keep::default(),
+            };
+            let reflector = reflect(watched);
+            stores.insert(resource.kind.clone(), reflector.store());
+            reflectors.push(reflector);
+            per_kind.insert(resource.kind.clone(), controller.at_once());
+            kinds.insert(resource.kind.clone(), controller);
+        }
+        for beside in self.beside {
+            let kind = beside.watched.resource.kind.clone();
+            let reflector = reflect(beside.watched);
+            stores.insert(kind.clone(), reflector.store());
+            reflectors.push(reflector);
+            matters.insert(kind, beside.matters);
+        }
+        let queue = Queue::new(QueueOptions {
+            min_backoff: self.options.min_retry_delay,
+            max_backoff: self.options.max_retry_delay,
+            at_once: self.options.at_once,
+            at_once_per_kind: per_kind,
+            at_once_per_host: self.options.at_once_per_host,
+        });
+        Engine {
+            shared: Arc::new(Shared {
+                env: self.env,
+                client: self.client,
+                options: self.options,
+                log: self.log,
+                metrics: self.metrics,
+                recorder,
+                kinds,
+                stores: Arc::new(stores),
+                matters,
+                state: Mutex::new(State {
+                    queue,
+                    waits: Waits::default(),
+                    running: BTreeMap::new(),
+                    own_writes: BTreeMap::new(),
+                    leading: None,
+                    turned: None,
+                }),
+                turn: Notify::new(),
+                stopping: Signal::new(),
+            }),
+            reflectors,
+        }
+    }
+}
+
+/// Runs controllers.
+#[derive(Debug)]
+pub struct Engine {
+    shared: Arc<Shared>,
+    reflectors: Vec<Reflector>,
+}
+
+/// What tasks of an engine share.
+struct Shared {
+    env: Env,
+    client: Client,
+    options: Options,
+    log: Logger,
+    metrics: Metrics,
+    recorder: Recorder,
+    kinds: BTreeMap<SmolStr, Arc<dyn Controller>>,
+    stores: Arc<BTreeMap<SmolStr, Store>>,
+    matters: BTreeMap<SmolStr, Matters>,
+    state: Mutex<State>,
+    turn: Notify,
+    stopping: Signal,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("kinds", &self.kinds.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+struct State {
+    queue: Queue,
+    waits: Waits,
+    running: BTreeMap<Key, Signal>,
+    /// The version of each object as of our last write.
+    own_writes: BTreeMap<Key, u64>,
+    leading: Option<Leadership>,
+    /// When the dispatcher last had a turn.
+    turned: Option<Duration>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.env.clock.elapsed()
+    }
+
+    /// Asks for an attempt, and tells one that runs that it is superseded.
+    fn enqueue(&self, key: &Key, priority: Priority) {
+        let mut state = self.lock();
+        if state.queue.enqueue(key, priority, self.now())
+            && let Some(signal) = state.running.get(key)
+        {
+            signal.raise();
+        }
+        drop(state);
+        self.turn.notify_one();
+    }
+
+    /// Objects that live but have no next attempt.
+    fn orphans(&self) -> Vec<Key> {
+        let mut orphans = Vec::new();
+        for kind in self.kinds.keys() {
+            let Some(store) = self.stores.get(kind) else {
+                continue;
+            };
+            let names = store.names();
+            let state = self.lock();
+            let keys = names
+                .into_iter()
+                .map(|(namespace, name)| Key::new(kind.clone(), namespace, name));
+            orphans.extend(keys.filter(|key| !state.queue.contains(key)));
+        }
+        orphans
+    }
+}
+
+/// A view of an engine from outside. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    /// Asks for an attempt of an object.
+    pub fn request(&self, key: &Key) {
+        self.shared.enqueue(key, Priority::Request);
+    }
+
+    /// What is known of a kind.
+    pub fn store(&self, kind: &str) -> Option<Store> {
+        self.shared.stores.get(kind).cloned()
+    }
+
+    /// Objects that live but have no next attempt, and what is wrong in the queue. Both are empty
+    /// whenever all changes that the stores have told are taken in.
+    pub fn orphans(&self) -> (Vec<Key>, Vec<Flaw>) {
+        let flaws = self.shared.lock().queue.check();
+        (self.shared.orphans(), flaws)
+    }
+
+    /// When an object that waits for a moment on the clock is attempted next.
+    pub fn sleeping_until(&self, key: &Key) -> Option<Duration> {
+        self.shared.lock().queue.sleeping_until(key)
+    }
+
+    /// Whether it is healthy and ready.
+    pub fn health(&self) -> Health {
+        health::health(&self.shared)
+    }
+
+    /// The metrics, brought up to date.
+    pub fn metrics(&self) -> String {
+        health::refresh(&self.shared);
+        self.shared.metrics.text()
+    }
+}
+
+impl Engine {
+    /// A view from outside.
+    pub fn handle(&self) -> Handle {
+        Handle {
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Runs until `stop` is raised and the attempts that run have reached a safe point. With
+    /// `leadership`, attempts are made only while we lead.
+    pub async fn run(self, leadership: Option<watch::Receiver<Leadership>>, stop: Signal) {
+        let shared = self.shared;
+        let mut background = JoinSet::new();
+        for kind in shared.stores.keys().cloned().collect::<Vec<_>>() {
+            background.spawn(feed::feed(shared.clone(), kind));
+        }
+        for reflector in self.reflectors {
+            background.spawn(reflector.run());
+        }
+        background.spawn(audit(shared.clone()));
+        dispatch(&shared, leadership, &stop).await;
+        background.abort_all();
+    }
+}
+
+/// Gives attempts their turns until `stop`, then waits for those that run.
+async fn dispatch(
+    shared: &Arc<Shared>,
+    mut leadership: Option<watch::Receiver<Leadership>>,
+    stop: &Signal,
+) {
+    let mut attempts = JoinSet::new();
+    while !stop.is_raised() {
+        let mut pause = Duration::from_secs(30);
+        let leading = match &leadership {
+            None => Ok(None),
+            Some(leadership) => match leadership.borrow().epoch().cloned() {
+                Some(epoch) => Ok(Some(epoch)),
+                None => Err(()),
+            },
+        };
+        {
+            let mut state = shared.lock();
+            let now = shared.now();
+            state.turned = Some(now);
+            state.leading = leadership.as_ref().map(|state| state.borrow().clone());
+            if let Ok(epoch) = &leading {
+                if let Some(epoch) = epoch {
+                    pause = pause.min(epoch.remaining().unwrap_or_default());
+                }
+                while let Some(ticket) = state.queue.pop(now) {
+                    let superseded = Signal::new();
+                    state.running.insert(ticket.key.clone(), superseded.clone());
+                    let mark = state.waits.mark();
+                    let attempt = run::run(shared.clone(), ticket, mark, epoch.clone(), superseded);
+                    attempts.spawn(attempt);
+                }
+                if let Some(next) = state.queue.next_timer() {
+                    pause = pause.min(next.saturating_sub(now));
+                }
+            }
+        }
+        let pause = pause.max(Duration::from_millis(1));
+        let changed = async {
+            if let Some(leadership) = &mut leadership
+                && leadership.changed().await.is_ok()
+            {
+                return;
+            }
+            // There is no election, or it says nothing more.
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            () = stop.raised() => {}
+            () = changed => {}
+            () = shared.turn.notified() => {}
+            () = shared.env.clock.sleep(pause) => {}
+        }
+        while attempts.try_join_next().is_some() {}
+    }
+    shared.stopping.raise();
+    let ended = async { while attempts.join_next().await.is_some() {} };
+    let grace = shared.options.stop_grace;
+    // What has not ended by then is dropped with its task.
+    let _ = everflow_env::within(&*shared.env.clock, grace, ended).await;
+    attempts.abort_all();
+}
+
+/// Looks for objects without a next attempt, gives them one, and says so.
+async fn audit(shared: Arc<Shared>) {
+    loop {
+        shared.env.clock.sleep(AUDIT).await;
+        for key in shared.orphans() {
+            let kind = key.kind.to_string();
+            let labels = [("kind", kind.as_str())];
+            shared
+                .metrics
+                .count("everflow_orphan_keys_found_total", &labels);
+            shared
+                .log
+                .error("object without a next attempt", &key.to_string());
+            shared.enqueue(&key, Priority::Interval);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! One attempt, from its turn to its next.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everflow_env::within;
+use futures_util::FutureExt as _;
+use serde_json::Value;
+
+use super::Shared;
+use crate::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
+use crate::client::revision;
+use crate::error::Error;
+use crate::lease::Epoch;
+use crate::queue::{Due, Key, Priority, Ticket};
+use crate::signal::Signal;
+use crate::status::{StatusWriter, Written};
+
+/// How long a worker goes on trying to write a status. After that the object waits for its next
+/// turn, and the status is worked out anew.
+const STATUS_PATIENCE: Duration = Duration::from_secs(20);
+/// How soon an attempt that was interrupted is made again, unless something sooner asks for it.
+const AFTER_INTERRUPTION: Duration = Duration::from_secs(1);
+/// How soon an object is looked at again whose status was changed by someone else meanwhile.
+const FOREIGN_STATUS: Duration = Duration::from_secs(10);
+
+/// What follows.
+struct Followup {
+    next: Next,
+    result: &'static str,
+}
+
+/// Makes an attempt. Whatever happens in it, the object has a next one afterwards.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    ticket: Ticket,
+    mark: u64,
+    epoch: Option<Epoch>,
+    superseded: Signal,
+) {
+    let key = ticket.key.clone();
+    let guarded = Guard {
+        shared: &shared,
+        key: &key,
+        done: false,
+    };
+    let started = shared.now();
+    let followup = make(&shared, ticket, epoch, superseded).await;
+    let span = (shared.now() - started).as_secs_f64();
+    if let Some(followup) = &followup {
+        measure(&shared, &key, followup.result, span);
+    }
+    guarded.finish(followup, mark);
+}
+
+/// Puts the object back into the queue even when the attempt's task is dropped.
+struct Guard<'a> {
+    shared: &'a Shared,
+    key: &'a Key,
+    done: bool,
+}
+
+impl Guard<'_> {
+    fn finish(mut self, followup: Option<Followup>, mark: u64) {
+        self.done = true;
+        let shared = self.shared;
+        let now = shared.now();
+        let mut state = shared.lock();
+        state.running.remove(self.key);
+        let Some(followup) = followup else {
+            // It is in the store no more.
+            state.queue.remove(self.key);
+            state.queue.finish(self.key, &Due::Now, now, 0.0);
+            drop(state);
+            shared.turn.notify_one();
+            return;
+        };
+        let (due, changes) = match followup.next {
+            Next::At(span) => (Due::After(span), Vec::new()),
+            Next::Retry { cause, at_least } => (Due::Backoff { cause, at_least }, Vec::new()),
+            Next::When {
+                changes,
+                no_later_than,
+            } => (Due::After(no_later_than), changes),
+        };
+        let chance = shared.env.random.unit();
+        let next = state.queue.finish(self.key, &due, now, chance);
+        if next.is_some() && !state.waits.wait(self.key, &changes, mark) {
+            state.queue.enqueue(self.key, Priority::Dependency, now);
+        }
+        let ours = state.own_writes.get(self.key).copied();
+        drop(state);
+        self.look_again(ours);
+        shared.turn.notify_one();
+    }
+
+    /// Someone may have changed the status between our write and now.
+    fn look_again(&self, ours: Option<u64>) {
+        let (shared, key) = (self.shared, self.key);
+        let Some(ours) = ours else {
+            return;
+        };
+        let store = shared.stores.get(&key.kind);
+        let stored = store.and_then(|store| store.get(&key.namespace, &key.name));
+        let Some(stored) = stored.filter(|stored| stored.revision > ours) else {
+            return;
+        };
+        let soon = shared.now() + FOREIGN_STATUS;
+        let mut state = shared.lock();
+        state.queue.no_later_than(key, soon);
+        // Once is enough.
+        state.own_writes.insert(key.clone(), stored.revision);
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if !self.done {
+            let now = self.shared.now();
+            let mut state = self.shared.lock();
+            state.running.remove(self.key);
+            let due = Due::After(AFTER_INTERRUPTION);
+            state.queue.finish(self.key, &due, now, 0.0);
+        }
+    }
+}
+
+/// `None` when the object is gone.
+async fn make(
+    shared: &Arc<Shared>,
+    ticket: Ticket,
+    epoch: Option<Epoch>,
+    superseded: Signal,
+) -> Option<Followup> {
+    let key = ticket.key.clone();
+    let controller = shared.kinds.get(&key.kind)?.clone();
+    let stored = shared
+        .stores
+        .get(&key.kind)?
+        .get(&key.namespace, &key.name)?;
+    let object = stored.value();
+    let waited = ticket.waited.as_secs_f64();
+    let labels = [
+        ("controller", controller.name()),
+        ("name", controller.name()),
+    ];
+    shared
+        .metrics
+        .observe("workqueue_queue_duration_seconds", &labels, waited);
+    let id = format!("{:016x}-{}", shared.env.random.next(), ticket.serial);
+    let resource = controller.resource().clone();
+    let log = shared
+        .log
+        .for_attempt(controller.name(), &resource.group, &key, &id);
+    let mut client = shared.client.clone();
+    if let Some(epoch) = &epoch {
+        client = client.fenced(Arc::new(epoch.clone()));
+    }
+    let context = Context {
+        env: shared.env.clone(),
+        client,
+        key,
+        ticket,
+        epoch,
+        log,
+        resource,
+        field_manager: controller.field_manager().to_owned(),
+        stores: shared.stores.clone(),
+        superseded,
+        stopping: shared.stopping.clone(),
+    };
+    let report = match attempt(shared, &*controller, &object, &context).await {
+        Ok(report) => report,
+        Err(why) => {
+            context
+                .log
+                .debug("attempt stopped", &[("why", &why.to_string())]);
+            return Some(Followup {
+                next: Next::At(AFTER_INTERRUPTION),
+                result: "requeue",
+            });
+        }
+    };
+    Some(publish(shared, &*controller, object, report, &context).await)
+}
+
+/// Runs the controller's code within its deadline; what it breaks is its object's alone.
+async fn attempt(
+    shared: &Shared,
+    controller: &dyn Controller,
+    object: &Value,
+    context: &Context,
+) -> Result<Report, Interrupted> {
+    context.check()?;
+    let span = controller.deadline(object);
+    let work = AssertUnwindSafe(async { controller.attempt(object, context).await });
+    let broken = match within(&*shared.env.clock, span, work.catch_unwind()).await {
+        Ok(Ok(result)) => return result,
+        Ok(Err(panic)) => {
+            let labels = [("controller", controller.name())];
+            shared
+                .metrics
+                .count("controller_runtime_reconcile_panics_total", &labels);
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Broken::Panicked(text.unwrap_or_else(|| "unknown".into()))
+        }
+        Err(_) => Broken::OutOfTime(span),
+    };
+    context.log.error("attempt broke", &broken.to_string());
+    Ok(controller.broken(object, &broken, context))
+}
+
+/// One write of the status; then the events.
+async fn publish(
+    shared: &Shared,
+    controller: &dyn Controller,
+    object: Value,
+    report: Report,
+    context: &Context,
+) -> Followup {
+    let key = &context.key;
+    let store = shared.stores.get(&key.kind);
+    // Our own writes of this attempt, the finalizer for one, are in the store already.
+    let freshest = store.and_then(|store| store.get(&key.namespace, &key.name));
+    let known = freshest
+        .map(|stored| stored.value())
+        .filter(|known| known["metadata"]["uid"] == object["metadata"]["uid"])
+        .unwrap_or(object);
+    if let Some(status) = &report.status {
+        let writer = StatusWriter {
+            env: &shared.env,
+            client: &context.client,
+            resource: &context.resource,
+            field_manager: controller.field_manager(),
+            owned: controller.owned_conditions(),
+            patience: STATUS_PATIENCE,
+        };
+        let pointless = || {
+            context
+                .epoch
+                .as_ref()
+                .is_some_and(|epoch| epoch.check().is_err())
+        };
+        let written = writer.write(&known, status, pointless).await;
+        let what = match &written {
+            Ok(Written::Unchanged) => "unchanged",
+            Ok(Written::Stored(_)) => "stored",
+            Ok(Written::Gone) => "gone",
+            Ok(Written::GivenUp) => "given up",
+            Err(_) => "failed",
+        };
+        let labels = [("controller", controller.name()), ("result", what)];
+        shared
+            .metrics
+            .count("everflow_status_writes_total", &labels);
+        match written {
+            Ok(Written::Stored(stored)) => {
+                let version = revision(&stored);
+                shared.lock().own_writes.insert(key.clone(), version);
+                context.learn(&stored);
+            }
+            Ok(Written::Unchanged) => {}
+            Ok(Written::Gone | Written::GivenUp) => {
+                return Followup {
+                    next: Next::At(AFTER_INTERRUPTION),
+                    result: "requeue",
+                };
+            }
+            Err(error) => return not_written(context, &error),
+        }
+    }
+    let reporter = controller.reports_as();
+    for event in report.events {
+        shared.recorder.emit(reporter, &known, event);
+    }
+    Followup {
+        result: match report.verdict {
+            Verdict::Success => "success",
+            Verdict::Waiting => "requeue_after",
+            Verdict::Failure | Verdict::Stalled => "error",
+        },
+        next: report.next,
+    }
+}
+
+fn not_written(context: &Context, error: &Error) -> Followup {
+    context
+        .log
+        .error("failed to write the status", &error.to_string());
+    Followup {
+        next: Next::Retry {
+            cause: "StatusWriteFailed".into(),
+            at_least: error
+                .retry_after()
+                .unwrap_or_default()
+                .min(Duration::from_secs(60)),
+        },
+        result: "error",
+    }
+}
+
+fn measure(shared: &Shared, key: &Key, result: &str, span: f64) {
+    let Some(controller) = shared.kinds.get(&key.kind) else {
+        return;
+    };
+    let metrics = &shared.metrics;
+    let name = controller.name();
+    let object = [
+        ("kind", &*key.kind),
+        ("name", &*key.name),
+        ("namespace", &*key.namespace),
+    ];
+    metrics.observe("gotk_reconcile_duration_seconds", &object, span);
+    let labels = [("controller", name)];
+    metrics.observe("controller_runtime_reconcile_time_seconds", &labels, span);
+    let labels = [("controller", name), ("result", result)];
+    metrics.count("controller_runtime_reconcile_total", &labels);
+    if result == "error" {
+        let labels = [("controller", name)];
+        metrics.count("controller_runtime_reconcile_errors_total", &labels);
+    }
+}

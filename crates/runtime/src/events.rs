@@ -1,0 +1,406 @@
+//! Events: told to the API server and to the notification controller, off the path of attempts.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use everflow_env::{Env, within};
+use everflow_time::Timestamp;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
+use crate::error::Error;
+use crate::http::{Url, post};
+use crate::metrics::Metrics;
+
+/// Where Events are.
+pub const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
+
+/// How many events may wait to be told.
+const WAITING: usize = 1_000;
+/// How many different events are remembered to count their repetition.
+const REMEMBERED: usize = 4_096;
+/// How many events an object may have at once, and how soon it may have one more.
+const BURST: f64 = 25.0;
+const REFILL: Duration = Duration::from_secs(300);
+/// How long telling the notification controller may take, and how often it is tried.
+const POST_DEADLINE: Duration = Duration::from_secs(5);
+const POST_TRIES: u32 = 5;
+
+/// How grave an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Only for those who look closely: it is not sent to the notification controller.
+    Trace,
+    /// Good to know.
+    Info,
+    /// Something is wrong.
+    Error,
+}
+
+/// An event of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// How grave.
+    pub severity: Severity,
+    /// The stable reason.
+    pub reason: String,
+    /// In words.
+    pub message: String,
+    /// What else is known: revisions, digests.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Event {
+    /// An event without metadata.
+    pub fn new(severity: Severity, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Event {
+            severity,
+            reason: reason.into(),
+            message: message.into(),
+            metadata: BTreeMap::new(),
+        }
+    }
+
+    /// The same event with one more piece of metadata.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+}
+
+/// An event and whose it is.
+#[derive(Debug, Clone)]
+struct Told {
+    involved: Value,
+    event: Event,
+    at: Timestamp,
+    controller: String,
+}
+
+/// Takes events. Never waits: what does not fit is dropped and counted.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    env: Env,
+    to_server: mpsc::Sender<Told>,
+    to_address: Option<mpsc::Sender<Told>>,
+    metrics: Metrics,
+}
+
+/// Tells events.
+#[derive(Debug)]
+pub struct EventTeller {
+    env: Env,
+    client: Client,
+    metrics: Metrics,
+    instance: String,
+    from_server: mpsc::Receiver<Told>,
+    address: Option<(Url, mpsc::Receiver<Told>)>,
+}
+
+/// A recorder and its teller. `address` is the notification controller's, `instance` this
+/// process's name.
+pub fn recorder(
+    env: &Env,
+    client: &Client,
+    metrics: &Metrics,
+    address: Option<&str>,
+    instance: &str,
+) -> Result<(Recorder, EventTeller), Error> {
+    let (to_server, from_server) = mpsc::channel(WAITING);
+    let mut recorder = Recorder {
+        env: env.clone(),
+        to_server,
+        to_address: None,
+        metrics: metrics.clone(),
+    };
+    let mut teller = EventTeller {
+        env: env.clone(),
+        client: client.with_deadline(Duration::from_secs(10)),
+        metrics: metrics.clone(),
+        instance: instance.to_owned(),
+        from_server,
+        address: None,
+    };
+    if let Some(address) = address.filter(|address| !address.is_empty()) {
+        let url = Url::parse(address)?;
+        let (sender, receiver) = mpsc::channel(WAITING);
+        recorder.to_address = Some(sender);
+        teller.address = Some((url, receiver));
+    }
+    Ok((recorder, teller))
+}
+
+impl Recorder {
+    /// Takes an event of an object that the server sent.
+    pub fn emit(&self, controller: &str, object: &Value, mut event: Event) {
+        for (key, value) in annotations(object) {
+            if key.starts_with("event.toolkit.fluxcd.io/") {
+                event.metadata.entry(key).or_insert(value);
+            }
+        }
+        let told = Told {
+            involved: involved(object),
+            event,
+            at: self.env.clock.now(),
+            controller: controller.to_owned(),
+        };
+        if let Some(address) = &self.to_address
+            && told.event.severity > Severity::Trace
+            && address.try_send(told.clone()).is_err()
+        {
+            let labels = [("sink", "address"), ("why", "full")];
+            self.metrics.count("everflow_events_dropped_total", &labels);
+        }
+        if self.to_server.try_send(told).is_err() {
+            let labels = [("sink", "server"), ("why", "full")];
+            self.metrics.count("everflow_events_dropped_total", &labels);
+        }
+    }
+}
+
+fn annotations(object: &Value) -> Vec<(String, String)> {
+    let all = object.pointer("/metadata/annotations");
+    let all = all.and_then(Value::as_object).into_iter().flatten();
+    all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+fn involved(object: &Value) -> Value {
+    let mut reference = Map::new();
+    let mut set = |field: &str, value: &str| {
+        if !value.is_empty() {
+            reference.insert(field.to_owned(), value.into());
+        }
+    };
+    set("kind", object["kind"].as_str().unwrap_or_default());
+    set(
+        "apiVersion",
+        object["apiVersion"].as_str().unwrap_or_default(),
+    );
+    for field in ["namespace", "name", "uid", "resourceVersion"] {
+        set(field, meta_text(object, field));
+    }
+    Value::Object(reference)
+}
+
+impl EventTeller {
+    /// Tells events until all recorders are gone.
+    pub async fn run(self) {
+        let to_server = tell_server(
+            self.env.clone(),
+            self.client,
+            self.metrics.clone(),
+            self.from_server,
+        );
+        match self.address {
+            None => to_server.await,
+            Some((url, receiver)) => {
+                let to_address = tell_address(self.env, url, self.metrics, self.instance, receiver);
+                futures_util::future::join(to_server, to_address).await;
+            }
+        }
+    }
+}
+
+/// What an event is told apart by.
+type Identity = (String, String, String, String, String);
+
+#[derive(Debug, Default)]
+struct Memory {
+    known: BTreeMap<Identity, (String, u64)>,
+    order: VecDeque<Identity>,
+    allowance: BTreeMap<String, (f64, Duration)>,
+}
+
+impl Memory {
+    /// Whether an object may have one more event now.
+    fn allow(&mut self, object: &str, now: Duration) -> bool {
+        if self.allowance.len() > REMEMBERED {
+            self.allowance
+                .retain(|_, (left, since)| *left + (now - *since).div_duration_f64(REFILL) < BURST);
+        }
+        let (left, since) = self
+            .allowance
+            .entry(object.to_owned())
+            .or_insert((BURST, now));
+        *left = (*left + now.saturating_sub(*since).div_duration_f64(REFILL)).min(BURST);
+        *since = now;
+        let allowed = *left >= 1.0;
+        if allowed {
+            *left -= 1.0;
+        }
+        allowed
+    }
+
+    fn remember(&mut self, identity: Identity, name: String, count: u64) {
+        if self.known.insert(identity.clone(), (name, count)).is_none() {
+            self.order.push_back(identity);
+        }
+        while self.order.len() > REMEMBERED {
+            if let Some(oldest) = self.order.pop_front() {
+                self.known.remove(&oldest);
+            }
+        }
+    }
+}
+
+async fn tell_server(env: Env, client: Client, metrics: Metrics, mut told: mpsc::Receiver<Told>) {
+    let mut memory = Memory::default();
+    let dropped = |why: &str| {
+        let labels = [("sink", "server"), ("why", why)];
+        metrics.count("everflow_events_dropped_total", &labels);
+    };
+    while let Some(told) = told.recv().await {
+        if !memory.allow(&object_identity(&told), env.clock.elapsed()) {
+            dropped("too many");
+            continue;
+        }
+        let identity = (
+            object_identity(&told),
+            told.controller.clone(),
+            told.event.reason.clone(),
+            told.event.message.clone(),
+            format!("{:?}{:?}", told.event.severity, told.event.metadata),
+        );
+        if tell_one(&client, &mut memory, identity, &told)
+            .await
+            .is_err()
+        {
+            dropped("failed");
+        }
+    }
+}
+
+fn object_identity(told: &Told) -> String {
+    let text = |field: &str| told.involved[field].as_str().unwrap_or_default();
+    format!(
+        "{}/{}/{}/{}",
+        text("kind"),
+        text("namespace"),
+        text("name"),
+        text("uid")
+    )
+}
+
+async fn tell_one(
+    client: &Client,
+    memory: &mut Memory,
+    identity: Identity,
+    told: &Told,
+) -> Result<(), Error> {
+    let namespace = told.involved["namespace"].as_str().unwrap_or("default");
+    let options = WriteOptions::by(&told.controller);
+    if let Some((name, count)) = memory.known.get(&identity).cloned() {
+        let again = json!({"count": count + 1, "lastTimestamp": told.at.rfc3339()});
+        let at = At::new(namespace, &name);
+        match client
+            .patch(&EVENTS, at, &Patch::Merge(again), &options)
+            .await
+        {
+            Ok(_) => {
+                memory.remember(identity, name, count + 1);
+                return Ok(());
+            }
+            // Events are kept for an hour only.
+            Err(Error::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let body = server_event(told, namespace);
+    let created = client.create(&EVENTS, namespace, &body, &options).await?;
+    memory.remember(identity, meta_text(&created, "name").to_owned(), 1);
+    Ok(())
+}
+
+fn server_event(told: &Told, namespace: &str) -> Value {
+    let object = told.involved["name"].as_str().unwrap_or_default();
+    let nanos = i128::from(told.at.seconds) * 1_000_000_000 + i128::from(told.at.nanos);
+    let stamp = told.at.rfc3339();
+    let grave = told.event.severity == Severity::Error;
+    let mut metadata = json!({
+        // The same moment twice gives two names: the reason tells them apart.
+        "name": format!("{object}.{nanos:x}{:04x}", checksum(told)),
+        "namespace": namespace,
+    });
+    if !told.event.metadata.is_empty() {
+        metadata["annotations"] = json!(told.event.metadata);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": metadata,
+        "involvedObject": told.involved,
+        "reason": told.event.reason,
+        "message": told.event.message,
+        "source": {"component": told.controller},
+        "firstTimestamp": stamp,
+        "lastTimestamp": stamp,
+        "count": 1,
+        "type": if grave { "Warning" } else { "Normal" },
+        "reportingComponent": told.controller,
+        "reportingInstance": "",
+    })
+}
+
+fn checksum(told: &Told) -> u16 {
+    let text = [&told.event.reason, &told.event.message];
+    let bytes = text.iter().flat_map(|text| text.bytes());
+    bytes.fold(0_u16, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(byte.into())
+    })
+}
+
+async fn tell_address(
+    env: Env,
+    url: Url,
+    metrics: Metrics,
+    instance: String,
+    mut told: mpsc::Receiver<Told>,
+) {
+    while let Some(told) = told.recv().await {
+        let body = notification(&told, &instance);
+        let mut pause = Duration::from_secs(1);
+        let mut delivered = false;
+        for number in 0..POST_TRIES {
+            if number > 0 {
+                env.clock.sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(30));
+            }
+            let sent = within(&*env.clock, POST_DEADLINE, post(&env, &url, &body)).await;
+            match sent {
+                // Too many requests means that it knows this event already.
+                Ok(Ok(429)) => delivered = true,
+                Ok(Ok(code)) if code < 500 => delivered = code < 400,
+                _ => continue,
+            }
+            break;
+        }
+        if !delivered {
+            let labels = [("sink", "address"), ("why", "failed")];
+            metrics.count("everflow_events_dropped_total", &labels);
+        }
+    }
+}
+
+/// The body that the notification controller reads.
+fn notification(told: &Told, instance: &str) -> Value {
+    let severity = match told.event.severity {
+        Severity::Error => "error",
+        _ => "info",
+    };
+    let mut body = json!({
+        "involvedObject": told.involved,
+        "severity": severity,
+        "timestamp": told.at.rfc3339(),
+        "message": told.event.message,
+        "reason": told.event.reason,
+        "reportingController": told.controller,
+        "reportingInstance": instance,
+    });
+    if !told.event.metadata.is_empty() {
+        body["metadata"] = json!(told.event.metadata);
+    }
+    body
+}

@@ -1,0 +1,132 @@
+//! A little plain HTTP: posting events, serving metrics and health.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use everflow_env::{BoxFuture, Env};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::client::TransportError;
+use crate::error::Error;
+use crate::signal::Signal;
+
+/// Where plain HTTP goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+impl Url {
+    /// Reads `http://host[:port][/path]`.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let wrong = |why: &str| Error::Config {
+            path: text.to_owned(),
+            why: why.to_owned(),
+        };
+        let uri: http::Uri = text
+            .parse()
+            .map_err(|_| wrong("it is not a URL: use http://host[:port][/path]"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(wrong("only http:// is supported for the address of events"));
+        }
+        let host = uri.host().ok_or_else(|| wrong("it names no host"))?;
+        Ok(Url {
+            host: host.to_owned(),
+            port: uri.port_u16().unwrap_or(80),
+            path: uri.path().to_owned(),
+        })
+    }
+}
+
+/// Posts JSON; the code of the answer.
+pub(crate) async fn post(env: &Env, url: &Url, body: &Value) -> Result<u16, TransportError> {
+    // A trailing dot makes a name absolute for the resolver; it is no part of the Host header.
+    let stream = env.dialer.connect(&url.host, url.port).await;
+    let stream = stream.map_err(|error| TransportError::new(&error))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| TransportError::new(&error))?;
+    let request = http::Request::builder()
+        .method("POST")
+        .uri(&url.path)
+        .header("host", format!("{}:{}", url.host, url.port))
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(body.to_string())))
+        .map_err(|error| TransportError::new(&error))?;
+    let exchange = async {
+        let response = sender.send_request(request).await?;
+        let code = response.status().as_u16();
+        response.into_body().collect().await?;
+        Ok::<u16, hyper::Error>(code)
+    };
+    let (exchange, connection) = (std::pin::pin!(exchange), std::pin::pin!(connection));
+    let result = match futures_util::future::select(exchange, connection).await {
+        futures_util::future::Either::Left((result, _)) => result,
+        futures_util::future::Either::Right((_, exchange)) => exchange.await,
+    };
+    result.map_err(|error| TransportError::new(&error))
+}
+
+/// Code, media type and text of an answer.
+pub type PlainAnswer = (u16, &'static str, String);
+
+/// Answers requests for a path.
+pub type PlainHandler = Arc<dyn Fn(String) -> BoxFuture<'static, PlainAnswer> + Send + Sync>;
+
+/// Serves small texts until `stop` is raised.
+pub async fn serve_plain(listener: TcpListener, handler: PlainHandler, stop: Signal) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.raised() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors: not in a hot loop.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            continue;
+        };
+        let handler = handler.clone();
+        tokio::spawn(async move {
+            let service = hyper::service::service_fn(move |request: http::Request<_>| {
+                let _: &hyper::body::Incoming = request.body();
+                let answer = handler(request.uri().path().to_owned());
+                async move {
+                    let (code, media_type, text) = answer.await;
+                    http::Response::builder()
+                        .status(code)
+                        .header("content-type", media_type)
+                        .body(Full::new(Bytes::from(text)))
+                }
+            });
+            // A client that leaves early concerns nobody.
+            let mut builder = hyper::server::conn::http1::Builder::new();
+            builder.timer(hyper_util::rt::TokioTimer::new());
+            builder.header_read_timeout(std::time::Duration::from_secs(10));
+            let _ = builder
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked() {
+        let url =
+            Url::parse("http://notification-controller.flux-system.svc.cluster.local./").unwrap();
+        assert_eq!((url.port, url.path.as_str()), (80, "/"));
+        assert_eq!(Url::parse("http://host:9000/x").unwrap().port, 9000);
+        for wrong in ["host", "https://host/", "http://", ":"] {
+            assert_eq!(Url::parse(wrong).unwrap_err().reason(), "Config", "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! One attempt, one write of the status.
+//!
+//! The whole status goes in one JSON patch to the status subresource, without a precondition on
+//! the `resourceVersion`: progress never depends on winning a race. Two tests guard it: the unique
+//! id, so that a namesake created meanwhile is left alone, and, while there is hope, the
+//! conditions as they were last seen, so that conditions of others which the store has not heard
+//! of yet are not lost. When that test fails the object is read from the server and the write made
+//! again on top of it; after a few rounds it is made without that test.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use everflow_env::Env;
+use serde_json::{Value, json};
+
+use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
+use crate::error::Error;
+
+/// So often the conditions of others are looked after; then ours are written in any case.
+const POLITE_ROUNDS: u32 = 3;
+/// The first pause after a failure.
+const MIN_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause after failures.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Written {
+    /// Nothing changed, so nothing was written.
+    Unchanged,
+    /// It is stored; this is the object now.
+    Stored(Value),
+    /// The object is gone, or another one has its name.
+    Gone,
+    /// There is no point in it any more.
+    GivenUp,
+}
+
+/// Writes statuses of one kind.
+#[derive(Debug, Clone)]
+pub struct StatusWriter<'a> {
+    /// The world.
+    pub env: &'a Env,
+    /// The client.
+    pub client: &'a Client,
+    /// The kind.
+    pub resource: &'a Resource,
+    /// Whose fields they become.
+    pub field_manager: &'a str,
+    /// The types of conditions that are ours. Others are left as they are.
+    pub owned: &'a [&'a str],
+    /// After so long of failures it is given up for this attempt.
+    pub patience: Duration,
+}
+
+impl StatusWriter<'_> {
+    /// Makes `status` the status of an object last seen as `known`. Failures that may pass are
+    /// retried while there is patience and `pointless` does not say otherwise.
+    pub async fn write(
+        &self,
+        known: &Value,
+        status: &Value,
+        pointless: impl Fn() -> bool,
+    ) -> Result<Written, Error> {
+        let started = self.env.clock.elapsed();
+        let uid = meta_text(known, "uid").to_owned();
+        let mut base = known.clone();
+        let (mut rounds, mut failures) = (0, 0);
+        loop {
+            let desired = with_foreign_conditions(status, base.get("status"), self.owned);
+            if base.get("status") == Some(&desired) {
+                return Ok(Written::Unchanged);
+            }
+            if pointless() {
+                return Ok(Written::GivenUp);
+            }
+            let patch = patch(&uid, &base, desired, rounds < POLITE_ROUNDS);
+            let at = At::of(&base).status();
+            let options = WriteOptions::by(self.field_manager);
+            let result = self.client.patch(self.resource, at, &patch, &options).await;
+            let error = match result {
+                Ok(object) => return Ok(Written::Stored(object)),
+                Err(error) => error,
+            };
+            let patient = self.env.clock.elapsed() - started < self.patience;
+            match error {
+                Error::NotFound(_) => return Ok(Written::Gone),
+                Error::Invalid(refusal) => match self.look(&base, &uid).await {
+                    Ok(None) => return Ok(Written::Gone),
+                    // Nobody touched the conditions: it is the status that is wrong.
+                    Ok(Some(live)) if conditions(&live) == conditions(&base) => {
+                        return Err(Error::Invalid(refusal));
+                    }
+                    Ok(Some(live)) => {
+                        base = live;
+                        rounds += 1;
+                    }
+                    Err(error) if error.is_transient() && patient => {
+                        self.pause(&mut failures, &error).await;
+                    }
+                    Err(error) => return Err(error),
+                },
+                error @ Error::Conflict(_) if patient => self.pause(&mut failures, &error).await,
+                error if error.is_transient() && patient => {
+                    self.pause(&mut failures, &error).await;
+                }
+                error => return Err(error),
+            }
+        }
+    }
+
+    /// The object as it is on the server; `None` when it is gone.
+    async fn look(&self, base: &Value, uid: &str) -> Result<Option<Value>, Error> {
+        match self.client.get(self.resource, At::of(base)).await {
+            Ok(live) if meta_text(&live, "uid") == uid => Ok(Some(live)),
+            Ok(_) | Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn pause(&self, failures: &mut u32, error: &Error) {
+        let doubled = MIN_PAUSE.saturating_mul(1 << (*failures).min(16));
+        *failures += 1;
+        let pause = doubled
+            .min(MAX_PAUSE)
+            .mul_f64(0.5 + 0.5 * self.env.random.unit());
+        let asked = error.retry_after().unwrap_or_default().min(MAX_PAUSE);
+        self.env.clock.sleep(pause.max(asked)).await;
+    }
+}
+
+fn conditions(object: &Value) -> Option<&Value> {
+    object.get("status")?.get("conditions")
+}
+
+fn patch(uid: &str, base: &Value, desired: Value, politely: bool) -> Patch {
+    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
+    if politely {
+        let (path, value) = match base.get("status") {
+            None => ("/status", &Value::Null),
+            Some(status) => {
+                let conditions = status.get("conditions").unwrap_or(&Value::Null);
+                ("/status/conditions", conditions)
+            }
+        };
+        operations.push(json!({"op": "test", "path": path, "value": value}));
+    }
+    operations.push(json!({"op": "add", "path": "/status", "value": desired}));
+    Patch::Json(operations.into())
+}
+
+/// A status with the conditions of others from `current` added, in Flux's order.
+pub fn with_foreign_conditions(status: &Value, current: Option<&Value>, owned: &[&str]) -> Value {
+    let mut merged = status.clone();
+    let kind_of = |condition: &Value| condition["type"].as_str().unwrap_or_default().to_owned();
+    let ours: Vec<Value> = merged["conditions"].as_array().cloned().unwrap_or_default();
+    let present = current.and_then(|current| current["conditions"].as_array());
+    let foreign: Vec<Value> = present
+        .into_iter()
+        .flatten()
+        .filter(|condition| {
+            let kind = kind_of(condition);
+            !owned.contains(&kind.as_str()) && !ours.iter().any(|own| kind_of(own) == kind)
+        })
+        .cloned()
+        .collect();
+    if foreign.is_empty() {
+        return merged;
+    }
+    let mut all = ours;
+    all.extend(foreign);
+    all.sort_by_cached_key(|condition| {
+        let kind = kind_of(condition);
+        let first = ["Stalled", "Reconciling", "Ready"];
+        match first.iter().position(|name| *name == kind) {
+            Some(place) => (place, Reverse(0), String::new()),
+            None => {
+                let generation = condition["observedGeneration"].as_i64().unwrap_or_default();
+                (first.len(), Reverse(generation), kind)
+            }
+        }
+    });
+    merged["conditions"] = all.into();
+    merged
+}

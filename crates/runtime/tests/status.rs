@@ -1,0 +1,313 @@
+//! One write of the status: what it must show, whatever the store knows.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use everflow_cluster::faults::Verdict;
+use everflow_runtime::Error;
+use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
+use everflow_runtime::metadata::{Edited, ensure_finalizer, finalizers, remove_finalizer};
+use everflow_runtime::status::{StatusWriter, Written};
+use serde_json::{Value, json};
+use support::{TOYS, World, refuse};
+
+const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "ArtifactInStorage"];
+
+fn writer(world: &World) -> StatusWriter<'_> {
+    StatusWriter {
+        env: &world.env,
+        client: &world.client,
+        resource: const { &TOYS },
+        field_manager: "source-controller",
+        owned: const { &OWNED },
+        patience: Duration::from_secs(20),
+    }
+}
+
+fn condition(kind: &str, status: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": "Tested", "message": "", "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z"})
+}
+
+async fn patch_status(world: &World, manager: &str, patch: Value) -> Value {
+    let at = At::new("apps", "one").status();
+    let by = WriteOptions::by(manager);
+    world
+        .user
+        .patch(&TOYS, at, &Patch::Merge(patch), &by)
+        .await
+        .unwrap()
+}
+
+fn count(world: &World, start: &str) -> usize {
+    world
+        .faults
+        .requests()
+        .iter()
+        .filter(|line| line.starts_with(start))
+        .count()
+}
+
+/// (a) Nothing of what Flux wrote is left behind, and the field manager is Flux's.
+#[tokio::test(start_paused = true)]
+async fn taking_over_a_status_leaves_no_stale_field() {
+    let world = World::new(1).await;
+    world.create_toy("one", json!({})).await;
+    let old = json!({"status": {
+        "observedGeneration": 7, "url": "http://old", "artifact": {"digest": "old", "path": "p"},
+        "conditions": [condition("FetchFailed", "True"), condition("Stalled", "True"), condition("Ready", "False")],
+    }});
+    let known = patch_status(&world, "source-controller", old).await;
+    let status = json!({"observedGeneration": 1, "artifact": {"digest": "new"}, "conditions": [condition("Ready", "True")]});
+    let owned = ["Ready", "Stalled", "FetchFailed"];
+    let writer = StatusWriter {
+        owned: &owned,
+        ..writer(&world)
+    };
+    let written = writer.write(&known, &status, || false).await.unwrap();
+    let Written::Stored(stored) = written else {
+        panic!("{written:?}")
+    };
+    assert_eq!(stored["status"], status);
+    let entries = stored["metadata"]["managedFields"].as_array().unwrap();
+    let ours: Vec<&Value> = entries
+        .iter()
+        .filter(|entry| entry["subresource"] == "status")
+        .collect();
+    assert_eq!(ours.len(), 1, "{entries:?}");
+    assert_eq!(
+        (ours[0]["manager"].as_str(), ours[0]["operation"].as_str()),
+        (Some("source-controller"), Some("Update"))
+    );
+    assert_eq!(ours[0]["fieldsV1"]["f:status"].get("f:url"), None);
+    assert_eq!(world.faults.requests().len(), 1);
+}
+
+/// (b) and (c) Conditions of others survive, also those that the store has not heard of.
+#[tokio::test(start_paused = true)]
+async fn conditions_of_others_survive_also_unheard_of_ones() {
+    let world = World::new(1).await;
+    let stale = world.create_toy("one", json!({})).await;
+    let foreign = json!({"status": {"conditions": [condition("PolicyChecked", "True"), condition("Ready", "False")]}});
+    patch_status(&world, "policy", foreign).await;
+    let status = json!({"observedGeneration": 1, "conditions": [condition("Ready", "True"), condition("ArtifactInStorage", "True")]});
+    let written = writer(&world)
+        .write(&stale, &status, || false)
+        .await
+        .unwrap();
+    let Written::Stored(stored) = written else {
+        panic!("{written:?}")
+    };
+    let kinds: Vec<&str> = stored["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["Ready", "ArtifactInStorage", "PolicyChecked"]);
+    assert_eq!((count(&world, "PATCH"), count(&world, "GET")), (2, 1));
+    // (d) Unchanged: nothing is written.
+    let again = writer(&world)
+        .write(&stored, &status, || false)
+        .await
+        .unwrap();
+    assert_eq!(again, Written::Unchanged);
+    assert_eq!(count(&world, "PATCH"), 2);
+}
+
+/// Someone who changes the conditions all the time does not keep us from writing ours.
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_never_rests_does_not_stop_us() {
+    let world = World::new(1).await;
+    let known = world.create_toy("one", json!({})).await;
+    let (server, counter) = (world.server.clone(), AtomicUsize::new(0));
+    world.faults.before(move |request| {
+        if request.method == "PATCH" {
+            let number = counter.fetch_add(1, Ordering::SeqCst);
+            let patch =
+                json!({"status": {"conditions": [{"type": "Busy", "status": number.to_string()}]}});
+            let path = "/apis/example.com/v1/namespaces/apps/toys/one/status?fieldManager=busy";
+            let request = everflow_cluster::Request::new("PATCH", path, patch.to_string())
+                .header("content-type", "application/merge-patch+json");
+            assert_eq!(server.handle(&request).status, 200);
+        }
+        Verdict::Pass
+    });
+    let status = json!({"observedGeneration": 1, "conditions": [condition("Ready", "True")]});
+    let written = writer(&world)
+        .write(&known, &status, || false)
+        .await
+        .unwrap();
+    assert!(matches!(written, Written::Stored(_)));
+    assert_eq!(count(&world, "PATCH"), 4);
+    assert_eq!(
+        world.toy("one").await["status"]["conditions"][0]["type"],
+        "Ready"
+    );
+}
+
+/// A user's change of the spec, or of labels, does not matter to the write, nor the write to it.
+#[tokio::test(start_paused = true)]
+async fn a_version_that_moved_does_not_matter() {
+    let world = World::new(1).await;
+    let stale = world.create_toy("one", json!({"size": 1})).await;
+    let change = Patch::Merge(json!({"spec": {"size": 2}, "metadata": {"labels": {"a": "b"}}}));
+    world
+        .user
+        .patch(
+            &TOYS,
+            At::new("apps", "one"),
+            &change,
+            &WriteOptions::by("user"),
+        )
+        .await
+        .unwrap();
+    let status = json!({"observedGeneration": 1, "conditions": [condition("Ready", "True")]});
+    writer(&world)
+        .write(&stale, &status, || false)
+        .await
+        .unwrap();
+    let toy = world.toy("one").await;
+    assert_eq!(
+        (
+            toy["spec"]["size"].as_i64(),
+            toy["metadata"]["labels"]["a"].as_str()
+        ),
+        (Some(2), Some("b"))
+    );
+    assert_eq!(toy["status"]["observedGeneration"], 1);
+    assert_eq!(world.faults.requests().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_retried_and_lost_answers_found() {
+    for fault in ["500", "429", "409", "drop", "lost", "hang"] {
+        let world = World::new(1).await;
+        let known = world.create_toy("one", json!({})).await;
+        let counter = Arc::new(AtomicUsize::new(0));
+        let twice = move || counter.fetch_add(1, Ordering::SeqCst) < 2;
+        match fault {
+            "lost" => world.faults.after(move |_, _| {
+                if twice() {
+                    Verdict::Drop
+                } else {
+                    Verdict::Pass
+                }
+            }),
+            _ => world.faults.before(move |_| match (twice(), fault) {
+                (false, _) => Verdict::Pass,
+                (_, "500") => refuse(500, "InternalError"),
+                (_, "429") => refuse(429, "TooManyRequests"),
+                (_, "409") => refuse(409, "Conflict"),
+                (_, "drop") => Verdict::Drop,
+                _ => Verdict::Delay(Duration::from_secs(9)),
+            }),
+        }
+        let status = json!({"observedGeneration": 1, "conditions": [condition("Ready", "True")]});
+        let written = writer(&world).write(&known, &status, || false).await;
+        assert!(written.is_ok(), "{fault}: {written:?}");
+        assert_eq!(world.toy("one").await["status"], status, "{fault}");
+    }
+    let world = World::new(1).await;
+    let known = world.create_toy("one", json!({})).await;
+    world.faults.before(|_| refuse(503, "ServiceUnavailable"));
+    let failed = writer(&world)
+        .write(&known, &json!({"x": 1}), || false)
+        .await;
+    assert!(matches!(failed, Err(Error::ServerError(_))));
+    assert!(world.env.clock.elapsed() < Duration::from_secs(30));
+    world.faults.clear();
+    let given_up = writer(&world)
+        .write(&known, &json!({"x": 1}), || true)
+        .await;
+    assert_eq!(given_up.unwrap(), Written::GivenUp);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namesake_is_left_alone() {
+    let world = World::new(1).await;
+    let first = world.create_toy("one", json!({})).await;
+    world
+        .user
+        .delete(&TOYS, At::new("apps", "one"), &DeleteOptions::default())
+        .await
+        .unwrap();
+    let status = json!({"observedGeneration": 9});
+    let written = writer(&world)
+        .write(&first, &status, || false)
+        .await
+        .unwrap();
+    assert_eq!(written, Written::Gone);
+    let second = world.create_toy("one", json!({})).await;
+    let written = writer(&world)
+        .write(&first, &status, || false)
+        .await
+        .unwrap();
+    assert_eq!(written, Written::Gone);
+    assert_eq!(world.toy("one").await, second);
+    let edited = ensure_finalizer(&world.client, &TOYS, &first, "f.example.com/x", "m")
+        .await
+        .unwrap();
+    assert_eq!(edited, Edited::Gone);
+    assert_eq!(world.toy("one").await, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizers_are_added_beside_others_and_removed_alone() {
+    let world = World::new(1).await;
+    let stale = world.create_toy("one", json!({})).await;
+    let theirs = Patch::Merge(json!({"metadata": {"finalizers": ["theirs.example.com/f"]}}));
+    world
+        .user
+        .patch(
+            &TOYS,
+            At::new("apps", "one"),
+            &theirs,
+            &WriteOptions::by("user"),
+        )
+        .await
+        .unwrap();
+    let ours = "finalizers.fluxcd.io";
+    let edited = ensure_finalizer(&world.client, &TOYS, &stale, ours, "source-controller")
+        .await
+        .unwrap();
+    let Edited::Stored(stored) = edited else {
+        panic!("{edited:?}")
+    };
+    assert_eq!(finalizers(&stored), ["theirs.example.com/f", ours]);
+    let again = ensure_finalizer(&world.client, &TOYS, &stored, ours, "source-controller")
+        .await
+        .unwrap();
+    assert_eq!(again, Edited::Unchanged);
+    world
+        .user
+        .delete(&TOYS, At::new("apps", "one"), &DeleteOptions::default())
+        .await
+        .unwrap();
+    // From a stale copy, and with the answer lost.
+    let lost = AtomicUsize::new(0);
+    world.faults.after(move |request, _| {
+        match request.method == "PATCH" && lost.fetch_add(1, Ordering::SeqCst) == 1 {
+            true => Verdict::Drop,
+            false => Verdict::Pass,
+        }
+    });
+    let removed = remove_finalizer(&world.client, &TOYS, &stored, ours, "source-controller")
+        .await
+        .unwrap();
+    assert_eq!(
+        removed,
+        Edited::Unchanged,
+        "it was removed by the write whose answer was lost"
+    );
+    let toy = world.toy("one").await;
+    assert_eq!(finalizers(&toy), ["theirs.example.com/f"]);
+    let removed = remove_finalizer(&world.client, &TOYS, &toy, "theirs.example.com/f", "user")
+        .await
+        .unwrap();
+    assert_eq!(removed, Edited::Gone);
+}
