@@ -314,7 +314,26 @@ pub fn on_read(resource: &Resource, mut object: Value) -> Value {
         apply_defaults(&mut object, view);
     }
     convert_version(custom, &mut object, &resource.api_version());
+    drop_empty_metadata(&mut object);
     object
+}
+
+/// Empty lists and maps of metadata are not there.
+fn drop_empty_metadata(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let is_empty = match metadata.get(key) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(list)) => list.is_empty(),
+            Some(Value::Null) => true,
+            _ => false,
+        };
+        if is_empty {
+            metadata.remove(key);
+        }
+    }
 }
 
 /// The object as it is stored: in the storage version, pruned to what that version knows.

@@ -94,6 +94,7 @@ pub fn of(group: &str, plural: &str, object: &Value, now: Timestamp) -> Option<V
         ("discovery.k8s.io", "endpointslices") => endpoint_slice(&row),
         ("storage.k8s.io", "storageclasses") => storage_class(&row),
         ("storage.k8s.io", "csidrivers") => csi_driver(&row),
+        ("apiregistration.k8s.io", "apiservices") => api_service(&row),
         ("scheduling.k8s.io", "priorityclasses") => vec![
             row.name(),
             row.number("/value").into(),
@@ -970,6 +971,42 @@ fn binding(row: &Row<'_>) -> Vec<Value> {
         of("Group"),
         of("ServiceAccount"),
     ]
+}
+
+fn api_service(row: &Row<'_>) -> Vec<Value> {
+    let text = |pointer: &str| {
+        row.object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let service = match row.object.pointer("/spec/service") {
+        Some(Value::Object(_)) => format!(
+            "{}/{}",
+            text("/spec/service/namespace"),
+            text("/spec/service/name")
+        ),
+        _ => "Local".to_owned(),
+    };
+    let available = row
+        .object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.get("type").and_then(Value::as_str) == Some("Available"));
+    let field = |key: &str| {
+        available
+            .and_then(|condition| condition.get(key))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let shown = match field("status") {
+        "" => "Unknown".to_owned(),
+        "True" => "True".to_owned(),
+        status => format!("{status} ({})", field("reason")),
+    };
+    vec![row.name(), service.into(), shown.into(), row.age()]
 }
 
 fn storage_class(row: &Row<'_>) -> Vec<Value> {
