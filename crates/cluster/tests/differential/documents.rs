@@ -16,7 +16,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    fn new(method: &str, path: String, content_type: &'static str, body: &Value) -> Self {
+    pub fn new(method: &str, path: String, content_type: &'static str, body: &Value) -> Self {
         let body = if body.is_null() {
             String::new()
         } else {

@@ -21,9 +21,11 @@ fn script() -> PathBuf {
 }
 
 impl Server {
-    pub fn start() -> Self {
-        let directory =
-            std::env::temp_dir().join(format!("everflow-differential-{}", std::process::id()));
+    pub fn start(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!(
+            "everflow-differential-{name}-{}",
+            std::process::id()
+        ));
         std::fs::create_dir_all(&directory).unwrap();
         let output = Command::new(script())
             .args(["start", "--dir"])
@@ -110,14 +112,18 @@ impl Server {
 
     /// Waits until the definition of widgets is served.
     pub fn wait_for_widgets(&self) {
-        let probe = Operation {
+        self.wait_for(&Operation {
             method: "GET".to_owned(),
             path: "/apis/differential.io/v1/widgets".to_owned(),
             content_type: "application/json",
             body: String::new(),
-        };
+        });
+    }
+
+    /// Waits until a request is answered with 200.
+    pub fn wait_for(&self, probe: &Operation) {
         for _ in 0..100 {
-            if self.send(std::slice::from_ref(&probe))[0].status == 200 {
+            if self.send(std::slice::from_ref(probe))[0].status == 200 {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(200));
