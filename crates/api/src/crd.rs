@@ -122,19 +122,13 @@ fn object_schema(info: &KindInfo) -> Value {
         }
         properties["status"] = Value::Object(schema);
     }
-    json!({"description": text(info.doc), "type": "object", "properties": properties})
-}
-
-/// The lines of a text, which begin with a space each, as one.
-fn text(lines: &[&str]) -> String {
-    let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
-    lines.join(" ")
+    json!({"description": info.doc.trim(), "type": "object", "properties": properties})
 }
 
 fn record_schema(record: &Record) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".into(), json!("object"));
-    schema.insert("description".into(), Value::String(text(record.doc)));
+    schema.insert("description".into(), json!(record.doc.trim()));
     let mut required: Vec<&str> = Vec::new();
     let mut properties = Map::new();
     for field in record.fields {
@@ -156,7 +150,7 @@ fn record_schema(record: &Record) -> Map<String, Value> {
 
 fn field_schema(field: &Field) -> Map<String, Value> {
     let mut schema = shape_schema(&field.shape);
-    schema.insert("description".into(), Value::String(text(field.doc)));
+    schema.insert("description".into(), json!(field.doc.trim()));
     apply(field.rules, &mut schema);
     schema
 }

@@ -31,27 +31,25 @@ pub enum Shape {
 pub struct Record {
     /// The name of the type.
     pub name: &'static str,
-    /// What it is, line by line.
-    pub doc: &'static [&'static str],
+    /// What it is.
+    pub doc: &'static str,
     /// What holds for the whole of it.
     pub rules: &'static [Rule],
     /// Its fields, in the order in which Flux declares them.
     pub fields: &'static [Field],
 }
 
-impl Record {
-    /// The field of this name; one that nobody knows when there is none.
-    pub fn field(&self, name: &str) -> &'static Field {
-        static UNKNOWN: Field = Field {
-            name: "",
-            doc: &[],
-            shape: Shape::Any,
-            required: false,
-            rules: &[],
-        };
-        let found = self.fields.iter().find(|field| field.name == name);
-        found.unwrap_or(&UNKNOWN)
-    }
+/// The next field of a record. The code that reads and writes records goes through their fields in
+/// the order of the table, for both come from one declaration.
+pub(crate) fn following(fields: &mut std::slice::Iter<'static, Field>) -> &'static Field {
+    static NONE: Field = Field {
+        name: "",
+        doc: "",
+        shape: Shape::Any,
+        required: false,
+        rules: &[],
+    };
+    fields.next().unwrap_or(&NONE)
 }
 
 impl Field {
@@ -70,8 +68,8 @@ impl Field {
 pub struct Field {
     /// The name on the wire.
     pub name: &'static str,
-    /// What it is, line by line.
-    pub doc: &'static [&'static str],
+    /// What it is.
+    pub doc: &'static str,
     /// What its value is.
     pub shape: Shape,
     /// Whether it must be there.
@@ -140,8 +138,8 @@ pub struct KindInfo {
     pub categories: &'static [&'static str],
     /// The columns of its tables.
     pub columns: &'static [Column],
-    /// What it is, line by line.
-    pub doc: &'static [&'static str],
+    /// What it is.
+    pub doc: &'static str,
     /// What is asked for.
     pub spec: &'static Record,
     /// What has been observed, where the kind has a status.

@@ -54,14 +54,15 @@ macro_rules! record {
             pub const RECORD: &'static $crate::describe::Record = {
                 #[allow(unused_imports)]
                 use $crate::describe::Rule::*;
-                &$crate::describe::Record {
+                // One table for all uses of the constant.
+                static TABLE: $crate::describe::Record = $crate::describe::Record {
                     name: stringify!($name),
-                    doc: &[$($doc),+],
+                    doc: concat!($($doc),+),
                     rules: &[$($($rule),*)?],
                     fields: &[$(
                         $crate::describe::Field {
                             name: $key,
-                            doc: &[$($field_doc),+],
+                            doc: concat!($($field_doc),+),
                             shape: <$type as $crate::wire::Wire>::SHAPE,
                             required: $crate::macros::is_required(
                                 <$type as $crate::wire::Wire>::REQUIRED,
@@ -70,7 +71,8 @@ macro_rules! record {
                             rules: &[$($($field_rule),*)?],
                         },
                     )*],
-                }
+                };
+                &TABLE
             };
         }
 
@@ -82,26 +84,37 @@ macro_rules! record {
                 at: &$crate::error::At<'_>,
             ) -> Result<Self, $crate::error::FieldError> {
                 let map = $crate::wire::object(value, at)?;
-                let mut extra = $crate::wire::Extra::new();
-                $crate::wire::take_unknown(map, Self::RECORD, &mut extra);
-                Ok(Self {
-                    $($field: $crate::wire::take(
-                        map,
-                        Self::RECORD.field($key),
-                        at,
-                        &mut extra,
-                    )?,)*
+                let extra = $crate::wire::take_unknown(map, Self::RECORD);
+                #[allow(unused_mut, clippy::needless_update)]
+                let mut record = Self {
                     extra,
-                })
+                    ..Self::default()
+                };
+                #[allow(unused_mut, unused_variables)]
+                let mut fields = Self::RECORD.fields.iter();
+                $($crate::wire::take(
+                    map,
+                    $crate::describe::following(&mut fields),
+                    at,
+                    &mut record.$field,
+                    &mut record.extra,
+                )?;)*
+                Ok(record)
             }
 
-            #[allow(unused_mut)]
+            #[allow(unused_mut, unused_variables)]
             fn write(&self, exact: bool) -> Option<serde_json::Value> {
                 let mut map = match exact {
                     true => self.extra.clone(),
                     false => $crate::wire::Extra::new(),
                 };
-                $($crate::wire::put(&mut map, Self::RECORD.field($key), &self.$field, exact);)*
+                let mut fields = Self::RECORD.fields.iter();
+                $($crate::wire::put(
+                    &mut map,
+                    $crate::describe::following(&mut fields),
+                    &self.$field,
+                    exact,
+                );)*
                 Some(serde_json::Value::Object(map))
             }
         }
@@ -199,7 +212,8 @@ macro_rules! kind {
         pub enum $name {}
 
         impl $crate::object::Kind for $name {
-            const INFO: &'static $crate::describe::KindInfo = &$crate::describe::KindInfo {
+            const INFO: &'static $crate::describe::KindInfo = {
+                static TABLE: $crate::describe::KindInfo = $crate::describe::KindInfo {
                 group: $group,
                 version: $version,
                 kind: stringify!($name),
@@ -208,10 +222,12 @@ macro_rules! kind {
                 short_names: &$short_names,
                 categories: &$categories,
                 columns: &$columns,
-                doc: &[$($doc),+],
+                doc: concat!($($doc),+),
                 spec: <$spec>::RECORD,
                 status: $status_record,
                 status_default: $status_default,
+                };
+                &TABLE
             };
             type Spec = $spec;
             type Status = $status;

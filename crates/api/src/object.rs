@@ -164,13 +164,7 @@ impl<K: Kind> Object<K> {
             metadata: ObjectMeta::read(part("metadata"), &at("metadata"))?,
             spec: K::Spec::read(part("spec"), &at("spec"))?,
             status: K::Status::read(part("status"), &at("status"))?,
-            extra: map
-                .iter()
-                .filter(|(name, part)| {
-                    is_empty(part) || !matches!(name.as_str(), "metadata" | "spec" | "status")
-                })
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
+            extra: beside_parts(map),
         })
     }
 
@@ -199,7 +193,17 @@ impl<K: Kind> Object<K> {
     }
 }
 
-/// Parts without content are kept as they stand.
+/// What stands beside the parts that are read; parts without content are kept as they stand.
+fn beside_parts(map: &Map<String, Value>) -> Extra {
+    let mut extra = Extra::new();
+    for (name, part) in map {
+        if is_empty(part) || !matches!(name.as_str(), "metadata" | "spec" | "status") {
+            extra.insert(name.clone(), part.clone());
+        }
+    }
+    extra
+}
+
 fn is_empty(part: &Value) -> bool {
     part.is_null() || part.as_object().is_some_and(Map::is_empty)
 }

@@ -58,56 +58,77 @@ pub fn to_value<T: Wire>(value: &T) -> Value {
     value.write(true).unwrap_or(Value::Null)
 }
 
-/// Reads a field of a record.
+/// Reads a field of a record into its place.
 pub(crate) fn take<T: Wire>(
     map: &Map<String, Value>,
     field: &'static Field,
     at: &At<'_>,
+    place: &mut T,
     extra: &mut Extra,
-) -> Result<T, FieldError> {
-    let name = field.name;
-    let at = At::Field(at, name);
-    let value = map.get(name);
-    let (read, faithful) = match value {
-        None | Some(Value::Null) if field.is_required_zero() => (None, true),
-        None | Some(Value::Null) => (T::absent(), value.is_none()),
+) -> Result<(), FieldError> {
+    let at = At::Field(at, field.name);
+    let (read, faithful) = match present(map, field.name) {
         Some(value) => {
             let read = T::read(value, &at)?;
             let faithful = read.is_spelling(value);
             (Some(read), faithful)
         }
+        None if field.is_required_zero() => (None, true),
+        None => (T::absent(), false),
     };
-    if let (false, Some(value)) = (faithful, value) {
+    if !faithful {
+        keep(map, field.name, extra);
+    }
+    *place = read.ok_or_else(|| at.wrong("is required but missing"))?;
+    Ok(())
+}
+
+// What does not depend on the type of a field is apart, so that it is compiled once.
+
+/// A value that is there; Kubernetes takes `null` for none.
+#[inline(never)]
+fn present<'m>(map: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+    map.get(name).filter(|value| !value.is_null())
+}
+
+/// Keeps a value as it is spelt, when there is one.
+#[inline(never)]
+fn keep(map: &Map<String, Value>, name: &str, extra: &mut Extra) {
+    if let Some(value) = map.get(name) {
         extra.insert(name.to_owned(), value.clone());
     }
-    read.ok_or_else(|| at.wrong("is required but missing"))
 }
 
 /// The fields that the record does not know.
-pub(crate) fn take_unknown(map: &Map<String, Value>, record: &Record, extra: &mut Extra) {
+#[inline(never)]
+pub(crate) fn take_unknown(map: &Map<String, Value>, record: &Record) -> Extra {
+    let mut extra = Extra::new();
     for (name, value) in map {
         if !record.fields.iter().any(|field| field.name == name) {
             extra.insert(name.clone(), value.clone());
         }
     }
+    extra
 }
 
 /// Writes a field of a record over what `extra` holds of it; a required one also when it is zero.
 pub(crate) fn put<T: Wire>(map: &mut Map<String, Value>, field: &Field, value: &T, exact: bool) {
-    let name = field.name;
-    if let Some(original) = map.get(name) {
-        let read = match original {
-            Value::Null => T::absent(),
-            original => T::read(original, &At::Root).ok(),
-        };
-        if read.as_ref() == Some(value) {
-            return;
-        }
+    let is_kept = match map.get(field.name) {
+        None => false,
+        Some(Value::Null) => T::absent().as_ref() == Some(value),
+        Some(original) => T::read(original, &At::Root).as_ref() == Ok(value),
+    };
+    if !is_kept {
+        store(map, field, value.write(exact));
     }
-    match value.write(exact) {
-        Some(value) => map.insert(name.to_owned(), value),
-        None if field.is_required_zero() => map.insert(name.to_owned(), zero(&T::SHAPE)),
-        None => map.remove(name),
+}
+
+#[inline(never)]
+fn store(map: &mut Map<String, Value>, field: &Field, value: Option<Value>) {
+    match value {
+        Some(value) => map.insert(field.name.to_owned(), value),
+        None if field.is_required_zero() => map.insert(field.name.to_owned(), zero(&field.shape)),
+        None => map.remove(field.name),
     };
 }
 
@@ -340,8 +361,11 @@ impl<T: Wire> Wire for Vec<T> {
         let items = value
             .as_array()
             .ok_or_else(|| mismatch(value, at, "a list"))?;
-        let read = |(index, item)| T::read(item, &At::Index(at, index));
-        items.iter().enumerate().map(read).collect()
+        let mut list = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            list.push(T::read(item, &At::Index(at, index))?);
+        }
+        Ok(list)
     }
 
     fn absent() -> Option<Self> {
@@ -349,11 +373,11 @@ impl<T: Wire> Wire for Vec<T> {
     }
 
     fn write(&self, exact: bool) -> Option<Value> {
-        let items = || {
-            self.iter()
-                .map(|item| item.write(exact).unwrap_or_else(|| zero(&T::SHAPE)))
-        };
-        (!self.is_empty()).then(|| Value::Array(items().collect()))
+        let mut items = Vec::with_capacity(self.len());
+        for item in self {
+            items.push(item.write(exact).unwrap_or_else(|| zero(&T::SHAPE)));
+        }
+        (!items.is_empty()).then_some(Value::Array(items))
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
@@ -371,11 +395,11 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
     const REQUIRED: bool = false;
 
     fn read(value: &Value, at: &At<'_>) -> Result<Self, FieldError> {
-        let read = |(name, value): (&String, &Value)| {
-            let value = T::read(value, &At::Field(at, name))?;
-            Ok((name.clone(), value))
-        };
-        object(value, at)?.iter().map(read).collect()
+        let mut map = BTreeMap::new();
+        for (name, value) in object(value, at)? {
+            map.insert(name.clone(), T::read(value, &At::Field(at, name))?);
+        }
+        Ok(map)
     }
 
     fn absent() -> Option<Self> {
@@ -383,13 +407,12 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
     }
 
     fn write(&self, exact: bool) -> Option<Value> {
-        let pairs = || {
-            self.iter().map(|(name, value)| {
-                let value = value.write(exact).unwrap_or_else(|| zero(&T::SHAPE));
-                (name.clone(), value)
-            })
-        };
-        (!self.is_empty()).then(|| Value::Object(pairs().collect()))
+        let mut map = Map::new();
+        for (name, value) in self {
+            let value = value.write(exact).unwrap_or_else(|| zero(&T::SHAPE));
+            map.insert(name.clone(), value);
+        }
+        (!map.is_empty()).then_some(Value::Object(map))
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
