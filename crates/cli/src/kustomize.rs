@@ -119,11 +119,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         // A closed standard error leaves nobody to warn.
         let _ = writeln!(std::io::stderr(), "{warning}");
     }
-    match &args.output {
+    let written = match &args.output {
         Some(path) if path.is_dir() => write_files(path, &output),
         Some(path) => Ok(std::fs::write(path, output.to_yaml().map_err(failed)?)?),
         None => output::print_text(&output.to_yaml().map_err(failed)?),
-    }
+    };
+    // The process is about to end: taking thousands of objects apart would be time for nothing.
+    std::mem::forget(output);
+    written
 }
 
 fn refuse_plugins(args: &BuildArgs) -> Result<(), Failure> {

@@ -63,15 +63,18 @@ pub fn fix(resources: &mut ResMap, references: &[NameReference]) -> Result<()> {
             targets: &targets,
             binding: &binding,
             changed: Cell::new(false),
+            shared: Cell::new(false),
         };
         let result = present
             .iter()
             .try_for_each(|index| referrer.fix_field(&mut node, &fields[*index]));
-        let changed = referrer.changed.get();
+        let (changed, shared) = (referrer.changed.get(), referrer.shared.get());
         resources.get_mut(position).node = node;
         result?;
-        if changed {
+        if shared {
             resources.get_mut(position).after_change();
+        }
+        if changed {
             resources.refresh(position);
         }
     }
@@ -169,6 +172,8 @@ struct Referrer<'a> {
     targets: &'a Targets,
     binding: &'a [SmolStr],
     changed: Cell<bool>,
+    /// A value was changed that stands in several places at once.
+    shared: Cell<bool>,
 }
 
 impl Referrer<'_> {
@@ -234,7 +239,7 @@ impl Referrer<'_> {
         if *new == old {
             return Ok(());
         }
-        self.changed.set(true);
+        self.note_change(node);
         node_ops::overwrite_untagged(node, new.clone())
     }
 
@@ -263,12 +268,24 @@ impl Referrer<'_> {
         let Some(mapping) = node.as_mapping_mut() else {
             return Ok(());
         };
-        self.changed.set(true);
+        for field in ["name", "namespace"] {
+            mapping
+                .get(field)
+                .into_iter()
+                .for_each(|node| self.note_change(node));
+        }
         node_ops::set_untagged(mapping, "name", &id.name);
         if !id.namespace.is_empty() {
             node_ops::set_untagged(mapping, "namespace", &id.namespace);
         }
         Ok(())
+    }
+
+    fn note_change(&self, node: &Node) {
+        self.changed.set(true);
+        if node_ops::share_mark(node).is_some() {
+            self.shared.set(true);
+        }
     }
 
     /// The objects that once had a name and that this one may refer to.

@@ -6,8 +6,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod objects;
+mod odd;
 mod overlays;
 mod random;
+mod rare;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,8 +37,8 @@ fn random_overlays_build_alike() {
         compare(&program, seed, &files, &mut counts);
     }
     println!(
-        "{} trees alike, {} of them errors, {} differ",
-        counts.alike, counts.errors, counts.different
+        "{} trees alike, {} of them errors ({} for the same reason), {} differ",
+        counts.alike, counts.errors, counts.same_cause, counts.different
     );
     assert_eq!(counts.different, 0);
 }
@@ -45,6 +47,7 @@ fn random_overlays_build_alike() {
 struct Counts {
     alike: usize,
     errors: usize,
+    same_cause: usize,
     different: usize,
 }
 
@@ -60,6 +63,22 @@ fn real_kustomize() -> PathBuf {
         String::from_utf8_lossy(&output.stderr)
     );
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+/// The message of the real program without warnings, and with paths as in a tree in memory.
+fn cause(text: &str, root: &Path) -> String {
+    let is_cause =
+        |line: &&str| !line.starts_with("# Warning") && !line.contains(" vars that were ");
+    let lines: Vec<&str> = text.lines().filter(is_cause).collect();
+    let text = lines.join("\n").replace(&*root.to_string_lossy(), "");
+    text.strip_prefix("Error: ").unwrap_or(&text).to_owned()
+}
+
+/// The last part of a message is what went wrong; what stands before says where.
+fn last_part(text: &str) -> String {
+    let text = text.trim_end().replace(['"', '\\'], "");
+    let part = text.rsplit(": ").next().unwrap_or_default();
+    part.to_owned()
 }
 
 fn compare(program: &Path, seed: u64, files: &Files, counts: &mut Counts) {
@@ -91,6 +110,12 @@ fn compare(program: &Path, seed: u64, files: &Files, counts: &mut Counts) {
         (Ok(real), Ok(ours)) => real == ours,
         (Err(real), Err(ours)) => {
             counts.errors += 1;
+            let real = cause(real, &root);
+            if last_part(&real) == last_part(ours) {
+                counts.same_cause += 1;
+            } else {
+                println!("seed {seed} fails for another reason\n  real {real}\n  ours {ours}");
+            }
             if std::env::var_os("SHOW_ERRORS").is_some() {
                 println!("seed {seed} fails\n  real {real}\n  ours {ours}");
             }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::objects::{KINDS, NAMES, NAMESPACES, api_version, indent, object};
 use crate::random::Random;
+use crate::{odd, rare};
 
 pub type Files = BTreeMap<String, String>;
 
 /// An object that a kustomization can count on.
 #[derive(Clone, Debug)]
-struct Known {
-    kind: String,
-    name: String,
-    namespace: String,
+pub struct Known {
+    pub kind: String,
+    pub name: String,
+    pub namespace: String,
 }
 
 /// A tree of kustomizations; `top` is to be built.
@@ -28,9 +29,16 @@ pub fn tree(seed: u64) -> Files {
     }
     let mut middle = Vec::new();
     if r.one_in(2) {
-        let own = r.one_in(2);
-        let known = layer(&mut r, &mut files, "middle", &bases[..1], own);
-        middle.push(("middle".to_owned(), known));
+        // Most often one level more, now and then four.
+        let levels = if r.one_in(4) { 2 + r.below(3) } else { 1 };
+        let mut below = bases[0].clone();
+        for level in 0..levels {
+            let directory = format!("middle{level}");
+            let own = r.one_in(2);
+            let known = layer(&mut r, &mut files, &directory, &[below], own);
+            below = (directory, known);
+        }
+        middle.push(below);
         middle.extend(bases[1..].iter().cloned());
     } else {
         middle = bases;
@@ -56,12 +64,17 @@ fn layer(
         .map(|(name, _)| format!("../{name}"))
         .collect();
     if own {
-        let count = 1 + r.below(6);
+        let count = if r.one_in(150) { 150 } else { 1 + r.below(6) };
         let mut seen: Vec<(String, String, String)> = Vec::new();
         let mut documents = Vec::new();
         for _ in 0..count {
             let kind = r.pick(&KINDS);
-            let name = r.pick(&NAMES);
+            let numbered;
+            let mut name = r.pick(&NAMES);
+            if count > 10 {
+                numbered = format!("{name}-{}", r.below(200));
+                name = &numbered;
+            }
             let cluster = matches!(
                 kind,
                 "Namespace" | "ClusterRole" | "ClusterRoleBinding" | "CustomResourceDefinition"
@@ -83,7 +96,7 @@ fn layer(
                 namespace: namespace.to_owned(),
             });
         }
-        let text = documents.join("---\n");
+        let text = odd::dress(r, documents.join("---\n"));
         files.insert(format!("{directory}/objects.yaml"), text);
         let at = r.below(resources.len() + 1);
         resources.insert(at, "objects.yaml".to_owned());
@@ -94,11 +107,21 @@ fn layer(
         out.push_str(&format!("- {path}\n"));
     }
     out.push_str(&settings(r, files, directory, &mut known));
+    if r.one_in(3) {
+        out.push_str(&rare::fields(r, files, directory, &known));
+        // A field that comes twice makes the file invalid, which is tried now and then.
+        if !r.one_in(40) {
+            out = drop_repeated_fields(&out);
+        }
+    }
     if r.one_in(4) {
         let component = format!("{directory}-component");
         let mut text = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n".to_owned();
         let mut copy = known.clone();
         text.push_str(&settings(r, files, &component, &mut copy));
+        if r.one_in(3) {
+            text.push_str(&rare::fields(r, files, &component, &copy));
+        }
         text.push_str("namespace: comp\n");
         let text = drop_repeated_fields(&text);
         files.insert(format!("{component}/kustomization.yaml"), text);
@@ -180,7 +203,11 @@ fn settings(r: &mut Random, files: &mut Files, directory: &str, known: &mut Vec<
     if r.one_in(6)
         && let Some(target) = pick_known(r, known, &["Service", "ConfigMap", "Deployment"])
     {
-        let name = r.pick(&["VAR_A", "VAR_B", "VAR_C"]);
+        let name = match directory {
+            "base0" => "VAR_A",
+            "top" => "VAR_B",
+            _ => r.pick(&["VAR_A", "VAR_B", "VAR_C"]),
+        };
         out.push_str(&format!(
             "vars:\n- name: {name}\n  objref:\n    apiVersion: {}\n    kind: {}\n    name: {}\n",
             api_version(&target.kind),
@@ -210,7 +237,7 @@ fn settings(r: &mut Random, files: &mut Files, directory: &str, known: &mut Vec<
     out
 }
 
-fn pick_known(r: &mut Random, known: &[Known], kinds: &[&str]) -> Option<Known> {
+pub fn pick_known(r: &mut Random, known: &[Known], kinds: &[&str]) -> Option<Known> {
     let fitting: Vec<&Known> = known
         .iter()
         .filter(|known| kinds.is_empty() || kinds.contains(&known.kind.as_str()))
@@ -223,9 +250,11 @@ fn pick_known(r: &mut Random, known: &[Known], kinds: &[&str]) -> Option<Known> 
 
 fn labels(r: &mut Random) -> String {
     let mut out = String::from("labels:\n- pairs:\n    app: labelled\n    rank: \"7\"\n");
-    match r.below(4) {
+    match r.below(6) {
         0 => out.push_str("  includeSelectors: true\n"),
-        1 => out.push_str("  includeTemplates: false\n"),
+        1 => out.push_str("  includeTemplates: true\n"),
+        3 => out.push_str("  includeTemplates: true\n  fields:\n  - {path: spec/extra, kind: Widget, create: true}\n- pairs: {second: entry}\n  includeSelectors: true\n"),
+        4 => out.push_str("- pairs: {second: entry}\n  fields:\n  - {path: spec/selector/matchLabels, kind: Deployment}\n"),
         2 => out.push_str("  fields:\n  - path: spec/extra\n    kind: Widget\n    create: true\n"),
         _ => {}
     }
@@ -354,7 +383,7 @@ fn operations(r: &mut Random, target: &Known) -> String {
         0 => "- op: add\n  path: /metadata/labels\n  value: {json: patched}\n".to_owned(),
         1 => "- op: add\n  path: /metadata/annotations/json\n  value: patched\n".to_owned(),
         2 => "- op: replace\n  path: /metadata/name\n  value: renamed\n".to_owned(),
-        3 => "- op: remove\n  path: /spec\n".to_owned(),
+        3 if target.kind == "Widget" => "- op: remove\n  path: /spec\n".to_owned(),
         4 if target.kind == "Deployment" => {
             "- op: replace\n  path: /spec/template/spec/containers/0/image\n  value: json:1\n- op: add\n  path: /spec/template/spec/containers/-\n  value: {name: last, image: l}\n".to_owned()
         }
@@ -363,6 +392,9 @@ fn operations(r: &mut Random, target: &Known) -> String {
 }
 
 fn target_selector(r: &mut Random, target: &Known) -> String {
+    if r.one_in(3) {
+        return rare::selector(r, target);
+    }
     match r.below(7) {
         0 => format!("kind: {}", target.kind),
         1 => format!("kind: {}\nname: {}", target.kind, target.name),

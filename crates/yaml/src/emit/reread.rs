@@ -2,7 +2,7 @@
 
 use super::{Indent, kyaml, kyaml_document};
 use crate::read::tag_of;
-use crate::{Dialect, Document, Error, Loader, Node, ScalarKind, Style, Value};
+use crate::{Dialect, Document, Error, Loader, Node, Scalar, ScalarKind, Style, Value};
 use serde_json::Value as Json;
 
 impl Document {
@@ -41,7 +41,7 @@ impl Node {
             match &node.value {
                 Value::Scalar(scalar) => {
                     let vanishes = in_flow && scalar.text.is_empty();
-                    if vanishes || node.style == Style::Folded || is_delicate(&scalar.text) {
+                    if vanishes || changes_in_folds(node, scalar) || is_delicate(&scalar.text) {
                         return true;
                     }
                 }
@@ -64,7 +64,7 @@ impl Node {
     }
 }
 
-fn reread(text: &str) -> Result<Json, Error> {
+pub(super) fn reread(text: &str) -> Result<Json, Error> {
     let document = Loader::new(Dialect::Kyaml).load_document(text.as_bytes())?;
     let Some(Document { root, .. }) = document else {
         return Ok(Json::Object(serde_json::Map::new()));
@@ -101,6 +101,19 @@ fn refuse_scalar(node: &Node) -> Result<(), Error> {
         )],
         position: node.position,
     })
+}
+
+/// True for a `>` scalar that may come back changed: one with empty or indented lines at the wrong
+/// places, or with none at all.
+pub(super) fn changes_in_folds(node: &Node, scalar: &Scalar) -> bool {
+    if node.style != Style::Folded {
+        return false;
+    }
+    let lines = scalar.text.strip_suffix('\n').unwrap_or(&scalar.text);
+    lines.ends_with('\n')
+        || lines
+            .split('\n')
+            .any(|line| line.is_empty() || line.starts_with([' ', '\t']))
 }
 
 fn has_line_comment(node: &Node) -> bool {

@@ -19,12 +19,17 @@ pub(crate) struct TreeBuilder<'a> {
     limits: Limits,
     anchors: HashSet<SmolStr>,
     started: bool,
+    open: Vec<Open>,
+    /// The children of all open collections, keys and values of a map in turn. A collection takes
+    /// its own when it ends, and then knows how much room they need.
+    complete: Vec<Node>,
 }
 
 /// A collection that is not complete yet.
 struct Open {
     node: Node,
-    key: Option<Node>,
+    /// Where its children begin among the complete nodes.
+    start: usize,
 }
 
 impl<'a> TreeBuilder<'a> {
@@ -41,6 +46,8 @@ impl<'a> TreeBuilder<'a> {
             limits,
             anchors: HashSet::new(),
             started: false,
+            open: Vec::new(),
+            complete: Vec::new(),
         }
     }
 
@@ -66,7 +73,8 @@ impl<'a> TreeBuilder<'a> {
     }
 
     fn root(&mut self) -> Result<Node, Error> {
-        let mut open: Vec<Open> = Vec::new();
+        self.open.clear();
+        self.complete.clear();
         loop {
             let Event {
                 kind,
@@ -112,25 +120,27 @@ impl<'a> TreeBuilder<'a> {
                 }
                 EventKind::SequenceStart { flow, properties } => {
                     let value = Value::Sequence(Vec::new());
-                    self.open(&mut open, value, flow, properties, comments, position)?;
+                    self.open(value, flow, properties, comments, position)?;
                     continue;
                 }
                 EventKind::MappingStart { flow, properties } => {
                     let value = Value::Mapping(Mapping::default());
-                    self.open(&mut open, value, flow, properties, comments, position)?;
+                    self.open(value, flow, properties, comments, position)?;
                     continue;
                 }
-                EventKind::SequenceEnd | EventKind::MappingEnd => match open.pop() {
-                    Some(mut closed) => {
-                        close_comments(&mut closed.node, comments);
-                        closed.node
+                EventKind::SequenceEnd | EventKind::MappingEnd => match self.open.pop() {
+                    Some(closed) => {
+                        let mut node = closed.node;
+                        fill(&mut node.value, &mut self.complete, closed.start);
+                        close_comments(&mut node, comments);
+                        node
                     }
                     None => Node::default(),
                 },
                 _ => return Ok(Node::default()),
             };
-            match open.last_mut() {
-                Some(parent) => attach(parent, done),
+            match self.open.last() {
+                Some(parent) => attach(parent, &mut self.complete, done),
                 None => return Ok(done),
             }
         }
@@ -138,28 +148,27 @@ impl<'a> TreeBuilder<'a> {
 
     fn open(
         &mut self,
-        open: &mut Vec<Open>,
         value: Value,
         flow: bool,
         properties: Option<Box<Properties<'_>>>,
         comments: Option<Box<Comments>>,
         position: Position,
     ) -> Result<(), Error> {
-        if open.len() >= self.limits.nesting {
+        if self.open.len() >= self.limits.nesting {
             return Err(Error::Limit {
                 limit: Limit::Nesting(self.limits.nesting),
                 position,
             });
         }
         let extras = self.extras(properties, comments);
-        open.push(Open {
+        self.open.push(Open {
             node: Node {
                 value,
                 style: if flow { Style::Flow } else { Style::Plain },
                 position,
                 extras,
             },
-            key: None,
+            start: self.complete.len(),
         });
         Ok(())
     }
@@ -187,30 +196,45 @@ impl<'a> TreeBuilder<'a> {
     }
 }
 
-fn attach(parent: &mut Open, mut node: Node) {
-    let block = parent.node.style != Style::Flow;
-    match &mut parent.node.value {
-        Value::Sequence(items) => items.push(node),
-        Value::Mapping(mapping) => match parent.key.take() {
-            None => {
-                // A foot comment above a key belongs to the key before it.
-                if block
-                    && let Some(last) = mapping.entries.last_mut()
-                    && let Some(foot) = take_foot(&mut node)
-                {
-                    comments_mut(&mut last.key).foot = foot;
-                }
-                parent.key = Some(node);
+/// Adds a node to the children of a collection.
+fn attach(parent: &Open, complete: &mut Vec<Node>, mut node: Node) {
+    if matches!(parent.node.value, Value::Mapping(_)) {
+        let children = &mut complete[parent.start..];
+        let is_key = children.len() % 2 == 0;
+        let block = parent.node.style != Style::Flow;
+        if !is_key {
+            if let Some(key) = children.last_mut()
+                && foot(key).is_empty()
+                && let Some(foot) = take_foot(&mut node)
+            {
+                comments_mut(key).foot = foot;
             }
-            Some(mut key) => {
-                if foot(&key).is_empty()
-                    && let Some(foot) = take_foot(&mut node)
-                {
-                    comments_mut(&mut key).foot = foot;
-                }
-                mapping.entries.push(Entry { key, value: node });
+        } else if block
+            && let [.., key, _] = children
+            && let Some(foot) = take_foot(&mut node)
+        {
+            // A foot comment above a key belongs to the key before it.
+            comments_mut(key).foot = foot;
+        }
+    }
+    complete.push(node);
+}
+
+/// Moves its children into a collection.
+fn fill(value: &mut Value, complete: &mut Vec<Node>, start: usize) {
+    let count = complete.len() - start;
+    let mut children = complete.drain(start..);
+    match value {
+        Value::Sequence(items) => {
+            items.reserve_exact(count);
+            items.extend(children);
+        }
+        Value::Mapping(mapping) => {
+            mapping.entries.reserve_exact(count / 2);
+            while let (Some(key), Some(value)) = (children.next(), children.next()) {
+                mapping.entries.push(Entry { key, value });
             }
-        },
+        }
         _ => {}
     }
 }
