@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition};
 use serde_json::Value;
 
 use super::StoreError;
@@ -35,7 +35,18 @@ fn full_key(table: &str, key: &str) -> Vec<u8> {
 impl DiskJournal {
     /// Opens or creates the journal in a file.
     pub fn open(file: &Path) -> Result<Self, StoreError> {
-        let database = Database::create(file).map_err(failed)?;
+        Self::prepare(Database::create(file).map_err(failed)?)
+    }
+
+    /// Opens or creates the journal on anything that stores bytes.
+    pub fn on(storage: impl StorageBackend) -> Result<Self, StoreError> {
+        let database = Database::builder()
+            .create_with_backend(storage)
+            .map_err(failed)?;
+        Self::prepare(database)
+    }
+
+    fn prepare(database: Database) -> Result<Self, StoreError> {
         let begin = database.begin_write().map_err(failed)?;
         begin.open_table(OBJECTS).map_err(failed)?;
         begin.open_table(REVISION).map_err(failed)?;

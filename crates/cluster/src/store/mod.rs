@@ -180,6 +180,8 @@ struct Table {
 struct State {
     revision: u64,
     compacted: u64,
+    /// What was before this revision is known to nobody: the store was opened with it.
+    opened: u64,
     tables: BTreeMap<Arc<str>, Table>,
 }
 
@@ -217,6 +219,7 @@ impl Store {
         let state = State {
             revision: 1,
             compacted: 0,
+            opened: 0,
             tables: BTreeMap::new(),
         };
         Store {
@@ -242,6 +245,7 @@ impl Store {
         let state = State {
             revision,
             compacted: revision,
+            opened: revision,
             tables,
         };
         Ok(Store {
@@ -379,13 +383,6 @@ impl Store {
         }
     }
 
-    /// Moves the revision counter without a change, as a write elsewhere would.
-    pub fn bump(&self) -> u64 {
-        let mut state = self.write();
-        state.revision += 1;
-        state.revision
-    }
-
     /// Lists a table below a key prefix at the current revision.
     pub fn list(&self, table: &str, prefix: &str, after: Option<&str>, limit: usize) -> Page {
         let state = self.read();
@@ -490,7 +487,11 @@ impl Store {
     ) -> Result<Vec<Arc<Change>>, StoreError> {
         let state = self.read();
         let Some(table) = state.tables.get(table) else {
-            return Ok(Vec::new());
+            return if after < state.opened {
+                Err(StoreError::TooOld(after))
+            } else {
+                Ok(Vec::new())
+            };
         };
         if after < table.dropped {
             return Err(StoreError::TooOld(after));
@@ -627,10 +628,12 @@ impl Table {
 
 impl State {
     fn table(&mut self, name: &str) -> &mut Table {
-        // A table that never existed has no history before now worth refusing.
+        // A table that never existed has no history worth refusing, but for what may have been in it before the store
+        // was opened.
+        let opened = self.opened;
         self.tables
             .entry(Arc::from(name))
-            .or_insert_with(|| Table::new(0))
+            .or_insert_with(|| Table::new(opened))
     }
 
     fn expect(&self, table: &str, key: &str, expected: u64) -> Result<Arc<Stored>, StoreError> {
