@@ -46,6 +46,9 @@ pub struct StartArgs {
     /// Who may connect: lines of TOKEN,USER,UID,"GROUP,GROUP"; turns authorization on
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
+    /// Authorities whose client certificates are accepted, as PEM; the server's own always is
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
     /// Which controllers run: all, none, or a comma-separated list
     #[arg(long, value_name = "all|none|LIST", default_value = "all")]
     pub controllers: String,
@@ -74,6 +77,7 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
     let options = Options {
         authorization: true,
         tokens,
+        signing_key: args.dir.as_deref().map(signing_key).transpose()?,
         ..Options::default()
     }
     .with_controllers(&args.controllers)
@@ -99,6 +103,25 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
         .enable_all()
         .build()?;
     runtime.block_on(listen(args, server, &token))
+}
+
+/// The secret of the directory that signs tokens of service accounts, made on first use.
+fn signing_key(dir: &Path) -> Result<Vec<u8>, Failure> {
+    let file = dir.join("service-accounts.key");
+    match std::fs::read(&file) {
+        Ok(key) if key.len() >= 32 => return Ok(key),
+        Ok(_) => {
+            return Err(Failure::Work(format!(
+                "{} is too short; delete it to have a new one made",
+                file.display()
+            )));
+        }
+        Err(_) => std::fs::create_dir_all(dir)?,
+    }
+    let env = SystemEnvironment::new();
+    let key: String = (0..4).map(|_| format!("{:016x}", env.random())).collect();
+    write_private(&file, &key)?;
+    Ok(key.into_bytes())
 }
 
 /// Reads lines of `token,user,uid,"group1,group2"`.
@@ -159,11 +182,12 @@ fn authority(args: &StartArgs, address: &SocketAddr) -> Result<Authority, Failur
     let files = args.dir.as_ref().map(|dir| {
         [
             dir.join("ca.crt"),
+            dir.join("ca.key"),
             dir.join("server.crt"),
             dir.join("server.key"),
         ]
     });
-    if let Some([ca, certificate, key]) = &files
+    if let Some([ca, ca_key, certificate, key]) = &files
         && let (Ok(ca_certificate), Ok(certificate), Ok(key)) = (
             std::fs::read_to_string(ca),
             std::fs::read_to_string(certificate),
@@ -172,15 +196,17 @@ fn authority(args: &StartArgs, address: &SocketAddr) -> Result<Authority, Failur
     {
         return Ok(Authority {
             ca_certificate,
+            ca_key: std::fs::read_to_string(ca_key).ok(),
             certificate,
             key,
         });
     }
     let fresh = Authority::generate(&names).map_err(|error| Failure::Work(error.to_string()))?;
-    if let Some([ca, certificate, key]) = &files {
+    if let Some([ca, ca_key, certificate, key]) = &files {
         std::fs::write(ca, &fresh.ca_certificate)?;
         std::fs::write(certificate, &fresh.certificate)?;
         write_private(key, &fresh.key)?;
+        write_private(ca_key, fresh.ca_key.as_deref().unwrap_or_default())?;
     }
     Ok(fresh)
 }
@@ -203,8 +229,15 @@ async fn listen(args: &StartArgs, server: ApiServer, token: &str) -> Result<(), 
         .map_err(|error| Failure::Work(format!("cannot listen on {}: {error}", args.listen)))?;
     let address = listener.local_addr()?;
     let authority = authority(args, &address)?;
+    let mut client_authorities = authority.ca_certificate.clone();
+    if let Some(file) = &args.client_ca_file {
+        let more = std::fs::read_to_string(file)
+            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))?;
+        client_authorities.push('\n');
+        client_authorities.push_str(&more);
+    }
     let tls = authority
-        .server_config()
+        .server_config_for(&client_authorities)
         .map_err(|error| Failure::Work(error.to_string()))?;
     let host = if address.ip().is_unspecified() {
         "127.0.0.1".to_owned()

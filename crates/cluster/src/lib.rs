@@ -29,6 +29,6 @@ pub mod store;
 pub mod time;
 
 pub use rest::request::{Answer, Body, Request};
-pub use server::{Authority, kubeconfig, serve};
+pub use server::{Authority, Tls, kubeconfig, serve};
 pub use server_core::{ApiServer, Options};
 pub use service::ApiService;

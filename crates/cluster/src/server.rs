@@ -15,6 +15,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::auth::certificates::Certificates;
 use crate::faults::Faults;
 use crate::server_core::ApiServer;
 use crate::service::ApiService;
@@ -40,14 +41,31 @@ pub enum TlsError {
 }
 
 /// A certificate authority and the server's certificate, as PEM text.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Authority {
     /// The authority's certificate.
     pub ca_certificate: String,
+    /// The authority's private key, when certificates for clients may be made.
+    pub ca_key: Option<String>,
     /// The server's certificate.
     pub certificate: String,
     /// The server's private key.
     pub key: String,
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Authority")
+            .field("ca_certificate", &self.ca_certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a server speaks TLS.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    config: Arc<ServerConfig>,
+    certificates: Arc<Certificates>,
 }
 
 impl Authority {
@@ -68,6 +86,7 @@ impl Authority {
         ca.distinguished_name
             .push(DnType::CommonName, "everflow-cluster-ca");
         let ca_certificate = ca.self_signed(&ca_key)?.pem();
+        let ca_key_text = ca_key.serialize_pem();
         let issuer = Issuer::new(ca, ca_key);
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(names.to_vec())?;
@@ -82,13 +101,46 @@ impl Authority {
         let certificate = params.signed_by(&key, &issuer)?.pem();
         Ok(Authority {
             ca_certificate,
+            ca_key: Some(ca_key_text),
             certificate,
             key: key.serialize_pem(),
         })
     }
 
-    /// The TLS configuration of a server with this certificate.
-    pub fn server_config(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    /// A certificate and its key for a client: a user's name and their group.
+    pub fn client_certificate(
+        &self,
+        name: &str,
+        group: Option<&str>,
+    ) -> Result<(String, String), TlsError> {
+        use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair};
+        let ca_key = self.ca_key.as_deref().ok_or(TlsError::Stored {
+            what: "key of the authority",
+        })?;
+        let mut ca = CertificateParams::default();
+        ca.distinguished_name
+            .push(DnType::CommonName, "everflow-cluster-ca");
+        let issuer = Issuer::new(ca, KeyPair::from_pem(ca_key)?);
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::default();
+        if let Some(group) = group {
+            params
+                .distinguished_name
+                .push(DnType::OrganizationName, group);
+        }
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &issuer)?.pem();
+        Ok((certificate, key.serialize_pem()))
+    }
+
+    /// How a server with this certificate speaks. Clients may show certificates of this authority, or of another one.
+    pub fn server_config(&self) -> Result<Tls, TlsError> {
+        self.server_config_for(&self.ca_certificate)
+    }
+
+    /// As [`Authority::server_config`], with the authorities of clients as PEM text.
+    pub fn server_config_for(&self, client_authorities: &str) -> Result<Tls, TlsError> {
         use rustls::pki_types::pem::PemObject as _;
         let mut chain: Vec<CertificateDer<'static>> = Vec::new();
         for pem in [&self.certificate, &self.ca_certificate] {
@@ -103,12 +155,23 @@ impl Authority {
                 what: "private key",
             })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut authorities = rustls::RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(client_authorities.as_bytes()) {
+            let certificate = certificate.map_err(|_| TlsError::Stored {
+                what: "certificate of the clients' authority",
+            })?;
+            authorities.add(certificate)?;
+        }
+        let certificates = Certificates::new(authorities, provider.clone())?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(certificates.clone())
             .with_single_cert(chain, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Arc::new(config))
+        Ok(Tls {
+            config: Arc::new(config),
+            certificates,
+        })
     }
 }
 
@@ -117,10 +180,10 @@ pub async fn serve(
     server: ApiServer,
     faults: Arc<dyn Faults>,
     listener: TcpListener,
-    tls: Arc<ServerConfig>,
+    tls: Tls,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let acceptor = TlsAcceptor::from(tls);
+    let acceptor = TlsAcceptor::from(tls.config);
     let graceful = GracefulShutdown::new();
     let service = ApiService::new(server).with_faults(faults);
     tokio::pin!(stop);
@@ -137,11 +200,14 @@ pub async fn serve(
         let _ = stream.set_nodelay(true);
         let acceptor = acceptor.clone();
         let service = service.clone();
+        let certificates = tls.certificates.clone();
         let watcher = graceful.watcher();
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else {
                 return;
             };
+            let peer = certificates.peer(stream.get_ref().1.peer_certificates());
+            let service = service.from_peer(peer);
             let builder = auto::Builder::new(TokioExecutor::new());
             let connection = builder
                 .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))

@@ -15,6 +15,7 @@ use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use hyper::body::Frame;
 
 use crate::auth::User;
+use crate::auth::certificates::Peer;
 use crate::faults::{EventVerdict, Faults, NoFaults, Verdict};
 use crate::rest::request::{Answer, Body, Request, parse_query, percent_decode};
 use crate::rest::watch::Watch;
@@ -37,6 +38,7 @@ pub struct ApiService {
     server: ApiServer,
     faults: Arc<dyn Faults>,
     user: Option<User>,
+    peer_refused: bool,
 }
 
 impl std::fmt::Debug for ApiService {
@@ -54,6 +56,7 @@ impl ApiService {
             server,
             faults: Arc::new(NoFaults),
             user: None,
+            peer_refused: false,
         }
     }
 
@@ -61,6 +64,17 @@ impl ApiService {
     #[must_use]
     pub fn as_user(mut self, user: User) -> Self {
         self.user = Some(user);
+        self
+    }
+
+    /// The same service for a connection of somebody.
+    #[must_use]
+    pub fn from_peer(mut self, peer: Peer) -> Self {
+        match peer {
+            Peer::Unknown => {}
+            Peer::Known(user) => self.user = Some(user),
+            Peer::Refused => self.peer_refused = true,
+        }
         self
     }
 
@@ -99,7 +113,7 @@ impl ApiService {
                 .collect(),
             body: Bytes::new(),
             user: self.user.clone(),
-            certificate_refused: false,
+            certificate_refused: self.peer_refused,
         };
         match Limited::new(body, READ_LIMIT).collect().await {
             Ok(collected) => plain.body = collected.to_bytes(),
@@ -135,6 +149,29 @@ impl ApiService {
     }
 }
 
+fn is_json(headers: &[(String, String)]) -> bool {
+    headers
+        .iter()
+        .any(|(name, value)| name == "content-type" && value == "application/json")
+}
+
+/// People who look at answers with a browser or curl get them indented.
+fn wants_indent(request: &Request) -> bool {
+    match request.param("pretty") {
+        Some(text) => matches!(text, "" | "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        None => request.first_header("user-agent").is_some_and(|agent| {
+            ["curl", "Wget", "Mozilla/5.0"]
+                .iter()
+                .any(|known| agent.starts_with(known))
+        }),
+    }
+}
+
+fn indent(text: &[u8]) -> Option<Bytes> {
+    let value: serde_json::Value = serde_json::from_slice(text).ok()?;
+    serde_json::to_vec_pretty(&value).ok().map(Bytes::from)
+}
+
 /// A connection that breaks before the answer is complete.
 fn broken() -> HttpResponse<ApiBody> {
     let failed = futures_util::stream::once(async {
@@ -157,6 +194,11 @@ fn respond(
     let mut headers = answer.headers;
     let body: ApiBody = match answer.body {
         Body::Full(bytes) => {
+            let bytes = if is_json(&headers) && wants_indent(request) {
+                indent(&bytes).unwrap_or(bytes)
+            } else {
+                bytes
+            };
             let bytes = match (gzip && bytes.len() >= GZIP_FROM)
                 .then(|| compress(&bytes))
                 .flatten()

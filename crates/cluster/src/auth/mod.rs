@@ -1,5 +1,6 @@
 //! Who asks and what they may do.
 
+pub mod certificates;
 pub mod escalation;
 mod impersonation;
 pub mod policy;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use everflow_cluster::faults::NoFaults;
-use everflow_cluster::{ApiServer, Authority, serve};
+use everflow_cluster::{ApiServer, Authority, Tls, serve};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
@@ -25,7 +25,7 @@ pub struct Https {
 #[derive(Clone)]
 pub struct Net {
     runtime: Arc<tokio::runtime::Runtime>,
-    server: Arc<rustls::ServerConfig>,
+    server: Tls,
     client: Arc<rustls::ClientConfig>,
 }
 
