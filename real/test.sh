@@ -22,7 +22,7 @@ export SEED="${SEED:-1}" RUNS="${RUNS:-300}"
 # Random sequences of applies and patches.
 export EVERFLOW_MERGE_CASES="${EVERFLOW_MERGE_CASES:-500}"
 
-packages=(yaml schema merge gotemplate sprig kustomize helm api)
+packages=(yaml schema merge gotemplate sprig kustomize helm api runtime)
 # Random writes to both API servers still differ here and there; see SHORTCOMINGS.md. Ask for them
 # with EVERFLOW_OPERATIONS=10000.
 if [ -n "${EVERFLOW_OPERATIONS:-}" ]; then packages+=(cluster); fi

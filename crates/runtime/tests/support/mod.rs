@@ -13,8 +13,8 @@ use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
 use everflow_cluster::status::ApiError;
 use everflow_cluster::{ApiServer, ApiService, Options, Request};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
-use everflow_runtime::client::{At, Client, Resource, WriteOptions};
-use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
+use everflow_runtime::client::{At, Client, Resource, Selection, WriteOptions};
+use everflow_runtime::transport::{ClusterConfig, EmbeddedTransport, HttpsTransport, ServerWorld};
 use serde_json::{Value, json};
 
 /// The toy kind.
@@ -136,6 +136,35 @@ impl World {
             server,
             faults,
         };
+        world.prepare().await;
+        world
+    }
+
+    /// A real cluster, by its kubeconfig.
+    pub async fn real(kubeconfig: &std::path::Path) -> World {
+        let mut world = World::new(0).await;
+        let disk = everflow_env::RealDisk::new(&std::env::temp_dir()).unwrap();
+        world.env = Env::system(disk);
+        let config = ClusterConfig::from_file(kubeconfig, None).unwrap();
+        let connect = || {
+            let transport = HttpsTransport::new(&world.env, config.clone()).unwrap();
+            Client::new(Arc::new(transport), world.env.clock.clone())
+        };
+        let (client, user) = (connect(), connect());
+        (world.client, world.user) = (client, user);
+        world.prepare().await;
+        for _ in 0..100 {
+            let all = Selection::default();
+            if world.user.list_all(&TOYS, None, &all).await.is_ok() {
+                break;
+            }
+            world.sleep(0.1).await;
+        }
+        world
+    }
+
+    async fn prepare(&self) {
+        let world = self;
         let by = WriteOptions::by("user");
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps"}});
@@ -150,7 +179,6 @@ impl World {
             .create(&DEFINITIONS, "", &definition(), &by)
             .await
             .unwrap();
-        world
     }
 
     /// Another client with the same faults: another replica.
