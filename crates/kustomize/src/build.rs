@@ -9,14 +9,14 @@ use everflow_yaml::Node;
 
 use crate::accumulator::Context;
 use crate::cache::{Access, Build, BuildKey, Cache, Digest};
-use crate::error::{Result, Within};
+use crate::error::{Error, Result, Within};
 use crate::fieldspec::FieldSpec;
 use crate::kustomization::Kustomization;
 use crate::loader::Loader;
 use crate::options::{Options, Plugins, Release, Reorder};
 use crate::reader::Reader;
 use crate::resid::ResId;
-use crate::resmap::ResMap;
+use crate::resmap::{self, ResMap};
 use crate::resource::Resource;
 use crate::schema::Schemas;
 use crate::target::Target;
@@ -199,7 +199,7 @@ fn run(
     let config = config.get(&context);
     name_references::fix(&mut all.resources, &config.name_reference)?;
     all.vars.resolve(&mut all.resources, config)?;
-    drop_local_config(&mut all.resources);
+    drop_local_config(&mut all.resources)?;
     let kustomization = Rc::clone(&target.kustomization);
     finish(&mut all.resources, &kustomization, options)?;
     let objects = all
@@ -219,17 +219,30 @@ fn run(
 }
 
 /// Drops objects that are only there for kustomize. The real tool does so by identity, so one that
-/// shares it with an object to be printed stays, and ends in a conflict.
-fn drop_local_config(resources: &mut ResMap) {
-    if !resources.iter().any(Resource::is_local_config) {
-        return;
+/// shares it with an object to be printed stays, and one that shares it with another of its like is
+/// an error.
+fn drop_local_config(resources: &mut ResMap) -> Result<()> {
+    let is_printed = |resource: &&Resource| !resource.is_local_config();
+    resmap::check_unique(resources.iter().filter(is_printed))?;
+    if resources.iter().all(|resource| is_printed(&resource)) {
+        return Ok(());
     }
     let printed: HashSet<ResId> = resources
         .iter()
-        .filter(|resource| !resource.is_local_config())
+        .filter(is_printed)
         .map(|resource| resource.id().clone())
         .collect();
+    let mut dropped = HashSet::new();
+    for resource in resources.iter().filter(|resource| !is_printed(resource)) {
+        if !printed.contains(resource.id()) && !dropped.insert(resource.id()) {
+            return Err(Error::Conflict(format!(
+                "id {} not found in removal",
+                resource.id()
+            )));
+        }
+    }
     resources.retain(|resource| !resource.is_local_config() || printed.contains(resource.id()));
+    Ok(())
 }
 
 fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Options) -> Result<()> {

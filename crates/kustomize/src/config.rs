@@ -83,7 +83,10 @@ impl TransformerConfig {
     pub fn merge(&mut self, other: &TransformerConfig) -> Result<()> {
         let mut other_copy = other.clone();
         for ((_, specs), (name, more)) in self.lists_mut().into_iter().zip(other_copy.lists_mut()) {
-            merge_specs(specs, more).within(|| format!("failed to merge {name} fieldSpec"))?;
+            merge_specs(specs, more).within(|| {
+                let (first, rest) = name.split_at(1);
+                format!("failed to merge {}{rest} fieldSpec", first.to_uppercase())
+            })?;
         }
         for reference in &other.name_reference {
             self.add_name_reference(reference)?;

@@ -469,8 +469,9 @@ impl ResMap {
 }
 
 /// Checks that no two objects have one identity, as adding them to a map would.
-pub fn check_unique(resources: &[Resource]) -> Result<()> {
-    let mut seen = HashSet::with_capacity(resources.len());
+pub fn check_unique<'a>(resources: impl IntoIterator<Item = &'a Resource>) -> Result<()> {
+    let resources = resources.into_iter();
+    let mut seen = HashSet::with_capacity(resources.size_hint().1.unwrap_or_default());
     for resource in resources {
         let id = resource.id();
         if !seen.insert((&id.name, id.effective_namespace(), &id.gvk)) {

@@ -16,6 +16,8 @@ const PREFIXES: &str = "internal.config.kubernetes.io/prefixes";
 const SUFFIXES: &str = "internal.config.kubernetes.io/suffixes";
 const BEHAVIOR: &str = "internal.config.kubernetes.io/generatorBehavior";
 const NEEDS_HASH: &str = "internal.config.kubernetes.io/needsHashSuffix";
+const ALLOW_NAME_CHANGE: &str = "internal.config.kubernetes.io/allowNameChange";
+const ALLOW_KIND_CHANGE: &str = "internal.config.kubernetes.io/allowKindChange";
 const HELM_GENERATED: &str = "internal.config.kubernetes.io/helm-generated";
 /// Where an object came from.
 pub const ORIGIN: &str = "config.kubernetes.io/origin";
@@ -31,8 +33,8 @@ const BUILD_ANNOTATIONS: [&str; 19] = [
     PREFIXES,
     SUFFIXES,
     PREVIOUS_NAMESPACES,
-    "internal.config.kubernetes.io/allowNameChange",
-    "internal.config.kubernetes.io/allowKindChange",
+    ALLOW_NAME_CHANGE,
+    ALLOW_KIND_CHANGE,
     "internal.config.kubernetes.io/refBy",
     BEHAVIOR,
     NEEDS_HASH,
@@ -112,6 +114,10 @@ pub struct Resource {
     pub needs_hash: bool,
     /// It comes from a chart.
     pub helm_generated: bool,
+    /// A patch that was allowed to change its name left its mark.
+    pub name_change_allowed: bool,
+    /// A patch that was allowed to change its kind left its mark.
+    pub kind_change_allowed: bool,
     /// The vars that read a field of it.
     pub ref_vars: Vec<SmolStr>,
     /// The values that stand in several places at once; see [`node_ops::share_mark`].
@@ -390,13 +396,15 @@ impl Resource {
         self.behavior = self.annotation(BEHAVIOR).map(Behavior::parse);
         self.needs_hash = self.annotation(NEEDS_HASH) == Some("enabled");
         self.helm_generated = self.annotation(HELM_GENERATED) == Some("true");
+        self.name_change_allowed = self.annotation(ALLOW_NAME_CHANGE) == Some("enabled");
+        self.kind_change_allowed = self.annotation(ALLOW_KIND_CHANGE) == Some("enabled");
         if let Some(map) = self
             .node
             .get_mut("metadata")
             .and_then(|meta| meta.get_mut("annotations"))
             .and_then(Node::as_mapping_mut)
         {
-            const ABSORBED: [&str; 8] = [
+            const ABSORBED: [&str; 10] = [
                 PREVIOUS_NAMES,
                 PREVIOUS_NAMESPACES,
                 PREVIOUS_KINDS,
@@ -405,6 +413,8 @@ impl Resource {
                 BEHAVIOR,
                 NEEDS_HASH,
                 HELM_GENERATED,
+                ALLOW_NAME_CHANGE,
+                ALLOW_KIND_CHANGE,
             ];
             map.entries
                 .retain(|entry| !ABSORBED.contains(&raw_text(&entry.key)));
@@ -438,6 +448,12 @@ impl Resource {
         }
         if self.helm_generated {
             pairs.push((HELM_GENERATED, "true".to_owned()));
+        }
+        if self.name_change_allowed {
+            pairs.push((ALLOW_NAME_CHANGE, "enabled".to_owned()));
+        }
+        if self.kind_change_allowed {
+            pairs.push((ALLOW_KIND_CHANGE, "enabled".to_owned()));
         }
         pairs
     }
@@ -477,6 +493,8 @@ impl Resource {
         self.behavior = None;
         self.needs_hash = false;
         self.helm_generated = false;
+        self.name_change_allowed = false;
+        self.kind_change_allowed = false;
     }
 
     /// A copy of the notes, to bring them back after a step that may lose them.
@@ -488,6 +506,8 @@ impl Resource {
             behavior: self.behavior,
             needs_hash: self.needs_hash,
             helm_generated: self.helm_generated,
+            name_change_allowed: self.name_change_allowed,
+            kind_change_allowed: self.kind_change_allowed,
         }
     }
 
@@ -507,6 +527,8 @@ impl Resource {
         }
         self.needs_hash |= notes.needs_hash;
         self.helm_generated |= notes.helm_generated;
+        self.name_change_allowed |= notes.name_change_allowed;
+        self.kind_change_allowed |= notes.kind_change_allowed;
     }
 
     // ---- values that stand in several places at once ----
@@ -602,6 +624,8 @@ pub struct Notes {
     behavior: Option<Behavior>,
     needs_hash: bool,
     helm_generated: bool,
+    name_change_allowed: bool,
+    kind_change_allowed: bool,
 }
 
 fn mark_of(node: &Node) -> Option<usize> {

@@ -231,11 +231,12 @@ impl<'a> Target<'a> {
         let built = sub
             .accumulate(all)
             .within(|| format!("recursed accumulation of path '{root}'"))?;
-        built
-            .resources
-            .check_unique()
+        // What a component leaves is added to nothing, which checks it and can drop field specs.
+        let mut whole = Accumulator::new(self.context);
+        whole
+            .merge(built, self.context)
             .within(|| format!("recursed merging from path '{root}'"))?;
-        Ok(built)
+        Ok(whole)
     }
 
     // ---- generators ----

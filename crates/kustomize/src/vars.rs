@@ -112,8 +112,11 @@ impl VarSet {
                     .push(var.name.as_str().into()),
                 _ => {
                     return Err(Error::Variable(format!(
-                        "found {} resId matches for var {var} (unable to disambiguate)",
-                        matched.len()
+                        "found {} resId matches for var {{{} {} {{{}}}}} (unable to disambiguate)",
+                        matched.len(),
+                        var.name,
+                        var.target.gvk,
+                        var.raw_field
                     )));
                 }
             }

@@ -189,6 +189,8 @@ fn patch_resource(
     if resource.is_empty() {
         return Ok(());
     }
+    resource.name_change_allowed |= options.allow_name_change;
+    resource.kind_change_allowed |= options.allow_kind_change;
     if !options.allow_kind_change {
         resource.set_kind(&id.gvk.kind);
     }

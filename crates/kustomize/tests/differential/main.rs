@@ -77,6 +77,8 @@ fn cause(text: &str, root: &Path) -> String {
 /// The last part of a message is what went wrong; what stands before says where.
 fn last_part(text: &str) -> String {
     let text = text.trim_end().replace(['"', '\\'], "");
+    // The objects that are in conflict come with notes of kustomize for itself.
+    let text = text.split(" [{").next().unwrap_or_default();
     let part = text.rsplit(": ").next().unwrap_or_default();
     part.to_owned()
 }

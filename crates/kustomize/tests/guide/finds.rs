@@ -137,3 +137,55 @@ fn paths_of_field_specs_have_no_wildcards_or_indexes() {
     assert!(error("data/[a=b]").contains("wrong node kind: expected SequenceNode"));
     assert!(with_path("data/ key ").unwrap().contains("key: settings"));
 }
+
+#[test]
+fn two_local_configs_cannot_come_to_share_an_identity() {
+    let two = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {config.kubernetes.io/local-config: 'true'}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {config.kubernetes.io/local-config: 'true'}}\n";
+    let rename = "patches:\n- target: {kind: ConfigMap}\n  patch: '[{\"op\": \"replace\", \"path\": \"/metadata/name\", \"value\": \"one\"}]'\n";
+    fails(
+        &[
+            (
+                "kustomization.yaml",
+                &format!("resources: [two.yaml]\n{rename}"),
+            ),
+            ("two.yaml", two),
+        ],
+        "id ConfigMap.v1.[noGrp]/one.[noNs] not found in removal",
+    );
+}
+
+#[test]
+fn copies_of_annotations_show_what_patches_were_allowed_to_do() {
+    let text = crate::built(&[
+        (
+            "kustomization.yaml",
+            "resources: [map.yaml]\npatches:\n- patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, labels: {a: b}}}'\n  options: {allowNameChange: true}\n- target: {kind: ConfigMap}\n  patch: '[{\"op\": \"copy\", \"from\": \"/metadata\", \"path\": \"/copy\"}]'\n",
+        ),
+        ("map.yaml", MAP),
+    ])
+    .unwrap();
+    assert!(
+        text.contains("    internal.config.kubernetes.io/allowNameChange: enabled\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_field_spec_of_a_component_can_push_out_the_general_one() {
+    let text = crate::built(&[
+        (
+            "kustomization.yaml",
+            "namePrefix: a-\nresources: [map.yaml]\ncomponents: [../component]\n",
+        ),
+        ("map.yaml", MAP),
+        (
+            "component/kustomization.yaml",
+            "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\nnamePrefix: x-\nconfigurations: [config.yaml]\n",
+        ),
+        (
+            "component/config.yaml",
+            "namePrefix: [{path: metadata/name, kind: Widget}]\n",
+        ),
+    ]);
+    assert!(text.unwrap().ends_with("  name: x-settings\n"));
+}

@@ -200,7 +200,7 @@ impl<'a> TreeBuilder<'a> {
 fn attach(parent: &Open, complete: &mut Vec<Node>, mut node: Node) {
     if matches!(parent.node.value, Value::Mapping(_)) {
         let children = &mut complete[parent.start..];
-        let is_key = children.len() % 2 == 0;
+        let is_key = children.len().is_multiple_of(2);
         let block = parent.node.style != Style::Flow;
         if !is_key {
             if let Some(key) = children.last_mut()
