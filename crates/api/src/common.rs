@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use everflow_time::Timestamp;
+use everflow_time::{Duration, Timestamp};
 use serde_json::Value;
 
-use crate::describe::Rule;
+use crate::describe::{Rule, Shape};
+use crate::error::{At, FieldError};
+use crate::wire::Wire;
 
 /// Durations in milliseconds up to hours.
 pub(crate) const DURATION: Rule = Rule::Pattern(r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$");
@@ -240,3 +242,24 @@ record! {
 
 /// Anything at all, such as the values of a release.
 pub type Anything = Value;
+
+/// How long something took, in a status. No rule of the server guards these fields, and a status
+/// that cannot be read would hold up an object for good: what is no duration is read as zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Elapsed(pub Duration);
+
+impl Wire for Elapsed {
+    const SHAPE: Shape = Shape::Text;
+
+    fn read(value: &Value, at: &At<'_>) -> Result<Self, FieldError> {
+        String::read(value, at).map(|text| Self(Duration::parse(&text).unwrap_or_default()))
+    }
+
+    fn write(&self, exact: bool) -> Option<Value> {
+        self.0.write(exact)
+    }
+
+    fn is_spelling(&self, value: &Value) -> bool {
+        self.0.is_spelling(value)
+    }
+}

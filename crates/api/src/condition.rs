@@ -363,7 +363,7 @@ mod tests {
         let good = condition("Good", ConditionStatus::True, "G");
         assert_eq!(summary.of(&[], READY), None);
         assert_eq!(
-            summary.of(&[good.clone()], READY),
+            summary.of(std::slice::from_ref(&good), READY),
             Some(Condition::new(
                 READY,
                 ConditionStatus::True,

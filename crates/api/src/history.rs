@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use everflow_time::{Duration, Timestamp};
 
-use crate::common::INT64;
+use crate::common::{Elapsed, INT64};
 
 /// How many snapshots are kept.
 pub const LONGEST_HISTORY: usize = 5;
@@ -19,7 +19,7 @@ record! {
         /// When it was applied last.
         last_reconciled "lastReconciled": Timestamp,
         /// How long that took.
-        last_reconciled_duration "lastReconciledDuration": Duration,
+        last_reconciled_duration "lastReconciledDuration": Elapsed,
         /// How it ended.
         last_reconciled_status "lastReconciledStatus": String,
         /// How often it was applied.
@@ -60,7 +60,7 @@ pub fn note(history: &mut Vec<Snapshot>, attempt: Attempt) {
         },
     };
     snapshot.last_reconciled = attempt.time;
-    snapshot.last_reconciled_duration = attempt.duration;
+    snapshot.last_reconciled_duration = Elapsed(attempt.duration);
     snapshot.total_reconciliations += 1;
     snapshot.metadata = attempt.metadata;
     history.insert(0, snapshot);

@@ -1,8 +1,6 @@
 //! What is known of a release.
 
-use everflow_time::Duration;
-
-use crate::common::INT64;
+use crate::common::{Elapsed, INT64};
 use crate::condition::{Condition, reconciled};
 use crate::helm::ReleaseSnapshot;
 use crate::inventory::ResourceInventory;
@@ -41,7 +39,7 @@ record! {
         /// What was last done.
         last_attempted_release_action "lastAttemptedReleaseAction": Option<AttemptedAction>,
         /// How long that took.
-        last_attempted_release_action_duration "lastAttemptedReleaseActionDuration": Option<Duration>,
+        last_attempted_release_action_duration "lastAttemptedReleaseActionDuration": Option<Elapsed>,
         /// Failures in a row.
         failures "failures": i64 [INT64],
         /// Failed installations in a row.

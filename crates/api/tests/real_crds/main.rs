@@ -9,6 +9,8 @@
 
 mod generate;
 mod server;
+#[path = "../common/typed.rs"]
+mod typed;
 
 use std::path::Path;
 
@@ -199,7 +201,7 @@ fn both_sets_of_definitions_have_the_same_effect() {
     let real = Server::with_definitions("theirs", &theirs);
     let own = Server::with_definitions("ours", &ours);
 
-    let (mut accepted, mut refused, mut compared) = (0, 0, 0);
+    let (mut accepted, mut refused, mut compared, mut read) = (0, 0, 0, 0);
     let mut differences = Vec::new();
     for (index, definition) in theirs.iter().enumerate() {
         let kind = Kind { definition };
@@ -219,6 +221,12 @@ fn both_sets_of_definitions_have_the_same_effect() {
         first.extend(answers(&real, &more));
         requests.extend(more);
         let second = answers(&own, &requests);
+        for answer in second.iter().filter(|answer| answer["status"] == 201) {
+            // What a server takes, our types can read, and they lose nothing of it.
+            let object = &answer["body"];
+            assert_eq!(&typed::by_kind(object).unwrap().unwrap(), object);
+            read += 1;
+        }
         for ((request, first), second) in requests.iter().zip(&first).zip(&second) {
             compared += 1;
             match first["status"].as_u64() {
@@ -233,7 +241,7 @@ fn both_sets_of_definitions_have_the_same_effect() {
         }
     }
     println!(
-        "{} kinds, seed {seed}: {compared} answers compared, {accepted} accepted, {refused} refused, {} differ",
+        "{} kinds, seed {seed}: {compared} answers compared, {accepted} accepted, {refused} refused, {} differ; {read} objects read",
         theirs.len(),
         differences.len()
     );
