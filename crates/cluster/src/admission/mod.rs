@@ -52,13 +52,21 @@ pub fn delete(call: &Call<'_>, name: &str) -> ApiResult<()> {
 }
 
 /// Admission of a changed object.
-pub fn update(call: &Call<'_>, new: &mut Value, _old: &Value) -> ApiResult<()> {
+pub fn update(call: &Call<'_>, new: &mut Value, old: &Value) -> ApiResult<()> {
     if call.resource.group.is_empty()
         && call.resource.plural == "pods"
         && call.target.subresource.is_empty()
     {
         add_tolerations(new);
-        set_priority(call, new)?;
+        // Priorities are given once.
+        for key in ["priority", "preemptionPolicy"] {
+            let before = old.pointer(&format!("/spec/{key}")).cloned();
+            if let (Some(spec), Some(before)) =
+                (new.get_mut("spec").and_then(Value::as_object_mut), before)
+            {
+                spec.entry(key).or_insert(before);
+            }
+        }
     }
     Ok(())
 }

@@ -1,15 +1,16 @@
 //! Resource quantities (`500m`, `1Gi`, `2e3`) and their one canonical spelling.
 
 /// How a quantity is spelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Form {
+    #[default]
     DecimalSi,
     BinarySi,
     Exponent,
 }
 
 /// An exact decimal number: `digits * 10^exponent`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantity {
     digits: i128,
     exponent: i32,
@@ -65,12 +66,16 @@ impl Quantity {
         let negative = number.starts_with('-');
         let unsigned = number.trim_start_matches(['+', '-']);
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-            return Err(if fraction.contains('.') {
-                BAD_NUMBER
-            } else {
-                BAD_FORMAT
+        // A sign alone is zero.
+        if unsigned.is_empty() && suffix.is_empty() {
+            return Ok(Quantity {
+                digits: 0,
+                exponent: 0,
+                form: Form::DecimalSi,
             });
+        }
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return Err(BAD_FORMAT);
         }
         let rest = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
         let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);
@@ -283,7 +288,7 @@ mod tests {
                 "{given}"
             );
         }
-        for bad in ["", "abc", "1x", "1.2.3", "--1"] {
+        for bad in ["", "abc", "1x", "1.2.3", "--1", "1Gx"] {
             assert!(Quantity::parse(bad).is_err(), "{bad}");
         }
     }

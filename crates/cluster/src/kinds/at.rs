@@ -348,6 +348,13 @@ impl<'p, 'v> At<'p, 'v> {
         }
     }
 
+    /// As [`At::unchanged`], for a text that is empty when it is missing.
+    pub fn text_unchanged(&self, old: &Value, errors: &mut Errors) {
+        if self.text() != old.as_str().unwrap_or_default() {
+            self.invalid(errors, "field is immutable");
+        }
+    }
+
     /// As [`At::unchanged`], shown as its internal type prints.
     pub fn unchanged_internal(&self, old: &Value, ty: &str, errors: &mut Errors) {
         if self.value != old {

@@ -22,7 +22,18 @@ pub fn fill(ty: &GoType, value: &mut Value) {
         }
         (GoType::Struct(index), Value::Object(fields)) => {
             let definition = types().get(*index);
+            // An empty text is a missing one, unless the field could be missing in another way.
+            let given: Vec<&str> = definition
+                .fields
+                .iter()
+                .filter(|field| matches!(&field.ty, GoType::Pointer(inner) if matches!(**inner, GoType::String(_))))
+                .map(|field| field.name)
+                .filter(|name| fields.get(*name).and_then(Value::as_str) == Some(""))
+                .collect();
             part(definition.full, fields);
+            for name in given {
+                fields.insert(name.to_owned(), "".into());
+            }
             for field in &definition.fields {
                 if let Some(value) = fields.get_mut(field.name) {
                     fill(&field.ty, value);
@@ -49,6 +60,13 @@ fn set(fields: &mut Fields, key: &str, value: impl Into<Value>) {
         Some(_) => false,
     };
     if unset {
+        fields.insert(key.to_owned(), value.into());
+    }
+}
+
+/// As [`set`], for fields that are unset only when they are missing.
+fn set_missing(fields: &mut Fields, key: &str, value: impl Into<Value>) {
+    if matches!(fields.get(key), None | Some(Value::Null)) {
         fields.insert(key.to_owned(), value.into());
     }
 }
@@ -454,10 +472,10 @@ fn service(fields: &mut Fields) {
         set(spec, "externalTrafficPolicy", "Cluster");
     }
     if matches!(kind.as_str(), "NodePort" | "LoadBalancer" | "ClusterIP") {
-        set(spec, "internalTrafficPolicy", "Cluster");
+        set_missing(spec, "internalTrafficPolicy", "Cluster");
     }
     if kind == "LoadBalancer" {
-        set(spec, "allocateLoadBalancerNodePorts", true);
+        set_missing(spec, "allocateLoadBalancerNodePorts", true);
         let ingress = fields
             .get_mut("status")
             .and_then(|status| status.pointer_mut("/loadBalancer/ingress"))
@@ -468,7 +486,7 @@ fn service(fields: &mut Fields) {
             .filter_map(Value::as_object_mut)
         {
             if !text(entry, "ip").is_empty() {
-                set(entry, "ipMode", "VIP");
+                set_missing(entry, "ipMode", "VIP");
             }
         }
     }
@@ -510,8 +528,8 @@ fn rolling_update(fields: &mut Fields, key: &str, unavailable: Value, surge: Val
     if text(strategy, "type") == "RollingUpdate"
         && let Some(update) = made(strategy, "rollingUpdate")
     {
-        set(update, "maxUnavailable", unavailable);
-        set(update, "maxSurge", surge);
+        set_missing(update, "maxUnavailable", unavailable);
+        set_missing(update, "maxSurge", surge);
     }
 }
 
@@ -541,8 +559,9 @@ fn stateful_set(fields: &mut Fields) {
         .flatten()
         .filter_map(Value::as_object_mut)
     {
-        set(claim, "apiVersion", "v1");
-        set(claim, "kind", "PersistentVolumeClaim");
+        // Whatever was sent, it is a claim.
+        claim.insert("apiVersion".into(), "v1".into());
+        claim.insert("kind".into(), "PersistentVolumeClaim".into());
     }
 }
 
@@ -550,15 +569,15 @@ fn job(fields: &mut Fields) {
     let labels = labels_of(fields, &["spec", "template", "metadata", "labels"]);
     if let Some(spec) = below(fields, "spec") {
         if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
-            set(spec, "completions", 1);
+            set_missing(spec, "completions", 1);
         }
-        set(spec, "parallelism", 1);
+        set_missing(spec, "parallelism", 1);
         let per_index = spec.contains_key("backoffLimitPerIndex");
-        set(spec, "backoffLimit", if per_index { i32::MAX } else { 6 });
-        set(spec, "completionMode", "NonIndexed");
-        set(spec, "suspend", false);
+        set_missing(spec, "backoffLimit", if per_index { i32::MAX } else { 6 });
+        set_missing(spec, "completionMode", "NonIndexed");
+        set_missing(spec, "suspend", false);
         let failure_policy = spec.contains_key("podFailurePolicy");
-        set(
+        set_missing(
             spec,
             "podReplacementPolicy",
             if failure_policy {
@@ -567,7 +586,7 @@ fn job(fields: &mut Fields) {
                 "TerminatingOrFailed"
             },
         );
-        set(spec, "manualSelector", false);
+        set_missing(spec, "manualSelector", false);
     }
     if let (Some(labels), Some(metadata)) = (labels, made(fields, "metadata")) {
         set(metadata, "labels", labels);
@@ -589,7 +608,7 @@ fn autoscaler(fields: &mut Fields) {
     for (key, defaults) in [("scaleUp", up), ("scaleDown", down)] {
         if let Some(rules) = made(behavior, key) {
             for (name, value) in defaults.as_object().into_iter().flatten() {
-                set(rules, name, value.clone());
+                set_missing(rules, name, value.clone());
             }
         }
     }

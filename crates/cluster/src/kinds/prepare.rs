@@ -81,6 +81,13 @@ pub fn keep_all_but_ephemeral_containers(new: &mut Value, old: &Value) {
 
 /// Pods start pending, with a quality of service that follows from their resources.
 pub fn pod_create(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+    let negative = object
+        .pointer("/spec/terminationGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .is_some_and(|seconds| seconds < 0);
+    if let Some(spec) = part(object, "spec").filter(|_| negative) {
+        spec.insert("terminationGracePeriodSeconds".into(), 1.into());
+    }
     let class = quality_of_service(object);
     if let Some(map) = object.as_object_mut() {
         map.insert(
@@ -274,6 +281,29 @@ pub fn signing_request_update(_: &Context<'_>, new: &mut Value, old: &Value) -> 
         map.insert("spec".into(), spec.clone());
     }
     Ok(())
+}
+
+/// A node has one range of addresses in two fields; the first of the list follows the single one.
+pub fn node_default(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let one = spec
+        .get("podCIDR")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let first = spec
+        .get("podCIDRs")
+        .and_then(|list| list.get(0))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    if !one.is_empty() && one != first {
+        spec.insert("podCIDRs".into(), json!([one]));
+    } else if one.is_empty() && !first.is_empty() {
+        spec.insert("podCIDR".into(), first.into());
+    }
 }
 
 /// A ServiceAccount refers to Secrets by name alone.

@@ -51,7 +51,7 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         let kind = format!("{version}, Kind={}", resource.kind);
         let name = format!(
             "{}/{}",
-            meta::text(&merged, "namespace"),
+            meta::text(&applied, "namespace"),
             meta::text(&merged, "name")
         );
         return Err(ApiError::internal_plain(format!(

@@ -310,6 +310,10 @@ pub fn normalize_wrapping(resource: &Resource, value: &Value) -> Value {
         None => {
             let mut value = value.clone();
             everflow_yaml::sigs::normalize_numbers(&mut value);
+            // Metadata has a type even where the rest has none: empty maps and lists in it are as good as missing.
+            if let (Some(ty), Some(metadata)) = (object_meta_type(), value.get_mut("metadata")) {
+                *metadata = types().convert(&ty, &Json::from_value(metadata));
+            }
             value
         }
     }

@@ -124,14 +124,24 @@ pub fn insert(
     crate::crd::prepare_create(call, &mut stored);
     (resource.rules.prepare_create)(&context, &mut stored)?;
     let mut errors = Errors::new();
-    meta::validate(
-        &stored,
-        resource.namespaced,
-        !resource.is_custom(),
-        resource.rules.name,
-        &mut errors,
-    );
+    let check_metadata = |errors: &mut Errors| {
+        meta::validate(
+            &stored,
+            resource.namespaced,
+            !resource.is_custom(),
+            resource.rules.name,
+            errors,
+        );
+    };
+    // Events have rules of their own for what comes first.
+    let is_event = *resource.table == *"/events";
+    if !is_event {
+        check_metadata(&mut errors);
+    }
     (resource.rules.validate)(&context, &stored, &mut errors);
+    if is_event && errors.is_empty() {
+        check_metadata(&mut errors);
+    }
     crate::crd::validate(call, &stored, None, &mut errors);
     if !errors.is_empty() {
         return Err(invalid(call, &stored, &errors));

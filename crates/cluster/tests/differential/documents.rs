@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use crate::random::Random;
+use crate::recorded::{self, Sample};
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -75,8 +76,8 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const NAMESPACE: &str = "differential";
 
-/// What has to be there first: a namespace and the definition of widgets.
-pub fn setup() -> Vec<Operation> {
+/// What has to be there first: namespaces and the definition of widgets.
+pub fn setup(samples: &[Sample]) -> Vec<Operation> {
     let text = json!({"type": "string"});
     let item = json!({"type": "object", "required": ["name"], "properties": {
         "name": text, "port": {"type": "integer", "default": 80}, "v": text,
@@ -101,7 +102,7 @@ pub fn setup() -> Vec<Operation> {
                 "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}]}});
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    vec![
+    let mut operations = vec![
         Operation::new("POST", "/api/v1/namespaces".to_owned(), JSON, &namespace),
         Operation::new(
             "POST",
@@ -109,20 +110,44 @@ pub fn setup() -> Vec<Operation> {
             JSON,
             &definition,
         ),
-    ]
+    ];
+    let mut names: Vec<String> = samples
+        .iter()
+        .filter(|sample| sample.namespaced)
+        .map(Sample::namespace)
+        .collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        operations.push(Operation::new(
+            "POST",
+            "/api/v1/namespaces".to_owned(),
+            JSON,
+            &namespace,
+        ));
+    }
+    operations
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+#[derive(Clone, Copy)]
+enum Kind<'s> {
     ConfigMap,
     ServiceAccount,
     Deployment,
     Widget,
+    Recorded(&'s Sample),
 }
 
-impl Kind {
+impl Kind<'_> {
+    fn is_widget(self) -> bool {
+        matches!(self, Self::Widget)
+    }
+
     fn collection(self) -> String {
         let (prefix, plural) = match self {
+            Self::Recorded(sample) => return sample.collection(),
             Self::ConfigMap => ("/api/v1", "configmaps"),
             Self::ServiceAccount => ("/api/v1", "serviceaccounts"),
             Self::Deployment => ("/apis/apps/v1", "deployments"),
@@ -137,12 +162,18 @@ impl Kind {
             Self::ServiceAccount => service_account(random, name),
             Self::Deployment => deployment(random, name),
             Self::Widget => widget(random, name),
+            Self::Recorded(sample) => recorded::document(random, sample, name),
         }
     }
 }
 
 /// A number of requests on objects of their own.
-pub fn sequence(random: &mut Random, round: usize, length: usize) -> Vec<Operation> {
+pub fn sequence(
+    random: &mut Random,
+    samples: &[Sample],
+    round: usize,
+    length: usize,
+) -> Vec<Operation> {
     let kinds = [
         Kind::ConfigMap,
         Kind::ServiceAccount,
@@ -150,8 +181,15 @@ pub fn sequence(random: &mut Random, round: usize, length: usize) -> Vec<Operati
         Kind::Widget,
         Kind::Widget,
     ];
-    let objects: Vec<(Kind, String)> = (0..3)
-        .map(|index| (*random.pick(&kinds), format!("r{round}-{index}")))
+    let objects: Vec<(Kind<'_>, String)> = (0..4)
+        .map(|index| {
+            let kind = match samples {
+                [] => *random.pick(&kinds),
+                _ if random.one_in(3) => *random.pick(&kinds),
+                _ => Kind::Recorded(random.pick(samples)),
+            };
+            (kind, format!("r{round}-{index}"))
+        })
         .collect();
     (0..length)
         .map(|_| {
@@ -161,12 +199,16 @@ pub fn sequence(random: &mut Random, round: usize, length: usize) -> Vec<Operati
         .collect()
 }
 
-fn operation(random: &mut Random, kind: Kind, name: &str) -> Operation {
+fn operation(random: &mut Random, kind: Kind<'_>, name: &str) -> Operation {
     let path = format!("{}/{name}", kind.collection());
     let manager = *random.pick(&["one", "two", "three", "kubectl"]);
-    let by = format!("fieldManager={manager}");
+    let dry = match kind {
+        Kind::Recorded(sample) if sample.is_dry() => "&dryRun=All",
+        _ => "",
+    };
+    let by = format!("fieldManager={manager}{dry}");
     match random.below(16) {
-        0..=7 => {
+        0..=6 => {
             let force = random.one_in(2);
             let document = kind.document(random, name);
             Operation::new(
@@ -176,7 +218,7 @@ fn operation(random: &mut Random, kind: Kind, name: &str) -> Operation {
                 &document,
             )
         }
-        8 => {
+        7 | 8 => {
             let document = kind.document(random, name);
             Operation::new(
                 "POST",
@@ -186,11 +228,11 @@ fn operation(random: &mut Random, kind: Kind, name: &str) -> Operation {
             )
         }
         9 | 10 => {
-            let change = change(random, kind);
+            let change = change(random, kind, name);
             Operation::new("PATCH", format!("{path}?{by}"), MERGE, &change)
         }
-        11 if kind != Kind::Widget => {
-            let change = change(random, kind);
+        11 if !kind.is_widget() => {
+            let change = change(random, kind, name);
             Operation::new("PATCH", format!("{path}?{by}"), STRATEGIC, &change)
         }
         11 => {
@@ -201,7 +243,7 @@ fn operation(random: &mut Random, kind: Kind, name: &str) -> Operation {
             let patch = json_patch(random);
             Operation::new("PATCH", format!("{path}?{by}"), JSON_PATCH, &patch)
         }
-        13 if kind != Kind::Widget => {
+        13 if !kind.is_widget() => {
             let document = kind.document(random, name);
             Operation::new("PUT", format!("{path}?{by}"), JSON, &document)
         }
@@ -218,32 +260,24 @@ fn texts(random: &mut Random, keys: &[&str]) -> Value {
     Value::Object(entries.collect())
 }
 
-/// Empty lists and maps are rare.
-fn least(random: &mut Random) -> usize {
-    usize::from(!random.one_in(15))
-}
-
 fn metadata(random: &mut Random, name: &str) -> Value {
     let mut metadata = json!({"name": name});
     if random.one_in(2) {
-        let least = least(random);
-        let keys = random.some(&["a", "b"], least);
+        let keys = random.some(&["a", "b"], 1);
         let labels = keys
             .into_iter()
             .map(|key| (key.to_owned(), json!(random.pick(&["1", "2"]))));
         metadata["labels"] = Value::Object(labels.collect());
     }
     if random.one_in(3) {
-        let least = least(random);
-        let keys = random.some(&["x.io/a", "x.io/b"], least);
+        let keys = random.some(&["x.io/a", "x.io/b"], 1);
         metadata["annotations"] = keys
             .into_iter()
             .map(|key| (key.to_owned(), json!("<1>")))
             .collect();
     }
     if random.one_in(6) {
-        let least = least(random);
-        metadata["finalizers"] = json!(random.some(&["x.io/f", "x.io/g"], least));
+        metadata["finalizers"] = json!(random.some(&["x.io/f", "x.io/g"], 1));
     }
     metadata
 }
@@ -384,7 +418,10 @@ fn widget_spec(random: &mut Random) -> Value {
 }
 
 /// A merge patch or strategic merge patch.
-fn change(random: &mut Random, kind: Kind) -> Value {
+fn change(random: &mut Random, kind: Kind<'_>, name: &str) -> Value {
+    if let Kind::Recorded(sample) = kind {
+        return recorded::change(random, sample, name);
+    }
     let label = random.pick(&[json!("9"), Value::Null]).clone();
     if random.one_in(3) {
         return json!({"metadata": {"labels": {"a": label}}});
@@ -393,7 +430,7 @@ fn change(random: &mut Random, kind: Kind) -> Value {
         Kind::ConfigMap => json!({"data": {"a": label, "d": *random.pick(&["1", "2"])}}),
         Kind::ServiceAccount => json!({"imagePullSecrets": [{"name": *random.pick(&["a", "d"])}]}),
         Kind::Deployment => json!({"spec": {"replicas": random.below(4)}}),
-        Kind::Widget => json!({"spec": widget_spec(random)}),
+        _ => json!({"spec": widget_spec(random)}),
     }
 }
 
@@ -403,7 +440,7 @@ fn json_patch(random: &mut Random) -> Value {
         1 => json!({"op": "remove", "path": "/metadata/labels"}),
         2 => json!({"op": "replace", "path": "/metadata/labels/a", "value": "8"}),
         3 => json!({"op": "test", "path": "/metadata/labels/a", "value": "8"}),
-        _ => json!({"op": "remove", "path": "/metadata/managedFields/0"}),
+        _ => json!({"op": "replace", "path": "/metadata/managedFields", "value": [{}]}),
     };
     json!([operation])
 }

@@ -9,6 +9,7 @@ mod documents;
 mod normal;
 mod random;
 mod real;
+mod recorded;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -52,7 +53,8 @@ fn random_writes_are_answered_alike() {
     // One example of each sort of difference, and how often it occurred.
     let mut differences: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let (mut sent, mut compared) = (0, 0);
-    for operation in documents::setup() {
+    let samples = recorded::samples();
+    for operation in documents::setup(&samples) {
         let theirs = real.send(std::slice::from_ref(&operation));
         assert!(theirs[0].status < 300, "{}", theirs[0].body);
         let found = handle(&ours, &operation);
@@ -62,7 +64,7 @@ fn random_writes_are_answered_alike() {
     let mut round = 0;
     while sent < wanted {
         round += 1;
-        let batch = documents::sequence(&mut random, round, 40);
+        let batch = documents::sequence(&mut random, &samples, round, 40);
         sent += batch.len();
         let theirs = real.send(&batch);
         let mut states = normal::States::default();

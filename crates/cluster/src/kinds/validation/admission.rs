@@ -81,9 +81,35 @@ fn client(at: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
+/// The first percent sign that starts no escape, with what follows it.
+fn bad_escape(text: &str) -> Option<&str> {
+    let path = text.split('?').next().unwrap_or_default();
+    path.match_indices('%')
+        .map(|(at, _)| &path[at..])
+        .find_map(|rest| {
+            let end = rest
+                .char_indices()
+                .nth(3)
+                .map_or(rest.len(), |(end, _)| end);
+            let escape = &rest[..end];
+            let hex = escape.len() == 3 && escape[1..].bytes().all(|byte| byte.is_ascii_hexdigit());
+            (!hex).then_some(escape)
+        })
+}
+
 fn webhook_url(at: &At<'_, '_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
     let text = at.text();
+    if let Some(escape) = bad_escape(text) {
+        let quoted = crate::field::go_quote;
+        let problem = format!(
+            "parse {}: invalid URL escape {}",
+            quoted(text),
+            quoted(escape)
+        );
+        at.required(errors, &format!("url must be a valid URL: {problem}{FORM}"));
+        return;
+    }
     let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
     let (before, query) = before.split_once('?').unwrap_or((before, ""));
     let (scheme, rest) = match before.split_once(':') {

@@ -467,9 +467,15 @@ fn template_update(spec: &At<'_, '_>, old: &Value, errors: &mut Errors) {
     let template = spec.child("template");
     let mut before = or_null(old.pointer("/spec/template")).clone();
     let suspended = old.pointer("/spec/suspend") == Some(&Value::Bool(true));
-    let never_started = old.pointer("/status/startTime").is_none_or(Value::is_null);
-    let finished_pods = |key| old.pointer(key).and_then(Value::as_i64).unwrap_or_default() > 0;
-    if suspended && (never_started || !finished_pods("/status/active")) {
+    let conditions = old.pointer("/status/conditions").and_then(Value::as_array);
+    let settled = conditions.into_iter().flatten().any(|condition| {
+        super::text(condition, "type") == "Suspended" && super::text(condition, "status") == "True"
+    });
+    let active = old
+        .pointer("/status/active")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
+    if suspended && settled && active == 0 {
         allow_placement(template.value, &mut before);
         allow_resources(template.value, &mut before);
         let spec_path = spec.named(or_null(template.value.get("spec")), "template.spec");

@@ -110,11 +110,12 @@ pub fn claim_update(context: &Context<'_>, new: &Value, old: &Value, errors: &mu
     {
         pod::set_back(&mut after, &before, "storageClassName");
     }
-    let size = |spec: &Value| {
-        spec.pointer("/resources/requests/storage")
-            .and_then(Value::as_str)
-            .and_then(|text| Quantity::parse(text).ok())
+    // No amount counts as zero.
+    let amount = |value: Option<&Value>| {
+        let text = value.and_then(Value::as_str).unwrap_or("0");
+        Quantity::parse(text).unwrap_or_default()
     };
+    let size = |spec: &Value| amount(spec.pointer("/resources/requests/storage"));
     let (new_size, old_size) = (size(&after), size(&before));
     if new.pointer("/status/phase").and_then(Value::as_str) == Some("Bound") {
         let earlier = before.pointer("/resources/requests/storage").cloned();
@@ -136,22 +137,13 @@ pub fn claim_update(context: &Context<'_>, new: &Value, old: &Value, errors: &mu
         let difference = line_diff::unified(&shown(&before), &shown(&after));
         at.forbidden(errors, &format!("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{difference}"));
     }
-    if let (Some(now), Some(earlier)) = (new_size, old_size)
-        && now.compare(&earlier).is_lt()
-    {
-        let capacity = old
-            .pointer("/status/capacity/storage")
-            .and_then(Value::as_str)
-            .and_then(|text| Quantity::parse(text).ok());
-        let fits =
-            capacity.map_or_else(|| now.sign() > 0, |capacity| now.compare(&capacity).is_gt());
-        if !fits {
-            let resources = at.child("resources");
-            let requests = resources.child("requests");
-            requests
-                .child("storage")
-                .forbidden(errors, "field can not be less than status.capacity");
-        }
+    let capacity = amount(old.pointer("/status/capacity/storage"));
+    if new_size.compare(&old_size).is_lt() && new_size.compare(&capacity).is_le() {
+        let resources = at.child("resources");
+        let requests = resources.child("requests");
+        requests
+            .child("storage")
+            .forbidden(errors, "field can not be less than status.capacity");
     }
     root.named(at.child("volumeMode").value, "volumeMode")
         .unchanged(or_null(old.pointer("/spec/volumeMode")), errors);

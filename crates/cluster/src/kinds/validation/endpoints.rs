@@ -205,5 +205,5 @@ pub fn slice_update(_: &Context<'_>, new: &Value, old: &Value, errors: &mut Erro
     slice_parts(new, new.get("endpoints") != old.get("endpoints"), errors);
     At::root(new)
         .child("addressType")
-        .unchanged(or_null(old.get("addressType")), errors);
+        .text_unchanged(or_null(old.get("addressType")), errors);
 }

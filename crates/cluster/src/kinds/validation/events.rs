@@ -122,7 +122,7 @@ pub fn event_update(_: &Context<'_>, new: &Value, old: &Value, errors: &mut Erro
         errors,
     );
     for key in ["reason", "message"] {
-        text_unchanged(&root.child(key), before(key), errors);
+        root.child(key).text_unchanged(before(key), errors);
     }
     root.child("source")
         .unchanged_internal(before("source"), "core.EventSource", errors);
@@ -142,26 +142,14 @@ pub fn event_update(_: &Context<'_>, new: &Value, old: &Value, errors: &mut Erro
                 part.invalid_as(errors, part.number(), "field is immutable")
             }
             "count" => {}
-            _ => text_unchanged(&part, before(key), errors),
+            _ => part.text_unchanged(before(key), errors),
         }
     }
     root.child("related")
         .unchanged_internal(before("related"), "*core.ObjectReference", errors);
     let controller = root.child("reportingComponent");
-    text_unchanged(
-        &root.named(controller.value, "reportingController"),
-        before("reportingComponent"),
-        errors,
-    );
-    text_unchanged(
-        &root.child("reportingInstance"),
-        before("reportingInstance"),
-        errors,
-    );
-}
-
-fn text_unchanged(at: &At<'_, '_>, old: &Value, errors: &mut Errors) {
-    if at.text() != old.as_str().unwrap_or_default() {
-        at.invalid(errors, "field is immutable");
-    }
+    root.named(controller.value, "reportingController")
+        .text_unchanged(before("reportingComponent"), errors);
+    root.child("reportingInstance")
+        .text_unchanged(before("reportingInstance"), errors);
 }

@@ -208,7 +208,7 @@ pub fn class_update(context: &Context<'_>, new: &Value, old: &Value, errors: &mu
     let root = At::root(new);
     root.child("spec")
         .child("controller")
-        .unchanged(or_null(old.pointer("/spec/controller")), errors);
+        .text_unchanged(or_null(old.pointer("/spec/controller")), errors);
     meta::validate(new, false, true, names::dns_subdomain, errors);
     class(context, new, errors);
 }

@@ -17,6 +17,19 @@ pub fn node(_: &Context<'_>, object: &Value, errors: &mut Errors) {
     for range in ranges.items() {
         net::cidr(&range, &[], errors);
     }
+    if ranges.len() > 1 {
+        let unreadable = ranges
+            .items()
+            .enumerate()
+            .find(|(_, range)| net::network(range.text()).is_none());
+        if let Some((index, range)) = unreadable {
+            let problem = format!(
+                "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> (invalid CIDR address: {})",
+                range.text()
+            );
+            errors.push(FieldError::internal(&ranges.path(), problem));
+        }
+    }
     let v6 = |range: &&str| range.contains(':');
     let all = ranges.texts();
     if all.len() > 1 && (all.len() > 2 || !(all.iter().any(v6) && !all.iter().all(v6))) {

@@ -87,14 +87,20 @@ fn annotations(at: &At<'_, '_>, spec: &At<'_, '_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a pod template.
-pub fn template(at: &At<'_, '_>, errors: &mut Errors) {
-    let (metadata, spec) = (at.child("metadata"), at.child("spec"));
+/// Checks the metadata of a pod template.
+pub fn template_metadata(at: &At<'_, '_>, errors: &mut Errors) {
+    let metadata = at.child("metadata");
     at.named(metadata.child("labels").value, "labels")
         .labels(errors);
     let shown = at.named(metadata.child("annotations").value, "annotations");
     meta::check_annotations(Some(shown.value), &shown.path(), errors);
-    annotations(&shown, &spec, errors);
+    annotations(&shown, &at.child("spec"), errors);
+}
+
+/// Checks a pod template.
+pub fn template(at: &At<'_, '_>, errors: &mut Errors) {
+    let spec = at.child("spec");
+    template_metadata(at, errors);
     spec_of(
         &spec,
         Mode {

@@ -117,7 +117,7 @@ pub fn runtime_update(context: &Context<'_>, new: &Value, old: &Value, errors: &
     meta::validate_update(new, old, true, errors);
     At::root(new)
         .child("handler")
-        .unchanged(or_null(old.get("handler")), errors);
+        .text_unchanged(or_null(old.get("handler")), errors);
 }
 
 /// Checks a Lease.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::at::{At, or_null};
+use super::super::at::{At, or_null, selects};
 use super::super::{Context, meta, names};
 use crate::field::Errors;
 
@@ -60,9 +60,12 @@ pub fn cluster_role(_: &Context<'_>, object: &Value, errors: &mut Errors) {
             "at least one clusterRoleSelector required if aggregationRule is non-nil",
         );
     }
-    selectors
-        .items()
-        .for_each(|selector| selector.label_selector(errors));
+    for selector in selectors.items() {
+        selector.label_selector(errors);
+        if selects(selector.value, &Value::Null).is_none() {
+            selector.invalid_as(errors, Value::Null, "invalid label selector.");
+        }
+    }
 }
 
 /// Checks a changed Role.

@@ -468,7 +468,12 @@ pub fn class_update(context: &Context<'_>, new: &Value, old: &Value, errors: &mu
         "reclaimPolicy",
         "volumeBindingMode",
     ] {
-        root.child(key).unchanged(or_null(old.get(key)), errors);
+        let (part, before) = (root.child(key), or_null(old.get(key)));
+        if key == "provisioner" {
+            part.text_unchanged(before, errors);
+        } else {
+            part.unchanged(before, errors);
+        }
     }
 }
 

@@ -373,6 +373,7 @@ fn stateful_template(spec: &At<'_, '_>, errors: &mut Errors) {
     let named = |key: &str| template.value.pointer(&format!("/spec/{key}")).is_some();
     if claims.is_empty() && !named("subdomain") && !named("hostname") {
         pod::template(&template, errors);
+        pod::template_metadata(&template, errors);
         return;
     }
     let mut changed = template.value.clone();
@@ -383,7 +384,12 @@ fn stateful_template(spec: &At<'_, '_>, errors: &mut Errors) {
             .items()
             .map(|claim| super::text(or_null(claim.value.get("metadata")), "name"))
             .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
-            .collect();
+            .fold(Vec::new(), |mut known, volume| {
+                if !known.contains(&volume) {
+                    known.push(volume);
+                }
+                known
+            });
         let own = pod
             .get("volumes")
             .and_then(Value::as_array)
@@ -403,6 +409,7 @@ fn stateful_template(spec: &At<'_, '_>, errors: &mut Errors) {
     let holder = json!({"spec": {"template": changed}});
     let root = At::root(&holder);
     pod::template(&root.child("spec").child("template"), errors);
+    pod::template_metadata(&root.child("spec").child("template"), errors);
 }
 
 /// Checks a changed StatefulSet.
