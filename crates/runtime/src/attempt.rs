@@ -15,6 +15,7 @@ use crate::lease::Epoch;
 use crate::log::Logger;
 use crate::metadata::{self, Edited};
 use crate::queue::{Key, Ticket, WakeOn};
+use crate::reflector::Watched;
 use crate::signal::Signal;
 use crate::store::{Keep, Store};
 
@@ -205,6 +206,22 @@ pub struct Context {
     pub(crate) stores: std::sync::Arc<BTreeMap<SmolStr, Store>>,
     pub(crate) superseded: Signal,
     pub(crate) stopping: Signal,
+    pub(crate) watcher: Watcher,
+}
+
+/// Watches more on behalf of an object.
+pub(crate) trait WatchFor: Send + Sync {
+    fn watch(&self, user: &Key, watched: &Watched) -> Store;
+    fn release(&self, user: &Key, but: &[Watched]);
+}
+
+#[derive(Clone)]
+pub(crate) struct Watcher(pub(crate) std::sync::Arc<dyn WatchFor>);
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
 }
 
 impl Context {
@@ -246,6 +263,18 @@ impl Context {
     /// What is known of a kind that is watched.
     pub fn store(&self, kind: &str) -> Option<&Store> {
         self.stores.get(kind)
+    }
+
+    /// Has more objects watched on behalf of this one, until it goes or they are
+    /// [released](Context::release_watches). Two that ask for the same share one watch. The store
+    /// is empty until [`Store::is_synced`] says otherwise.
+    pub fn watch(&self, watched: &Watched) -> Store {
+        self.watcher.0.watch(&self.key, watched)
+    }
+
+    /// Gives up all that is watched on behalf of this object, but for some.
+    pub fn release_watches(&self, but: &[Watched]) {
+        self.watcher.0.release(&self.key, but);
     }
 
     /// The object as it is on the server now; `None` when it is gone or another has its name. For

@@ -160,7 +160,8 @@ pub struct Election {
 impl Election {
     /// An election that has not begun.
     pub fn new(env: Env, client: Client, options: LeaseOptions) -> Self {
-        let client = client.with_deadline(options.retry_period.min(Duration::from_secs(10)));
+        let deadline = options.retry_period.min(Duration::from_secs(10));
+        let client = client.with_deadline(deadline).urgent();
         Election {
             env,
             client,

@@ -428,6 +428,43 @@ async fn who_waits_holds_no_worker_and_is_woken_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_attempts_depend_on_is_watched_as_long_as_needed() {
+    let world = World::new(1).await;
+    let running = Running::start(&world, Duration::ZERO);
+    for name in ["one", "two"] {
+        world
+            .create_toy(name, json!({"size": 1, "needs": "settings"}))
+            .await;
+    }
+    world.sleep(5.0).await;
+    assert_eq!(
+        world.toy("one").await["status"]["conditions"][0]["reason"],
+        "Missing"
+    );
+    assert_eq!(running.handle.extra_watches(), 1);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}});
+    let by = WriteOptions::by("user");
+    world.user.create(&MAPS, "apps", &map, &by).await.unwrap();
+    world.sleep(0.5).await;
+    settled(&world, "one").await.unwrap();
+    settled(&world, "two").await.unwrap();
+    assert_eq!(running.handle.extra_watches(), 0);
+    world
+        .create_toy("three", json!({"size": 1, "needs": "more"}))
+        .await;
+    world.sleep(1.0).await;
+    assert_eq!(running.handle.extra_watches(), 1);
+    let at = At::new("apps", "three");
+    world
+        .user
+        .delete(&TOYS, at, &DeleteOptions::default())
+        .await
+        .unwrap();
+    world.sleep(1.0).await;
+    assert_eq!(running.handle.extra_watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_that_someone_else_changed_is_mended() {
     let world = World::new(1).await;
     let running = Running::start(&world, Duration::ZERO);

@@ -1,5 +1,5 @@
 //! The runtime on a real Kubernetes API server. Runs when `EVERFLOW_REAL` is set.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod support;
 

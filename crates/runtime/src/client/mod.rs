@@ -3,6 +3,7 @@
 //! Every request has a deadline, every failure a type. There are no hidden retries: what to do
 //! about a failure is for the caller to decide.
 
+mod budget;
 mod discovery;
 mod meter;
 mod options;
@@ -28,6 +29,7 @@ pub use transport::{BodyStream, Transport, TransportError};
 pub use watching::{WatchEvent, WatchFrom, WatchStream};
 
 use crate::error::{Error, Refusal};
+use budget::Budget;
 use discovery::Discovery;
 use options::Query;
 
@@ -57,6 +59,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     meter: Arc<Meter>,
     discovery: Discovery,
+    budget: Arc<Budget>,
 }
 
 #[derive(Debug, Clone)]
@@ -64,6 +67,7 @@ struct View {
     impersonation: Option<Impersonation>,
     deadline: Duration,
     fence: Option<Arc<dyn Fence>>,
+    urgent: bool,
     user_agent: HeaderValue,
 }
 
@@ -94,11 +98,13 @@ impl Client {
             impersonation: None,
             deadline: DEADLINE,
             fence: None,
+            urgent: false,
             user_agent: HeaderValue::from_static(concat!("everflow/", env!("CARGO_PKG_VERSION"))),
         };
         Client {
             shared: Arc::new(Shared {
                 transport,
+                budget: Arc::new(Budget::new(clock.clone())),
                 clock,
                 meter: Arc::default(),
                 discovery: Discovery::default(),
@@ -123,6 +129,17 @@ impl Client {
     #[must_use]
     pub fn fenced(&self, fence: Arc<dyn Fence>) -> Self {
         self.with(|view| view.fence = Some(fence))
+    }
+
+    /// A view whose requests wait for no other: leases, for one.
+    #[must_use]
+    pub fn urgent(&self) -> Self {
+        self.with(|view| view.urgent = true)
+    }
+
+    /// How many requests may be under way at once now. The server's answers set it.
+    pub fn at_once(&self) -> usize {
+        self.shared.budget.limit()
     }
 
     /// A view that calls itself so.
@@ -306,7 +323,17 @@ impl Client {
     ) -> Result<Value, Error> {
         let what = format!("{method} {target}");
         let work = async {
-            let response = self.send(&method, target, accept, body).await?;
+            let _place = match self.view.urgent {
+                true => None,
+                false => Some(self.shared.budget.enter().await),
+            };
+            let response = match self.send(&method, target, accept, body).await {
+                // The credentials may have changed a moment ago.
+                Err(Error::Unauthorized(_)) if self.shared.transport.refresh() => {
+                    self.send(&method, target, accept, body).await?
+                }
+                response => response?,
+            };
             let bytes = read(response, &what).await?;
             serde_json::from_slice(&bytes).map_err(|error| Error::Undecodable {
                 what: what.clone(),
@@ -349,8 +376,12 @@ impl Client {
         self.shared.meter.note(method.as_str(), &outcome, took);
         match &result {
             Err(Error::Timeout { .. } | Error::Transport { .. }) => self.shared.transport.suspect(),
-            Err(Error::Unauthorized(_)) => self.shared.transport.refresh(),
-            _ => {}
+            Err(Error::TooManyRequests { .. }) => self.shared.budget.overloaded(),
+            Err(Error::Unauthorized(_)) => {
+                self.shared.transport.refresh();
+            }
+            Ok(_) => self.shared.budget.good(),
+            Err(_) => {}
         }
         result
     }

@@ -57,6 +57,15 @@ impl Resource {
         }
     }
 
+    /// What those who wait for a change of an object of this kind wait for.
+    pub fn wake_on(&self, namespace: &str, name: &str) -> crate::queue::WakeOn {
+        let kind = match self.group.is_empty() {
+            true => self.kind.clone(),
+            false => SmolStr::from(format!("{}.{}", self.kind, self.group)),
+        };
+        crate::queue::Key::new(kind, namespace, name)
+    }
+
     /// The path of the collection, of one namespace or of all.
     pub fn path(&self, namespace: Option<&str>) -> String {
         let root = match self.group.is_empty() {

@@ -53,5 +53,8 @@ pub trait Transport: Send + Sync + fmt::Debug {
     fn suspect(&self) {}
 
     /// The server does not know the caller: whatever credentials are remembered may be old.
-    fn refresh(&self) {}
+    /// Returns whether there may be newer ones.
+    fn refresh(&self) -> bool {
+        false
+    }
 }

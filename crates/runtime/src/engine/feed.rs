@@ -31,8 +31,10 @@ fn take(shared: &Shared, kind: &SmolStr, change: &Change) {
         own(shared, &**controller, &key, change);
     }
     let matters = shared.matters.get(kind);
-    if matters.is_none_or(|matters| matters(change)) {
-        let waiting = shared.lock().waits.changed(&key);
+    let resource = shared.resources.get(kind);
+    if let Some(resource) = resource.filter(|_| matters.is_none_or(|matters| matters(change))) {
+        let event = resource.wake_on(&key.namespace, &key.name);
+        let waiting = shared.lock().waits.changed(&event);
         for waiter in waiting {
             shared.enqueue(&waiter, Priority::Dependency);
         }
@@ -50,6 +52,7 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
             signal.raise();
         }
         drop(state);
+        shared.watches.release(key, &[]);
         let (kind, namespace, name) = (&*key.kind, &*key.namespace, &*key.name);
         shared.metrics.forget_object(kind, namespace, name);
         return;

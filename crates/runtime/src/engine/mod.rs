@@ -1,9 +1,11 @@
 //! Runs attempts: feeds the queue from the stores, gives attempts their turns, writes what they
 //! report.
 
+mod endpoints;
 mod feed;
 mod health;
 mod run;
+mod watches;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +20,7 @@ use tokio::task::JoinSet;
 pub use health::Health;
 
 use crate::attempt::Controller;
-use crate::client::{Client, Fence as _, Selection};
+use crate::client::{Client, Fence as _, Resource, Selection};
 use crate::events::Recorder;
 use crate::lease::Leadership;
 use crate::log::Logger;
@@ -31,6 +33,10 @@ use crate::store::{Change, Keep, Store};
 
 /// How often it is checked that no object is without a next attempt.
 const AUDIT: Duration = Duration::from_secs(60);
+
+/// How long the first attempts wait for all watches to have told what there is. A kind that cannot
+/// be listed must not hold up the others for ever.
+const FIRST_LISTS: Duration = Duration::from_secs(15);
 
 /// Whether a change of an object matters to those who wait for it.
 pub type Matters = Arc<dyn Fn(&Change) -> bool + Send + Sync>;
@@ -108,6 +114,7 @@ impl Builder {
     pub fn build(self, recorder: Recorder) -> Engine {
         let mut kinds = BTreeMap::new();
         let mut stores = BTreeMap::new();
+        let mut resources = BTreeMap::new();
         let mut reflectors = Vec::new();
         let mut per_kind = BTreeMap::new();
         let mut matters = self.matters;
@@ -131,12 +138,14 @@ impl Builder {
             };
             let reflector = reflect(watched);
             stores.insert(resource.kind.clone(), reflector.store());
+            resources.insert(resource.kind.clone(), resource.clone());
             reflectors.push(reflector);
             per_kind.insert(resource.kind.clone(), controller.at_once());
             kinds.insert(resource.kind.clone(), controller);
         }
         for beside in self.beside {
             let kind = beside.watched.resource.kind.clone();
+            resources.insert(kind.clone(), beside.watched.resource.clone());
             let reflector = reflect(beside.watched);
             stores.insert(kind.clone(), reflector.store());
             reflectors.push(reflector);
@@ -159,6 +168,8 @@ impl Builder {
                 recorder,
                 kinds,
                 stores: Arc::new(stores),
+                resources,
+                watches: watches::Watches::default(),
                 matters,
                 state: Mutex::new(State {
                     queue,
@@ -193,6 +204,8 @@ struct Shared {
     recorder: Recorder,
     kinds: BTreeMap<SmolStr, Arc<dyn Controller>>,
     stores: Arc<BTreeMap<SmolStr, Store>>,
+    resources: BTreeMap<SmolStr, Resource>,
+    watches: watches::Watches,
     matters: BTreeMap<SmolStr, Matters>,
     state: Mutex<State>,
     turn: Notify,
@@ -286,6 +299,11 @@ impl Handle {
         self.shared.lock().queue.sleeping_until(key)
     }
 
+    /// How many watches there are because attempts asked for them.
+    pub fn extra_watches(&self) -> usize {
+        self.shared.watches.len()
+    }
+
     /// Whether it is healthy and ready.
     pub fn health(&self) -> Health {
         health::health(&self.shared)
@@ -318,9 +336,24 @@ impl Engine {
             background.spawn(reflector.run());
         }
         background.spawn(audit(shared.clone()));
+        first_lists(&shared, &stop).await;
         dispatch(&shared, leadership, &stop).await;
+        shared.watches.end();
         background.abort_all();
     }
+}
+
+/// Waits until all stores have been told what there is, or long enough.
+async fn first_lists(shared: &Shared, stop: &Signal) {
+    shared.lock().turned = Some(shared.now());
+    let told = async {
+        for store in shared.stores.values() {
+            store.synced().await;
+        }
+    };
+    let told = everflow_env::within(&*shared.env.clock, FIRST_LISTS, told);
+    let (told, stopped) = (std::pin::pin!(told), std::pin::pin!(stop.raised()));
+    futures_util::future::select(told, stopped).await;
 }
 
 /// Gives attempts their turns until `stop`, then waits for those that run.

@@ -8,14 +8,18 @@ use everflow_env::within;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
-use super::Shared;
-use crate::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
+use super::{Shared, watches};
+use crate::attempt::{
+    Broken, Context, Controller, Interrupted, Next, Report, Verdict, WatchFor, Watcher,
+};
 use crate::client::revision;
 use crate::error::Error;
 use crate::lease::Epoch;
 use crate::queue::{Due, Key, Priority, Ticket};
+use crate::reflector::Watched;
 use crate::signal::Signal;
 use crate::status::{StatusWriter, Written};
+use crate::store::Store;
 
 /// How long a worker goes on trying to write a status. After that the object waits for its next
 /// turn, and the status is worked out anew.
@@ -24,6 +28,19 @@ const STATUS_PATIENCE: Duration = Duration::from_secs(20);
 const AFTER_INTERRUPTION: Duration = Duration::from_secs(1);
 /// How soon an object is looked at again whose status was changed by someone else meanwhile.
 const FOREIGN_STATUS: Duration = Duration::from_secs(10);
+
+/// Lets attempts have more watched.
+struct EngineWatcher(Arc<Shared>);
+
+impl WatchFor for EngineWatcher {
+    fn watch(&self, user: &Key, watched: &Watched) -> Store {
+        watches::ensure(&self.0, user, watched)
+    }
+
+    fn release(&self, user: &Key, but: &[Watched]) {
+        self.0.watches.release(user, but);
+    }
+}
 
 /// What follows.
 struct Followup {
@@ -169,6 +186,7 @@ async fn make(
         stores: shared.stores.clone(),
         superseded,
         stopping: shared.stopping.clone(),
+        watcher: Watcher(Arc::new(EngineWatcher(shared.clone()))),
     };
     let report = match attempt(shared, &*controller, &object, &context).await {
         Ok(report) => report,

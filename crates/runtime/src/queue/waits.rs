@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Key;
 
-/// Something that an object waits for: a change of another object.
+/// Something that an object waits for: a change of another object. Its kind has the group in it;
+/// [`Resource::wake_on`](crate::client::Resource::wake_on) makes one.
 pub type WakeOn = Key;
 
 /// How many changes are remembered for attempts that run while they happen.

@@ -56,9 +56,10 @@ impl Credentials {
         }
     }
 
-    /// The server did not accept them.
-    pub(super) fn refused(&self) {
+    /// The server did not accept them. Returns whether there may be newer ones.
+    pub(super) fn refused(&self) -> bool {
         self.stale.store(true, std::sync::atomic::Ordering::SeqCst);
+        matches!(self.login, Login::TokenFile(_) | Login::Exec(_))
     }
 
     pub(super) async fn show(&self) -> Result<Shown, TransportError> {

@@ -169,8 +169,8 @@ impl Transport for HttpsTransport {
         }
     }
 
-    fn refresh(&self) {
-        self.shared.credentials.refused();
+    fn refresh(&self) -> bool {
+        self.shared.credentials.refused()
     }
 }
 

@@ -15,7 +15,7 @@ use everflow_runtime::lease::Leadership;
 use everflow_runtime::log::Logger;
 use everflow_runtime::metadata::Edited;
 use everflow_runtime::metrics::Metrics;
-use everflow_runtime::queue::Key;
+use everflow_runtime::reflector::Watched;
 use everflow_runtime::{Error, Options, Signal};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -127,13 +127,29 @@ impl ToyController {
                     context,
                     Err(("DependencyNotReady", format!("{after} is not ready"))),
                 );
-                let changes = vec![Key::new("Toy", at.namespace, after)];
+                let changes = vec![TOYS.wake_on(at.namespace, after)];
                 let next = Next::When {
                     changes,
                     no_later_than: Duration::from_secs(300),
                 };
                 return Ok(report(Some(status), next, Verdict::Waiting));
             }
+        }
+        if let Some(needs) = object["spec"]["needs"].as_str() {
+            let watched = Watched::all(MAPS).metadata();
+            let store = context.watch(&watched);
+            store.synced().await;
+            if store.get(at.namespace, needs).is_none() {
+                let why = format!("no ConfigMap {needs}");
+                let status = status(object, context, Err(("Missing", why)));
+                let changes = vec![MAPS.wake_on(at.namespace, needs)];
+                let next = Next::When {
+                    changes,
+                    no_later_than: Duration::from_secs(300),
+                };
+                return Ok(report(Some(status), next, Verdict::Waiting));
+            }
+            context.release_watches(&[]);
         }
         let size = object["spec"]["size"].to_string();
         let map = Patch::Apply(json!({

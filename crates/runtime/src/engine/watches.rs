@@ -1,0 +1,116 @@
+//! Watches that come and go: objects that attempts depend on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use super::Shared;
+use crate::client::Client;
+use crate::queue::{Key, Priority};
+use crate::reflector::{Reflector, Watched};
+use crate::store::{Change, Store};
+
+/// Watches that are there because an object needs them.
+#[derive(Debug, Default)]
+pub(super) struct Watches {
+    inner: Mutex<BTreeMap<Watched, Entry>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    store: Store,
+    users: BTreeSet<Key>,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Watches {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Watched, Entry>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Ends those that only this object needed, but for some.
+    pub(super) fn release(&self, user: &Key, but: &[Watched]) {
+        self.lock().retain(|watched, entry| {
+            if !but.contains(watched) {
+                entry.users.remove(user);
+            }
+            let used = !entry.users.is_empty();
+            if !used {
+                entry.end();
+            }
+            used
+        });
+    }
+
+    /// Ends all.
+    pub(super) fn end(&self) {
+        self.lock().retain(|_, entry| {
+            entry.end();
+            false
+        });
+    }
+}
+
+impl Entry {
+    fn end(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// Watches objects for a user, until it [releases](Watches::release) them. Changes wake those who
+/// wait for them.
+pub(super) fn ensure(shared: &Arc<Shared>, user: &Key, watched: &Watched) -> Store {
+    let mut watches = shared.watches.lock();
+    if let Some(entry) = watches.get_mut(watched) {
+        entry.users.insert(user.clone());
+        return entry.store.clone();
+    }
+    let reflector = reflector(shared, &shared.client, watched);
+    let store = reflector.store();
+    let feeding = feed(Arc::downgrade(shared), watched.clone(), store.clone());
+    let tasks = [tokio::spawn(reflector.run()), tokio::spawn(feeding)];
+    let entry = Entry {
+        store: store.clone(),
+        users: [user.clone()].into(),
+        tasks: tasks.iter().map(|task| task.abort_handle()).collect(),
+    };
+    watches.insert(watched.clone(), entry);
+    store
+}
+
+fn reflector(shared: &Arc<Shared>, client: &Client, watched: &Watched) -> Reflector {
+    let options = shared.options.reflector.clone();
+    let log = shared.log.named("watch");
+    Reflector::new(shared.env.clone(), client.clone(), watched.clone(), options).on_failure(
+        move |watched, error| {
+            let what = format!("watch of {} failed", watched.resource);
+            log.error(&what, &error.to_string());
+        },
+    )
+}
+
+async fn feed(shared: std::sync::Weak<Shared>, watched: Watched, store: Store) {
+    let mut changes = store.subscribe();
+    while let Some(change) = changes.recv().await {
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
+        wake(&shared, &watched, &change);
+    }
+}
+
+fn wake(shared: &Shared, watched: &Watched, change: &Change) {
+    let event = watched.resource.wake_on(&change.name.0, &change.name.1);
+    let waiting = shared.lock().waits.changed(&event);
+    for waiter in waiting {
+        shared.enqueue(&waiter, Priority::Dependency);
+    }
+}

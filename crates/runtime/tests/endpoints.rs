@@ -1,0 +1,57 @@
+//! Metrics and health over HTTP.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::time::Duration;
+
+use everflow_runtime::Signal;
+use everflow_runtime::http::serve_plain;
+use support::toy::Running;
+use support::{World, refuse};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn endpoints_tell_the_truth() {
+    let world = World::new(1).await;
+    world.faults.before(|_| refuse(503, "ServiceUnavailable"));
+    let running = Running::start(&world, Duration::ZERO);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = Signal::new();
+    let serving = tokio::spawn(serve_plain(
+        listener,
+        running.handle.endpoints(),
+        stop.clone(),
+    ));
+    let unready = get(address, "/readyz").await;
+    assert!(unready.starts_with("HTTP/1.1 503"), "{unready}");
+    assert!(unready.contains("Toy: not listed yet"), "{unready}");
+    world.faults.clear();
+    for _ in 0..100 {
+        if get(address, "/readyz").await.starts_with("HTTP/1.1 200") {
+            break;
+        }
+        world.sleep(0.1).await;
+    }
+    assert!(get(address, "/readyz").await.ends_with("\r\n\r\nok"));
+    assert!(get(address, "/healthz/").await.ends_with("\r\n\r\nok"));
+    let metrics = get(address, "/metrics").await;
+    assert!(metrics.contains("\neverflow_orphan_keys 0\n"), "{metrics}");
+    assert!(
+        get(address, "/etc/passwd")
+            .await
+            .starts_with("HTTP/1.1 404")
+    );
+    stop.raise();
+    serving.await.unwrap();
+}
