@@ -144,7 +144,7 @@ pub trait Controller: Send + Sync + fmt::Debug {
     fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report;
 }
 
-/// A controller in four steps, of which the second and the last are pure. [`Stepwise`] makes a
+/// A controller in four steps, of which the second and the last are pure. [`stepwise`] makes a
 /// [`Controller::attempt`] of it.
 pub trait Steps: Send + Sync {
     /// What was observed.
@@ -295,7 +295,9 @@ impl Context {
         let manager = &self.field_manager;
         let edited =
             metadata::ensure_finalizer(&self.client, &self.resource, object, name, manager).await?;
-        self.note(object, &edited);
+        if let Edited::Stored(object) = &edited {
+            self.learn(object);
+        }
         Ok(edited)
     }
 
@@ -304,12 +306,7 @@ impl Context {
         let manager = &self.field_manager;
         let edited =
             metadata::remove_finalizer(&self.client, &self.resource, object, name, manager).await?;
-        self.note(object, &edited);
-        Ok(edited)
-    }
-
-    fn note(&self, object: &Value, edited: &Edited) {
-        match edited {
+        match &edited {
             Edited::Unchanged => {}
             Edited::Stored(object) => self.learn(object),
             Edited::Gone => {
@@ -319,6 +316,7 @@ impl Context {
                 }
             }
         }
+        Ok(edited)
     }
 
     /// Takes the server's answer to a write of this kind into the store at once.

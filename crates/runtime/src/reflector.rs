@@ -159,7 +159,9 @@ impl Reflector {
                 Ok(then) => then,
                 Err(error) => {
                     (self.note.0)(&self.watched, &error);
-                    let rebuild = matches!(error, Error::Expired(_)) || !self.store.is_synced();
+                    // A kind that is not served may come back with other objects.
+                    let lost = matches!(error, Error::Expired(_) | Error::NotFound(_));
+                    let rebuild = lost || !self.store.is_synced();
                     self.pause(&error).await;
                     match rebuild || then == Then::Rebuild {
                         true => Then::Rebuild,

@@ -280,7 +280,14 @@ async fn publish(
                 context.learn(&stored);
             }
             Ok(Written::Unchanged) => {}
-            Ok(Written::Gone | Written::GivenUp) => {
+            Ok(Written::Gone) => {
+                // The watch will say so; until then it is looked at ever more rarely.
+                return Followup {
+                    next: Next::retry("Gone"),
+                    result: "requeue",
+                };
+            }
+            Ok(Written::GivenUp) => {
                 return Followup {
                     next: Next::At(AFTER_INTERRUPTION),
                     result: "requeue",

@@ -316,6 +316,11 @@ impl Running {
         let _ = self.task.await;
     }
 
+    /// No object in the queue is without a next attempt.
+    pub fn assert_queue_sound(&self) {
+        assert_eq!(self.handle.orphans().1, vec![]);
+    }
+
     /// No object is without a next attempt.
     pub fn assert_no_orphan(&self) {
         assert_eq!(self.handle.orphans(), (vec![], vec![]));
