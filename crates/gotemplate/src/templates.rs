@@ -74,7 +74,12 @@ impl Templates {
     /// Parses a text as the template `name`, together with the templates it defines. They replace
     /// templates of the same name, except that a blank one replaces nothing.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        let trees = parse(name, text.as_ref(), &self.delimiters, &self.functions)?;
+        self.parse_shared(name, &Arc::from(text.as_ref()))
+    }
+
+    /// As [`Templates::parse`], for a text that need not be copied to be kept.
+    pub fn parse_shared(&mut self, name: &str, text: &Arc<[u8]>) -> Result<(), Error> {
+        let trees = parse(name, text, &self.delimiters, &self.functions)?;
         for (name, tree) in trees {
             if self.tree(name.as_bytes()).is_some() && tree.is_blank() {
                 continue;
@@ -87,7 +92,8 @@ impl Templates {
     /// As [`Templates::parse`], but the text's own template replaces one of the same name even if
     /// it is blank: what Go does for a template made by `New`.
     pub fn parse_new(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        let trees = parse(name, text.as_ref(), &self.delimiters, &self.functions)?;
+        let text = Arc::from(text.as_ref());
+        let trees = parse(name, &text, &self.delimiters, &self.functions)?;
         for (defined, tree) in trees {
             let is_own = defined.as_bytes() == name.as_bytes();
             if !is_own && self.tree(defined.as_bytes()).is_some() && tree.is_blank() {

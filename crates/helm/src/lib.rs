@@ -7,6 +7,7 @@ pub mod chart;
 pub mod dependencies;
 mod go_text;
 pub mod json_schema;
+pub mod lint;
 pub mod manifests;
 pub mod objects;
 pub mod parsed;

@@ -158,7 +158,7 @@ fn parse_all(
     });
     for (path, text) in &files {
         templates
-            .parse(path, text)
+            .parse_shared(path, text)
             .map_err(|error| clean_parse_error(path, &error))?;
     }
     templates.seal();

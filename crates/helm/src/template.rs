@@ -63,6 +63,8 @@ pub struct Rendered {
     pub hooks: Vec<Hook>,
     /// The rendered `NOTES.txt`.
     pub notes: String,
+    /// The chart as release records hold it: its dependencies chosen, their values imported.
+    pub chart: Chart,
 }
 
 /// Why a chart does not render, in helm's words.
@@ -207,6 +209,7 @@ pub fn template(
         manifest,
         hooks,
         notes,
+        chart,
     })
 }
 
@@ -261,7 +264,7 @@ fn source_path(document: &str) -> Option<&str> {
 }
 
 /// The user's values as a Go map.
-fn values_map(values: &JsonMap<String, Json>) -> Map {
+pub(crate) fn values_map(values: &JsonMap<String, Json>) -> Map {
     values
         .iter()
         .map(|(key, value)| (key, Value::from_json(value, Numbers::Int64)))
@@ -280,7 +283,7 @@ fn release_object(options: &ReleaseOptions) -> Value {
 }
 
 /// What is wrong with the values of a chart and its dependencies.
-fn check_schemas(chart: &Chart, values: &Map) -> String {
+pub(crate) fn check_schemas(chart: &Chart, values: &Map) -> String {
     let mut report = String::new();
     if let Some(schema) = &chart.schema
         && let Err(error) = check_schema(schema, values)
@@ -301,7 +304,7 @@ fn check_schemas(chart: &Chart, values: &Map) -> String {
     report
 }
 
-fn check_schema(schema: &[u8], values: &Map) -> Result<(), String> {
+pub(crate) fn check_schema(schema: &[u8], values: &Map) -> Result<(), String> {
     let schema = everflow_yaml::gojson::parse(schema, everflow_yaml::gojson::Numbers::Integers)
         .map_err(|error| error.to_string())?;
     let schema = JsonSchema::new(schema).map_err(|error| error.to_string())?;

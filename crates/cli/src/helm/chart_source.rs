@@ -118,7 +118,8 @@ fn detect(directory: &Path) -> Result<(), Failure> {
     }
 }
 
-fn directory_files(root: &Path, warnings: &mut Warnings) -> Result<Vec<ChartFile>, Failure> {
+/// All files of a chart in a directory that `.helmignore` does not leave out.
+pub fn directory_files(root: &Path, warnings: &mut Warnings) -> Result<Vec<ChartFile>, Failure> {
     let ignore_text = match fs::read(root.join(".helmignore")) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(_) => String::new(),

@@ -1,6 +1,7 @@
 //! `everflow helm …`: charts without a cluster.
 
 mod chart_source;
+mod lint;
 mod source;
 mod stack;
 mod template;
@@ -27,6 +28,9 @@ enum Verb {
     // Flags given twice are fine for helm: the last one counts.
     #[command(args_override_self = true)]
     Template(Box<template::Args>),
+    /// Examine charts for possible problems, as `helm lint` does
+    #[command(args_override_self = true)]
+    Lint(Box<lint::Args>),
     /// Print what a chart holds
     #[command(subcommand)]
     Show(chart_source::Show),
@@ -36,6 +40,7 @@ enum Verb {
 pub fn run(args: Args) -> Result<(), Failure> {
     match args.verb {
         Verb::Template(args) => template::run(&args),
+        Verb::Lint(args) => lint::run(&args),
         Verb::Show(what) => chart_source::show(&what),
     }
 }

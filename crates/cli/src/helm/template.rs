@@ -1,8 +1,10 @@
 //! `everflow helm template`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use everflow_helm::objects::KubeVersion;
+use everflow_helm::parsed::TemplateCache;
 use everflow_helm::render::{RenderError, Sources, render_name};
 use everflow_helm::template::{ReleaseOptions, TemplateError, check_installable, print, template};
 use everflow_helm::values::Warnings;
@@ -145,14 +147,13 @@ fn rendered(
     if chart.metadata.deprecated {
         warnings.push("level=WARN msg=\"this chart is deprecated\"");
     }
-    let mut sources = Sources::new(SystemSource);
+    let kept = Arc::new(TemplateCache::new(1));
+    let mut sources = Sources::new(SystemSource).with_parsed(Arc::clone(&kept));
     let rendered = template(chart, values, options, &mut sources, warnings)?;
-    Ok(print(
-        &rendered,
-        !args.no_hooks,
-        !args.skip_tests,
-        &args.show_only,
-    )?)
+    let text = print(&rendered, !args.no_hooks, !args.skip_tests, &args.show_only)?;
+    // The process is about to end: taking chart and templates apart would be work for nothing.
+    std::mem::forget((rendered, sources, kept));
+    Ok(text)
 }
 
 fn name_and_chart<'a>(args: &'a Args, options: &mut ReleaseOptions) -> Result<&'a str, Failure> {

@@ -18,10 +18,12 @@ impl Parser<'_> {
             commands: Vec::new(),
         };
         self.declarations(&mut pipe, context)?;
+        let start = self.commands.len();
         loop {
             let token = self.next_non_space();
             match token.kind {
                 kind if kind == end => {
+                    pipe.commands = self.commands.drain(start..).collect();
                     self.check_pipeline(&pipe, context)?;
                     return Ok(pipe);
                 }
@@ -39,7 +41,7 @@ impl Parser<'_> {
                 | Kind::LeftParen => {
                     self.backup();
                     let command = self.command()?;
-                    pipe.commands.push(command);
+                    self.commands.push(command);
                 }
                 _ => return Err(self.unexpected(token, context)),
             }
@@ -107,14 +109,12 @@ impl Parser<'_> {
 
     /// Operands up to a pipe symbol (which is taken) or the end of the pipeline.
     fn command(&mut self) -> Parsed<Command> {
-        let mut command = Command {
-            position: at(self.peek_non_space().start),
-            args: Vec::new(),
-        };
+        let position = at(self.peek_non_space().start);
+        let start = self.operands.len();
         loop {
             self.peek_non_space();
             if let Some(operand) = self.operand()? {
-                command.args.push(operand);
+                self.operands.push(operand);
             }
             let token = self.next();
             match token.kind {
@@ -125,9 +125,10 @@ impl Parser<'_> {
             }
             break;
         }
-        match command.args.is_empty() {
+        let args: Vec<Expr> = self.operands.drain(start..).collect();
+        match args.is_empty() {
             true => Err(self.error("empty command")),
-            false => Ok(command),
+            false => Ok(Command { position, args }),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::ast::{Action, Body, Branch, Node, Pipe, TemplateCall, Tree, Variable};
+use super::ast::{Action, Body, Branch, Command, Expr, Node, Pipe, TemplateCall, Tree, Variable};
 use super::lexer::{Delimiters, Kind, Lexer, Token};
 use crate::error::Error;
 use crate::function::Functions;
@@ -22,7 +22,7 @@ const MAX_SOURCE: usize = 1 << 30;
 /// defines.
 pub(crate) fn parse(
     name: &str,
-    source: &[u8],
+    source: &Arc<[u8]>,
     delimiters: &Delimiters,
     functions: &Functions,
 ) -> Result<HashMap<GoStr, Arc<Tree>>, Error> {
@@ -33,12 +33,15 @@ pub(crate) fn parse(
     let mut parser = Parser {
         file: name.into(),
         text: source,
-        source: source.into(),
+        source: Arc::clone(source),
         lexer: Lexer::new(source, delimiters, loop_keywords),
         functions,
         scope: Scope::new(),
         trees: HashMap::new(),
         names: Vec::new(),
+        nodes: Vec::new(),
+        commands: Vec::new(),
+        operands: Vec::new(),
         stack: StackMeter::start(STACK_BUDGET),
     };
     if source.len() > MAX_SOURCE {
@@ -120,6 +123,11 @@ pub(super) struct Parser<'s> {
     pub scope: Scope,
     trees: HashMap<GoStr, Arc<Tree>>,
     names: Vec<GoStr>,
+    /// What belongs to parts that are not complete yet: collected here, they are moved into lists of
+    /// just their size when their end is found.
+    nodes: Vec<Node>,
+    pub commands: Vec<Command>,
+    pub operands: Vec<Expr>,
     pub stack: StackMeter,
 }
 
@@ -259,7 +267,7 @@ impl<'s> Parser<'s> {
 
     /// Everything up to the end of the text; definitions may only stand here.
     fn top_level(&mut self) -> Parsed<Body> {
-        let mut body = Body::default();
+        let start = self.nodes.len();
         while self.peek().kind != Kind::Eof {
             if self.peek().kind == Kind::LeftDelim {
                 let delimiter = self.next();
@@ -270,13 +278,20 @@ impl<'s> Parser<'s> {
                 self.backup2(delimiter);
             }
             match self.text_or_action()? {
-                Item::Node(node) => body.nodes.push(node),
+                Item::Node(node) => self.nodes.push(node),
                 Item::Ending(ending) => {
                     return Err(self.error(format!("unexpected {}", ending.text())));
                 }
             }
         }
-        Ok(body)
+        Ok(self.body_from(start))
+    }
+
+    /// The nodes since there were `start`.
+    fn body_from(&mut self, start: usize) -> Body {
+        Body {
+            nodes: self.nodes.drain(start..).collect(),
+        }
     }
 
     /// `{{define "name"}} … {{end}}`; the keyword is taken.
@@ -328,11 +343,11 @@ impl<'s> Parser<'s> {
         if self.stack.is_exhausted() {
             return Err(self.error("control structures nest too deep"));
         }
-        let mut body = Body::default();
+        let start = self.nodes.len();
         while self.peek_non_space().kind != Kind::Eof {
             match self.text_or_action()? {
-                Item::Node(node) => body.nodes.push(node),
-                Item::Ending(ending) => return Ok((body, ending)),
+                Item::Node(node) => self.nodes.push(node),
+                Item::Ending(ending) => return Ok((self.body_from(start), ending)),
             }
         }
         Err(self.error("unexpected EOF"))

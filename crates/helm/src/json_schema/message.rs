@@ -75,6 +75,9 @@ pub(super) enum Kind {
     Unusable(String),
 }
 
+/// Stands where a secret would.
+const HIDDEN: &str = "(hidden)";
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.print(f, 0)
@@ -91,6 +94,26 @@ impl Violation {
         }
     }
 
+    /// The same without the value, if it shows one that by its name is a secret.
+    fn without_secret(&self) -> Option<Kind> {
+        let name = self.location.rsplit('/').next()?.to_lowercase();
+        let is_secret = ["pass", "secret", "token", "key", "credential"]
+            .iter()
+            .any(|word| name.contains(word));
+        match &*self.kind {
+            Kind::Pattern { want, .. } if is_secret => Some(Kind::Pattern {
+                got: HIDDEN.to_owned(),
+                want: want.clone(),
+            }),
+            Kind::Format { want, cause, .. } if is_secret => Some(Kind::Format {
+                got: Value::String(HIDDEN.to_owned()),
+                want: want.clone(),
+                cause: cause.clone(),
+            }),
+            _ => None,
+        }
+    }
+
     fn print(&self, f: &mut fmt::Formatter<'_>, indent: usize) -> fmt::Result {
         let mut inner = indent;
         // A reference with one cause says nothing that the cause does not.
@@ -104,7 +127,10 @@ impl Violation {
                 Kind::Schema(location) => {
                     write!(f, "jsonschema validation failed with {}", quoted(location))?;
                 }
-                kind => write!(f, "at {}: {kind}", quoted(&self.location))?,
+                kind => match self.without_secret() {
+                    None => write!(f, "at {}: {kind}", quoted(&self.location))?,
+                    Some(kind) => write!(f, "at {}: {kind}", quoted(&self.location))?,
+                },
             }
         }
         for cause in &self.causes {
