@@ -50,8 +50,15 @@ pub struct StartArgs {
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
     /// Which controllers run: all, none, or a comma-separated list
+    ///
+    /// They are namespace, garbagecollector, serviceaccount, roleaggregation and workload. The last one plays a
+    /// cluster that runs things: pods come up and Jobs succeed. The annotation cluster.everflow.dev/behavior on a
+    /// workload or its pod template makes them fail: never-ready, image-pull, crash-loop or job-failed.
     #[arg(long, value_name = "all|none|LIST", default_value = "all")]
     pub controllers: String,
+    /// How many seconds workloads take to come up
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub workload_delay: f64,
 }
 
 /// Runs the verb.
@@ -68,14 +75,23 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
             args.listen
         )));
     }
+    if let Some(dir) = &args.dir {
+        std::fs::create_dir_all(dir)
+            .map_err(|error| Failure::Work(format!("cannot create {}: {error}", dir.display())))?;
+    }
     let env = Arc::new(SystemEnvironment::new());
     let token: String = (0..4).map(|_| format!("{:016x}", env.random())).collect();
     let mut tokens = vec![(token.clone(), User::admin())];
     if let Some(file) = &args.token_auth_file {
         tokens.extend(read_tokens(file)?);
     }
+    let workload_delay = std::time::Duration::try_from_secs_f64(args.workload_delay)
+        .map_err(|_| Failure::Usage("--workload-delay takes a number of seconds".into()))?;
+    let authority = authority(args, &args.listen)?;
     let options = Options {
         authorization: true,
+        workload_delay,
+        root_certificate: Some(authority.ca_certificate.clone()),
         tokens,
         signing_key: args.dir.as_deref().map(signing_key).transpose()?,
         ..Options::default()
@@ -84,9 +100,6 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
     .map_err(Failure::Usage)?;
     let store = match &args.dir {
         Some(dir) => {
-            std::fs::create_dir_all(dir).map_err(|error| {
-                Failure::Work(format!("cannot create {}: {error}", dir.display()))
-            })?;
             let file = dir.join("objects.redb");
             let journal = DiskJournal::open(&file).map_err(|error| {
                 Failure::Work(format!("cannot open {}: {error}", file.display()))
@@ -102,7 +115,7 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    runtime.block_on(listen(args, server, &token))
+    runtime.block_on(listen(args, server, &token, &authority))
 }
 
 /// The secret of the directory that signs tokens of service accounts, made on first use.
@@ -116,7 +129,7 @@ fn signing_key(dir: &Path) -> Result<Vec<u8>, Failure> {
                 file.display()
             )));
         }
-        Err(_) => std::fs::create_dir_all(dir)?,
+        Err(_) => {}
     }
     let env = SystemEnvironment::new();
     let key: String = (0..4).map(|_| format!("{:016x}", env.random())).collect();
@@ -223,12 +236,16 @@ fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
     options.open(file)?.write_all(text.as_bytes())
 }
 
-async fn listen(args: &StartArgs, server: ApiServer, token: &str) -> Result<(), Failure> {
+async fn listen(
+    args: &StartArgs,
+    server: ApiServer,
+    token: &str,
+    authority: &Authority,
+) -> Result<(), Failure> {
     let listener = tokio::net::TcpListener::bind(args.listen)
         .await
         .map_err(|error| Failure::Work(format!("cannot listen on {}: {error}", args.listen)))?;
     let address = listener.local_addr()?;
-    let authority = authority(args, &address)?;
     let mut client_authorities = authority.ca_certificate.clone();
     if let Some(file) = &args.client_ca_file {
         let more = std::fs::read_to_string(file)

@@ -16,6 +16,7 @@ pub fn run(server: &ApiServer) {
             &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         );
     }
+    crate::controllers::begin(server);
     for service in crate::discovery::services::builtin() {
         let path = "/apis/apiregistration.k8s.io/v1/apiservices";
         create(server, path, &service);

@@ -185,11 +185,17 @@ pub async fn serve(
 ) -> io::Result<()> {
     let acceptor = TlsAcceptor::from(tls.config);
     let graceful = GracefulShutdown::new();
+    let ticking = server.clone();
     let service = ApiService::new(server).with_faults(faults);
     tokio::pin!(stop);
     loop {
+        let due = wait_until_due(&ticking);
         let accepted = tokio::select! {
             () = &mut stop => break,
+            () = due => {
+                ticking.tick();
+                continue;
+            }
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _peer)) = accepted else {
@@ -218,6 +224,19 @@ pub async fn serve(
     }
     let _ = tokio::time::timeout(STOP_GRACE, graceful.shutdown()).await;
     Ok(())
+}
+
+/// Done when controllers have something to do without a request.
+async fn wait_until_due(server: &ApiServer) {
+    // Requests may make something due earlier, so the clock is looked at now and then.
+    const LOOK: Duration = Duration::from_millis(100);
+    loop {
+        let now = server.env().now();
+        match server.next_due() {
+            Some(when) if when <= now => return,
+            _ => tokio::time::sleep(LOOK).await,
+        }
+    }
 }
 
 /// Whether only this machine can reach an address.

@@ -8,6 +8,7 @@ use crate::resource::Registry;
 use crate::rest::request::{Answer, Request, target};
 use crate::status::{ApiError, ApiResult};
 use crate::store::Store;
+use crate::time::Timestamp;
 
 /// How a server behaves.
 #[derive(Clone, Debug)]
@@ -24,6 +25,10 @@ pub struct Options {
     pub default_user: User,
     /// The address range of Services.
     pub service_range: [u8; 2],
+    /// How long workloads take to come up.
+    pub workload_delay: std::time::Duration,
+    /// The authority of the server's certificate as PEM text, which namespaces get as `kube-root-ca.crt`.
+    pub root_certificate: Option<String>,
     /// The controllers that run.
     pub controllers: Vec<crate::controllers::Controller>,
 }
@@ -45,6 +50,8 @@ impl Default for Options {
             signing_key: None,
             default_user: User::admin(),
             service_range: [10, 96],
+            workload_delay: std::time::Duration::ZERO,
+            root_certificate: None,
             controllers: Vec::new(),
         }
     }
@@ -61,7 +68,10 @@ struct Inner {
     authenticator: Authenticator,
     allocator: crate::kinds::service::Allocator,
     tasks: Mutex<std::collections::VecDeque<crate::controllers::Task>>,
+    later: Mutex<std::collections::BTreeMap<(Timestamp, u64), crate::controllers::Task>>,
     owners: crate::controllers::OwnerIndex,
+    /// Held while controllers work: what they see of each other is in order.
+    settling: Mutex<()>,
     /// Held by every write from reading the old object to committing the new one.
     writing: Mutex<()>,
 }
@@ -102,6 +112,8 @@ impl ApiServer {
             authenticator,
             allocator,
             tasks: Mutex::default(),
+            later: Mutex::default(),
+            settling: Mutex::new(()),
             owners: crate::controllers::OwnerIndex::default(),
             writing: Mutex::new(()),
         };
@@ -122,6 +134,7 @@ impl ApiServer {
                         format!("{namespace}/{name}")
                     };
                     server.owners().record(&table, &key, &stored.value);
+                    crate::controllers::resume(&server, &table, &key);
                 }
             }
         }
@@ -190,6 +203,48 @@ impl ApiServer {
             .push_back(task);
     }
 
+    /// Notes something to look at when its time has come.
+    pub fn note_later(&self, when: Timestamp, task: crate::controllers::Task) {
+        let mut later = self
+            .inner
+            .later
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Once is enough for one moment.
+        let same_moment = later.range((when, 0)..=(when, u64::MAX));
+        let mut next = 0;
+        for ((_, index), known) in same_moment {
+            if *known == task {
+                return;
+            }
+            next = index + 1;
+        }
+        later.insert((when, next), task);
+    }
+
+    /// When there is something to do without a request: then [`ApiServer::tick`] should be called.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let later = self
+            .inner
+            .later
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        later.first_key_value().map(|((when, _), _)| *when)
+    }
+
+    /// Does what has become due since the last request.
+    pub fn tick(&self) {
+        crate::controllers::settle(self);
+    }
+
+    /// Keeps other controllers waiting.
+    pub(crate) fn settling(&self) -> MutexGuard<'_, ()> {
+        self.inner
+            .settling
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Who owns what.
     pub fn owners(&self) -> &crate::controllers::OwnerIndex {
         &self.inner.owners
@@ -197,11 +252,25 @@ impl ApiServer {
 
     /// The next thing to look at.
     pub fn next_task(&self) -> Option<crate::controllers::Task> {
-        self.inner
+        let waiting = self
+            .inner
             .tasks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
+            .pop_front();
+        if waiting.is_some() {
+            return waiting;
+        }
+        let mut later = self
+            .inner
+            .later
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let ((when, _), _) = later.first_key_value()?;
+        if self.inner.env.now() < *when {
+            return None;
+        }
+        later.pop_first().map(|(_, task)| task)
     }
 
     /// Answers a request. A watch is answered with a stream that the caller reads.

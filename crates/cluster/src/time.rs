@@ -33,6 +33,12 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(seconds.saturating_mul(1_000_000)))
     }
 
+    /// The same point some microseconds later.
+    #[must_use]
+    pub const fn plus_micros(self, micros: i64) -> Self {
+        Timestamp(self.0.saturating_add(micros))
+    }
+
     /// `2006-01-02T15:04:05Z`.
     pub fn rfc3339(self) -> String {
         let (year, month, day, hour, minute, second) = self.civil();

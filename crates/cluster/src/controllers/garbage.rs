@@ -58,7 +58,8 @@ impl OwnerIndex {
         }
     }
 
-    fn dependents(&self, uid: &str) -> Vec<(String, String)> {
+    /// The table and key of every object that names an owner.
+    pub fn dependents(&self, uid: &str) -> Vec<(String, String)> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner
             .dependents

@@ -5,7 +5,8 @@
 
 mod garbage;
 mod namespaces;
-mod workload;
+mod roles;
+pub mod workload;
 
 use serde_json::Value;
 
@@ -25,18 +26,21 @@ pub enum Controller {
     Namespace,
     /// Deletes objects whose owners are gone, and releases orphans.
     GarbageCollector,
-    /// Gives every namespace its default service account.
+    /// Gives every namespace its default service account and the server's root certificate.
     ServiceAccount,
+    /// Fills aggregated ClusterRoles.
+    RoleAggregation,
     /// Gives workloads the status of a healthy cluster.
     Workload,
 }
 
 impl Controller {
     /// All of them, with the names of the command line.
-    pub const ALL: [(&'static str, Controller); 4] = [
+    pub const ALL: [(&'static str, Controller); 5] = [
         ("namespace", Controller::Namespace),
         ("garbagecollector", Controller::GarbageCollector),
         ("serviceaccount", Controller::ServiceAccount),
+        ("roleaggregation", Controller::RoleAggregation),
         ("workload", Controller::Workload),
     ];
 
@@ -76,8 +80,25 @@ pub enum Task {
     InstanceGone(String, String),
     /// An object was written: its table and key.
     Written(String, String),
-    /// An object went away: its uid and namespace.
-    Gone(String, String),
+    /// An object went away: its uid, its namespace and the workload it belonged to (table and key).
+    Gone(String, String, Option<(&'static str, String)>),
+    /// The time of an object has come: its table and key.
+    Due(String, String),
+}
+
+/// Looks at an object again that was there before the server started.
+pub fn resume(server: &ApiServer, table: &str, key: &str) {
+    if workload::TABLES.contains(&table) || table == "/namespaces" {
+        server.note(Task::Written(table.to_owned(), key.to_owned()));
+    }
+}
+
+/// Looks at what the server itself made at its start.
+pub fn begin(server: &ApiServer) {
+    if runs(server, Controller::RoleAggregation) {
+        roles::aggregate(server);
+    }
+    settle(server);
 }
 
 fn runs(server: &ApiServer, controller: Controller) -> bool {
@@ -123,12 +144,14 @@ pub fn after_delete(call: &Call<'_>, object: &Value) {
         call.server.note(Task::Gone(
             meta::text(object, "uid").to_owned(),
             meta::text(object, "namespace").to_owned(),
+            workload::owner(object),
         ));
     }
 }
 
 /// Does what writes left to be done.
 pub fn settle(server: &ApiServer) {
+    let _one_at_a_time = server.settling();
     while let Some(task) = server.next_task() {
         match task {
             Task::Definition(name) => {
@@ -140,12 +163,20 @@ pub fn settle(server: &ApiServer) {
                 crate::crd::after_delete(server, &group, &plural);
             }
             Task::Written(table, key) => written(server, &table, &key),
-            Task::Gone(uid, namespace) => {
+            Task::Due(table, key) => {
+                if runs(server, Controller::Workload) {
+                    workload::due(server, &table, &key);
+                }
+            }
+            Task::Gone(uid, namespace, owner) => {
                 if runs(server, Controller::GarbageCollector) {
                     garbage::owner_gone(server, &uid);
                 }
                 if runs(server, Controller::Namespace) && !namespace.is_empty() {
                     namespaces::look(server, &namespace);
+                }
+                if let (Some((table, key)), true) = (owner, runs(server, Controller::Workload)) {
+                    workload::look_again(server, table, &key);
                 }
             }
         }
@@ -162,13 +193,18 @@ fn written(server: &ApiServer, table: &str, key: &str) {
             namespaces::empty(server, key);
         } else if runs(server, Controller::ServiceAccount) {
             namespaces::default_account(server, key);
+            namespaces::root_certificate(server, key);
         }
     }
     if runs(server, Controller::GarbageCollector) && meta::is_terminating(object) {
         garbage::finish(server, table, key, object);
     }
-    if runs(server, Controller::Workload) && !meta::is_terminating(object) {
-        workload::look(server, table, object);
+    if runs(server, Controller::RoleAggregation) && table == roles::TABLE {
+        roles::aggregate(server);
+    }
+    let is_pod = table == "/pods";
+    if runs(server, Controller::Workload) && (is_pod || !meta::is_terminating(object)) {
+        workload::look(server, table, key, object);
     }
 }
 

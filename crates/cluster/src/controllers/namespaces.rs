@@ -25,6 +25,27 @@ pub fn default_account(server: &ApiServer, namespace: &str) {
     }
 }
 
+/// Gives a namespace the certificate that the server's own is checked with.
+pub fn root_certificate(server: &ApiServer, namespace: &str) {
+    const NAME: &str = "kube-root-ca.crt";
+    let Some(certificate) = &server.options().root_certificate else {
+        return;
+    };
+    let known = server
+        .store()
+        .get("/configmaps", &format!("{namespace}/{NAME}"));
+    if known.is_none() {
+        let text = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": NAME, "annotations": {"kubernetes.io/description": text}},
+            "data": {"ca.crt": certificate}
+        });
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+        send(server, "POST", &path, "application/json", &map);
+    }
+}
+
 /// Deletes everything in a terminating namespace, then lets it go.
 pub fn empty(server: &ApiServer, namespace: &str) {
     let registry = server.registry();

@@ -1,0 +1,209 @@
+//! ReplicaSets, StatefulSets and DaemonSets: pods by number.
+
+use serde_json::{Value, json};
+
+use super::{
+    controlled, count, create, delete, is_ready, number, phase, pod_of, set_status, template_hash,
+};
+use crate::kinds::meta;
+use crate::server_core::ApiServer;
+
+/// How many pods there are of a set, are ready, and how many of the new template are there and ready.
+struct Counts {
+    all: i64,
+    ready: i64,
+}
+
+fn living(server: &ApiServer, owner: &Value) -> Vec<Value> {
+    controlled(server, "/pods", owner)
+        .into_iter()
+        .filter(|pod| !meta::is_terminating(pod) && !matches!(phase(pod), "Succeeded" | "Failed"))
+        .collect()
+}
+
+fn counts(pods: &[Value]) -> Counts {
+    Counts {
+        all: pods.len() as i64,
+        ready: pods.iter().filter(|pod| is_ready(pod)).count() as i64,
+    }
+}
+
+/// Pods without names of their own: as many as wanted.
+pub fn sync_replicas(server: &ApiServer, table: &str, set: &Value) {
+    if meta::is_terminating(set) {
+        return;
+    }
+    let wanted = number(set, "/spec/replicas", 1);
+    let pods = living(server, set);
+    for _ in pods.len() as i64..wanted {
+        create(server, "/pods", &pod_of(set, Value::Null, &[]));
+    }
+    // Those that are not ready go first.
+    let mut surplus: Vec<&Value> = pods.iter().collect();
+    surplus.sort_by_key(|pod| is_ready(pod));
+    for pod in surplus
+        .iter()
+        .take((pods.len() as i64 - wanted).max(0) as usize)
+    {
+        delete(server, "/pods", pod);
+    }
+    let now = counts(&living(server, set));
+    // Creating pods may have brought this set up to date already.
+    let (namespace, name) = (meta::text(set, "namespace"), meta::text(set, "name"));
+    let Some(current) = server.store().get(table, &format!("{namespace}/{name}")) else {
+        return;
+    };
+    set_status(
+        server,
+        table,
+        &current.value,
+        json!({
+            "observedGeneration": meta::generation(&current.value), "replicas": now.all, "fullyLabeledReplicas": count(now.all),
+            "readyReplicas": count(now.ready), "availableReplicas": count(now.ready)
+        }),
+    );
+}
+
+/// Pods with names of their own, one after the other unless all may start at once.
+pub fn sync_stateful(server: &ApiServer, set: &Value) {
+    let name = meta::text(set, "name");
+    let wanted = number(set, "/spec/replicas", 1);
+    let start = number(set, "/spec/ordinals/start", 0);
+    let parallel = set
+        .pointer("/spec/podManagementPolicy")
+        .and_then(Value::as_str)
+        == Some("Parallel");
+    let revision = format!("{name}-{}", template_hash(&set["spec"]["template"]));
+    let is_new =
+        |pod: &Value| pod["metadata"]["labels"]["controller-revision-hash"] == revision.as_str();
+    let pods = living(server, set);
+    let by_name = |pod_name: &str| pods.iter().find(|pod| meta::text(pod, "name") == pod_name);
+    for index in start..start + wanted {
+        let pod_name = format!("{name}-{index}");
+        match by_name(&pod_name) {
+            Some(pod) if !is_new(pod) => {
+                // Made again from the new template once it is gone.
+                delete(server, "/pods", pod);
+                break;
+            }
+            Some(pod) if is_ready(pod) || parallel => continue,
+            Some(_) => break,
+            None => {
+                claims(server, set, index);
+                let index = index.to_string();
+                let labels = [
+                    ("controller-revision-hash", revision.as_str()),
+                    ("statefulset.kubernetes.io/pod-name", pod_name.as_str()),
+                    ("apps.kubernetes.io/pod-index", index.as_str()),
+                ];
+                create(
+                    server,
+                    "/pods",
+                    &pod_of(set, pod_name.as_str().into(), &labels),
+                );
+                if !parallel {
+                    break;
+                }
+            }
+        }
+    }
+    for pod in &pods {
+        let ordinal = meta::text(pod, "name")
+            .rsplit('-')
+            .next()
+            .and_then(|text| text.parse::<i64>().ok());
+        if ordinal.is_none_or(|ordinal| ordinal >= start + wanted) {
+            delete(server, "/pods", pod);
+        }
+    }
+    let key = format!("{}/{name}", meta::text(set, "namespace"));
+    let Some(current) = server.store().get("apps/statefulsets", &key) else {
+        return;
+    };
+    let pods = living(server, &current.value);
+    let (new, old): (Vec<Value>, Vec<Value>) = pods.into_iter().partition(is_new);
+    let (new, old) = (counts(&new), counts(&old));
+    let complete = new.ready == wanted && old.all == 0;
+    let before = current
+        .value
+        .pointer("/status/currentRevision")
+        .and_then(Value::as_str)
+        .unwrap_or(&revision)
+        .to_owned();
+    let in_place = if complete { new.all } else { old.all };
+    set_status(
+        server,
+        "apps/statefulsets",
+        &current.value,
+        json!({
+            "observedGeneration": meta::generation(&current.value), "replicas": new.all + old.all,
+            "readyReplicas": count(new.ready + old.ready), "availableReplicas": new.ready + old.ready,
+            "currentReplicas": count(in_place), "updatedReplicas": count(new.all),
+            "currentRevision": if complete { &revision } else { &before }, "updateRevision": revision
+        }),
+    );
+}
+
+/// The claims of one pod of a StatefulSet.
+fn claims(server: &ApiServer, set: &Value, index: i64) {
+    let templates = set
+        .pointer("/spec/volumeClaimTemplates")
+        .and_then(Value::as_array);
+    let namespace = meta::text(set, "namespace");
+    for template in templates.into_iter().flatten() {
+        let name = format!(
+            "{}-{}-{index}",
+            meta::text(template, "name"),
+            meta::text(set, "name")
+        );
+        let table = "/persistentvolumeclaims";
+        if server
+            .store()
+            .get(table, &format!("{namespace}/{name}"))
+            .is_none()
+        {
+            let labels = set.pointer("/spec/selector/matchLabels").cloned();
+            create(
+                server,
+                table,
+                &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": template["spec"]}),
+            );
+        }
+    }
+}
+
+/// One pod for the only node there is.
+pub fn sync_daemon(server: &ApiServer, set: &Value) {
+    let hash = template_hash(&set["spec"]["template"]);
+    let is_new =
+        |pod: &Value| pod["metadata"]["labels"]["controller-revision-hash"] == hash.as_str();
+    let pods = living(server, set);
+    for pod in pods.iter().filter(|pod| !is_new(pod)) {
+        delete(server, "/pods", pod);
+    }
+    if !pods.iter().any(is_new) {
+        let labels = [("controller-revision-hash", hash.as_str())];
+        create(server, "/pods", &pod_of(set, Value::Null, &labels));
+    }
+    let key = format!(
+        "{}/{}",
+        meta::text(set, "namespace"),
+        meta::text(set, "name")
+    );
+    let Some(current) = server.store().get("apps/daemonsets", &key) else {
+        return;
+    };
+    let pods = living(server, &current.value);
+    let now = counts(&pods);
+    let up = now.ready.min(1);
+    set_status(
+        server,
+        "apps/daemonsets",
+        &current.value,
+        json!({
+            "observedGeneration": meta::generation(&current.value), "desiredNumberScheduled": 1, "currentNumberScheduled": now.all.min(1),
+            "updatedNumberScheduled": count(i64::from(pods.iter().any(is_new))), "numberReady": up, "numberAvailable": count(up),
+            "numberUnavailable": count(1 - up), "numberMisscheduled": 0
+        }),
+    );
+}

@@ -1,0 +1,317 @@
+//! The controllers: what settles, what fails when asked to, and what goes away.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everflow_cluster::env::ManualEnvironment;
+use everflow_cluster::time::Timestamp;
+use everflow_cluster::{ApiServer, Body, Options, Request};
+use serde_json::{Value, json};
+
+struct Cluster {
+    server: ApiServer,
+    env: Arc<ManualEnvironment>,
+}
+
+impl Cluster {
+    fn new(delay: Duration) -> Self {
+        let env = Arc::new(ManualEnvironment::new(
+            Timestamp::from_seconds(1_794_740_000),
+            9,
+        ));
+        let options = Options {
+            workload_delay: delay,
+            root_certificate: Some("PEM".into()),
+            ..Options::default()
+        }
+        .with_controllers("all")
+        .unwrap();
+        Cluster {
+            server: ApiServer::new(env.clone(), options),
+            env,
+        }
+    }
+
+    fn send(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let media = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let bytes = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
+        let request = Request::new(method, path, bytes)
+            .header("content-type", media)
+            .header("user-agent", "test/1");
+        let answer = self.server.handle(&request);
+        let Body::Full(bytes) = answer.body else {
+            return (answer.status, Value::Null);
+        };
+        (
+            answer.status,
+            serde_json::from_slice(&bytes).unwrap_or_default(),
+        )
+    }
+
+    fn make(&self, path: &str, object: Value) {
+        let (status, answer) = self.send("POST", path, object);
+        assert_eq!(status, 201, "{answer}");
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, answer) = self.send("GET", path, Value::Null);
+        assert_eq!(status, 200, "{path}: {answer}");
+        answer
+    }
+
+    fn count(&self, path: &str) -> usize {
+        self.get(path)["items"].as_array().unwrap().len()
+    }
+
+    fn pass(&self, seconds: i64) {
+        self.env.advance_micros(seconds * 1_000_000);
+        self.server.tick();
+    }
+}
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
+
+fn workload(kind: &str, name: &str, annotations: Value) -> Value {
+    let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
+    let mut object = json!({
+        "apiVersion": group, "kind": kind, "metadata": {"name": name, "annotations": annotations},
+        "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "img:1"}]}}}
+    });
+    match kind {
+        "Job" => object["spec"]["template"]["spec"]["restartPolicy"] = "Never".into(),
+        _ => object["spec"]["selector"] = json!({"matchLabels": {"app": name}}),
+    }
+    if matches!(kind, "Deployment" | "StatefulSet") {
+        object["spec"]["replicas"] = 2.into();
+    }
+    object
+}
+
+fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
+    object["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == kind)
+        .unwrap_or(&Value::Null)
+}
+
+#[test]
+fn deployments_come_up_roll_over_and_go() {
+    let cluster = Cluster::new(Duration::ZERO);
+    cluster.make(DEPLOYMENTS, workload("Deployment", "web", json!({})));
+    let path = format!("{DEPLOYMENTS}/web");
+    let up = cluster.get(&path);
+    let status = &up["status"];
+    assert_eq!(status["availableReplicas"], 2, "{up}");
+    assert_eq!(status["updatedReplicas"], 2);
+    assert_eq!(status["observedGeneration"], up["metadata"]["generation"]);
+    assert_eq!(
+        condition(&up, "Progressing")["reason"],
+        "NewReplicaSetAvailable"
+    );
+    assert_eq!(condition(&up, "Available")["status"], "True");
+    assert_eq!((cluster.count(SETS), cluster.count(PODS)), (1, 2));
+
+    let change =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "img:2"}]}}}});
+    cluster.send("PATCH", &path, change);
+    let rolled = cluster.get(&path);
+    assert_eq!(rolled["status"]["replicas"], 2, "{rolled}");
+    assert_eq!(
+        rolled["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
+        "2"
+    );
+    assert_eq!((cluster.count(SETS), cluster.count(PODS)), (2, 2));
+    let pods = cluster.get(PODS);
+    assert!(
+        pods["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|pod| pod["spec"]["containers"][0]["image"] == "img:2")
+    );
+
+    cluster.send("PATCH", &path, json!({"spec": {"replicas": 5}}));
+    assert_eq!(cluster.count(PODS), 5);
+    cluster.send("DELETE", &path, Value::Null);
+    assert_eq!((cluster.count(SETS), cluster.count(PODS)), (0, 0));
+}
+
+#[test]
+fn workloads_take_their_time() {
+    let cluster = Cluster::new(Duration::from_secs(5));
+    cluster.make(DEPLOYMENTS, workload("Deployment", "web", json!({})));
+    let path = format!("{DEPLOYMENTS}/web");
+    assert_eq!(cluster.get(&path)["status"]["unavailableReplicas"], 2);
+    assert!(cluster.server.next_due().is_some());
+    cluster.pass(4);
+    assert!(
+        cluster.get(&path)["status"]
+            .get("availableReplicas")
+            .is_none()
+    );
+    cluster.pass(1);
+    assert_eq!(cluster.get(&path)["status"]["availableReplicas"], 2);
+}
+
+#[test]
+fn a_deployment_that_never_comes_up_runs_out_of_time() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let behavior = json!({"cluster.everflow.dev/behavior": "image-pull"});
+    cluster.make(DEPLOYMENTS, workload("Deployment", "web", behavior));
+    let path = format!("{DEPLOYMENTS}/web");
+    let stuck = cluster.get(&path);
+    assert_eq!(condition(&stuck, "Available")["status"], "False", "{stuck}");
+    assert_eq!(condition(&stuck, "Progressing")["status"], "True");
+    let pod = &cluster.get(PODS)["items"][0];
+    let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
+    assert_eq!(waiting["reason"], "ImagePullBackOff");
+    cluster.pass(600);
+    let late = cluster.get(&path);
+    assert_eq!(condition(&late, "Progressing")["status"], "False", "{late}");
+    assert_eq!(
+        condition(&late, "Progressing")["reason"],
+        "ProgressDeadlineExceeded"
+    );
+    // Mending it lets it come up.
+    let mended = json!({"metadata": {"annotations": {"cluster.everflow.dev/behavior": null}}, "spec": {"template": {"metadata": {"labels": {"fixed": "yes"}}}}});
+    cluster.send("PATCH", &path, mended);
+    let good = cluster.get(&path);
+    assert_eq!(good["status"]["availableReplicas"], 2, "{good}");
+}
+
+#[test]
+fn stateful_sets_start_one_pod_after_the_other() {
+    let cluster = Cluster::new(Duration::from_secs(1));
+    let path = "/apis/apps/v1/namespaces/default/statefulsets";
+    let mut set = workload("StatefulSet", "db", json!({}));
+    set["spec"]["serviceName"] = "db".into();
+    set["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]);
+    cluster.make(path, set);
+    assert_eq!(cluster.count(PODS), 1);
+    cluster.pass(1);
+    assert_eq!(cluster.count(PODS), 2);
+    cluster.pass(1);
+    let up = cluster.get(&format!("{path}/db"));
+    assert_eq!(up["status"]["readyReplicas"], 2, "{up}");
+    assert_eq!(
+        up["status"]["currentRevision"],
+        up["status"]["updateRevision"]
+    );
+    cluster.pass(1);
+    let claim = cluster.get("/api/v1/namespaces/default/persistentvolumeclaims/data-db-1");
+    assert_eq!(claim["status"]["phase"], "Bound", "{claim}");
+}
+
+#[test]
+fn daemons_and_jobs_come_up_and_fail() {
+    let cluster = Cluster::new(Duration::ZERO);
+    cluster.make(
+        "/apis/apps/v1/namespaces/default/daemonsets",
+        workload("DaemonSet", "agent", json!({})),
+    );
+    let set = cluster.get("/apis/apps/v1/namespaces/default/daemonsets/agent");
+    assert_eq!(set["status"]["numberReady"], 1, "{set}");
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    cluster.make(jobs, workload("Job", "good", json!({})));
+    let good = cluster.get(&format!("{jobs}/good"));
+    assert_eq!(condition(&good, "Complete")["status"], "True", "{good}");
+    let behavior = json!({"cluster.everflow.dev/behavior": "job-failed"});
+    let mut bad = workload("Job", "bad", behavior);
+    bad["spec"]["backoffLimit"] = 1.into();
+    cluster.make(jobs, bad);
+    let bad = cluster.get(&format!("{jobs}/bad"));
+    assert_eq!(
+        condition(&bad, "Failed")["reason"],
+        "BackoffLimitExceeded",
+        "{bad}"
+    );
+    assert_eq!(bad["status"]["failed"], 2);
+}
+
+#[test]
+fn namespaces_begin_and_end() {
+    let cluster = Cluster::new(Duration::ZERO);
+    cluster.make("/api/v1/namespaces", json!({"metadata": {"name": "n"}}));
+    cluster.get("/api/v1/namespaces/n/serviceaccounts/default");
+    let root = cluster.get("/api/v1/namespaces/n/configmaps/kube-root-ca.crt");
+    assert_eq!(root["data"]["ca.crt"], "PEM");
+    let maps = "/api/v1/namespaces/n/configmaps";
+    cluster.make(
+        maps,
+        json!({"metadata": {"name": "held", "finalizers": ["a.io/b"]}}),
+    );
+    cluster.send("DELETE", "/api/v1/namespaces/n", Value::Null);
+    assert_eq!(
+        cluster.get("/api/v1/namespaces/n")["status"]["phase"],
+        "Terminating"
+    );
+    cluster.send(
+        "PATCH",
+        &format!("{maps}/held"),
+        json!({"metadata": {"finalizers": null}}),
+    );
+    let (status, _) = cluster.send("GET", "/api/v1/namespaces/n", Value::Null);
+    assert_eq!(status, 404);
+}
+
+#[test]
+fn owners_take_what_they_own_with_them_unless_told_otherwise() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for (policy, dependent_stays) in [
+        ("Background", false),
+        ("Foreground", false),
+        ("Orphan", true),
+    ] {
+        let name = policy.to_lowercase();
+        cluster.make(maps, json!({"metadata": {"name": name}}));
+        let owner = cluster.get(&format!("{maps}/{name}"));
+        let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true});
+        cluster.make(
+            maps,
+            json!({"metadata": {"name": format!("{name}-child"), "ownerReferences": [reference]}}),
+        );
+        cluster.send(
+            "DELETE",
+            &format!("{maps}/{name}"),
+            json!({"propagationPolicy": policy}),
+        );
+        let (owner, _) = cluster.send("GET", &format!("{maps}/{name}"), Value::Null);
+        assert_eq!(owner, 404, "{policy}");
+        let (child, body) = cluster.send("GET", &format!("{maps}/{name}-child"), Value::Null);
+        assert_eq!(child == 200, dependent_stays, "{policy}: {body}");
+    }
+}
+
+#[test]
+fn aggregated_roles_are_filled() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let view = |cluster: &Cluster| {
+        cluster.get(&format!("{roles}/view"))["rules"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let before = view(&cluster);
+    assert!(before > 5);
+    cluster.make(
+        roles,
+        json!({"metadata": {"name": "widgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+               "rules": [{"apiGroups": ["x.io"], "resources": ["widgets"], "verbs": ["get"]}]}),
+    );
+    assert_eq!(view(&cluster), before + 1);
+}
