@@ -85,6 +85,14 @@ pub enum Error {
         "sparse checkout dir '{0}' does not exist in repository: lstat {0}: no such file or directory"
     )]
     SparseMissing(String),
+    /// The artifact store cannot do it.
+    #[error("{message}")]
+    Storage {
+        /// The reason as Flux gives it.
+        reason: &'static str,
+        /// What happened and what to do.
+        message: String,
+    },
     /// Work that was given away ended without a result.
     #[error("an internal task failed; this is a bug, and the next attempt starts afresh")]
     Lost,
@@ -101,6 +109,7 @@ impl Error {
             Error::Git(_) | Error::RefMissing(_) | Error::NotOurRef | Error::SparseMissing(_) => {
                 "GitOperationFailed"
             }
+            Error::Storage { reason, .. } => reason,
             Error::EmptyRepository => "EmptyGitRepository",
             Error::Request { cause, .. } => cause.reason(),
             Error::Dial(_)

@@ -8,6 +8,7 @@
 //! - [`http`]: a client for one request after another, with TLS, proxies, redirects and limits.
 //! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
 //! - [`git`]: which commit a name stands for, and an archive of it, over HTTP and SSH.
+//! - [`storage`]: the artifact store and its HTTP server.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ mod error;
 pub mod git;
 pub mod http;
 mod secret;
+pub mod storage;
 mod temporary;
 #[cfg(test)]
 mod testing;

@@ -293,13 +293,11 @@ impl Play {
         if let Some(branch) = step["git_delete_branch"].as_str() {
             git(&self.bare(), 1, &["branch", "-D", branch]);
         }
-        if let Some(files) = step["git_amend"].as_object() {
-            self.write(files);
-            git(&work, 1, &["add", "-A"]);
+        if let Some(message) = step["git_amend"]["message"].as_str() {
             git(
                 &work,
                 self.when(),
-                &["commit", "-q", "--amend", "-m", "amended"],
+                &["commit", "-q", "--amend", "-m", message],
             );
             self.commits.push(git(&work, 1, &["rev-parse", "HEAD"]));
             git(&work, 1, &["push", "-q", "-f", "origin", "HEAD"]);

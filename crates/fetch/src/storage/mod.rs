@@ -1,0 +1,404 @@
+//! The artifact store: files that statuses name and other programs download.
+//!
+//! The layout is Flux's: `kind/namespace/name/file`. A file appears under its name all at once and
+//! never changes; what a status names is never collected; what a crash left behind is in the
+//! temporary area, which is emptied at start.
+
+mod pace;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use everflow_env::disk::EntryKind;
+use everflow_env::{Disk, Env, run_blocking};
+
+pub use server::{FileServer, ServerLimits};
+
+use crate::Error;
+use crate::archive::{Algorithm, Digest, DigestWriter, digest_reader};
+use crate::temporary::{TEMPORARY, TemporaryDirectory};
+
+/// How the store behaves.
+#[derive(Debug, Clone)]
+pub struct StorageOptions {
+    /// Where others reach the store: `host`, `host:port` or a whole URL.
+    pub advertised: String,
+    /// How long a file is kept that no status names.
+    pub retention: Duration,
+    /// How many files of one source are kept beside that.
+    pub records: usize,
+    /// The digest of artifacts.
+    pub algorithm: Algorithm,
+    /// Bytes that all artifacts together may take.
+    pub quota: u64,
+}
+
+impl Default for StorageOptions {
+    /// One minute, two records, SHA-256, no quota to speak of.
+    fn default() -> Self {
+        StorageOptions {
+            advertised: "localhost".to_owned(),
+            retention: Duration::from_secs(60),
+            records: 2,
+            algorithm: Algorithm::Sha256,
+            quota: u64::MAX,
+        }
+    }
+}
+
+/// The source that a file belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    directory: String,
+}
+
+impl Owner {
+    /// A source by kind, namespace and name.
+    pub fn new(kind: &str, namespace: &str, name: &str) -> Result<Self, Error> {
+        for part in [kind, namespace, name] {
+            plain_name(part)?;
+        }
+        let kind = kind.to_lowercase();
+        Ok(Owner {
+            directory: format!("{kind}/{namespace}/{name}"),
+        })
+    }
+
+    /// The directory of the source's files.
+    pub fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    /// The path of one of the source's files.
+    pub fn file(&self, name: &str) -> Result<String, Error> {
+        plain_name(name)?;
+        Ok(format!("{}/{name}", self.directory))
+    }
+}
+
+fn plain_name(name: &str) -> Result<(), Error> {
+    let odd = name.is_empty()
+        || name.starts_with('.')
+        || name.len() > 255
+        || name.contains(['/', '\\', '\0'])
+        || name.chars().any(char::is_control)
+        || name.ends_with(UNFINISHED);
+    match odd {
+        true => Err(Error::Storage {
+            reason: "InvalidPath",
+            message: format!("{name:?} cannot be part of an artifact's path"),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Names that the disk uses while it replaces a link.
+const UNFINISHED: &str = ".unfinished";
+
+/// What was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The path in the store.
+    pub path: String,
+    /// Where others download it.
+    pub url: String,
+    /// The digest of the file.
+    pub digest: Digest,
+    /// The size of the file.
+    pub size: u64,
+}
+
+/// The store. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Storage {
+    env: Env,
+    options: Arc<StorageOptions>,
+    /// When each file was stored or first seen, by the clock that does not jump.
+    seen: Arc<Mutex<BTreeMap<String, Duration>>>,
+}
+
+impl Storage {
+    /// Opens the store and empties the temporary area.
+    pub async fn open(env: &Env, options: StorageOptions) -> Result<Self, Error> {
+        let storage = Storage {
+            env: env.clone(),
+            options: Arc::new(options),
+            seen: Arc::default(),
+        };
+        storage
+            .blocking(|disk| {
+                disk.remove_dir(TEMPORARY)
+                    .and_then(|()| disk.create_dir(TEMPORARY))
+                    .map_err(|error| Error::disk("empty", TEMPORARY, error))
+            })
+            .await?;
+        Ok(storage)
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Disk) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let disk = self.env.disk.clone();
+        run_blocking(&*self.env.blocking, move || work(&*disk))
+            .await
+            .ok_or(Error::Lost)?
+    }
+
+    /// The digest that new artifacts get.
+    pub fn algorithm(&self) -> Algorithm {
+        self.options.algorithm
+    }
+
+    /// Where others download a path.
+    pub fn url(&self, path: &str) -> String {
+        let address = self.options.advertised.trim_end_matches('/');
+        match address.starts_with("http://") || address.starts_with("https://") {
+            true => format!("{address}/{path}"),
+            false => format!("http://{address}/{path}"),
+        }
+    }
+
+    /// A directory for unfinished work.
+    pub async fn temporary(&self, what: &'static str) -> Result<TemporaryDirectory, Error> {
+        let env = self.env.clone();
+        self.blocking(move |_| TemporaryDirectory::new(&env, what))
+            .await
+    }
+
+    /// Gives a finished file from the temporary area its name in the store, all at once and so
+    /// that a crash cannot undo it. Digest and size are those that its writer computed.
+    pub async fn publish(
+        &self,
+        finished: &str,
+        owner: &Owner,
+        name: &str,
+        digest: Digest,
+        size: u64,
+    ) -> Result<Stored, Error> {
+        let path = owner.file(name)?;
+        self.check_quota(size).await?;
+        let (from, to, directory) = (finished.to_owned(), path.clone(), owner.directory.clone());
+        self.blocking(move |disk| {
+            disk.create_dir(&directory)
+                .and_then(|()| disk.rename(&from, &to))
+                .and_then(|()| disk.sync_dir(&directory))
+                .map_err(|error| Error::disk("store", &to, error))
+        })
+        .await?;
+        self.note(&path);
+        Ok(Stored {
+            url: self.url(&path),
+            path,
+            digest,
+            size,
+        })
+    }
+
+    /// Stores bytes as a file.
+    pub async fn publish_bytes(
+        &self,
+        bytes: Vec<u8>,
+        owner: &Owner,
+        name: &str,
+    ) -> Result<Stored, Error> {
+        let place = self.temporary("bytes").await?;
+        let path = place.file("content");
+        let algorithm = self.options.algorithm;
+        let target = path.clone();
+        let (digest, size) = self
+            .blocking(move |disk| {
+                let failed = |error| Error::disk("write", &target, error);
+                let file = disk.create(&target).map_err(failed)?;
+                let mut writer = DigestWriter::new(file, algorithm);
+                writer.write_all(&bytes).map_err(failed)?;
+                let (mut file, digest, size) = writer.finish();
+                file.sync().map_err(failed)?;
+                Ok((digest, size))
+            })
+            .await?;
+        self.publish(&path, owner, name, digest, size).await
+    }
+
+    async fn check_quota(&self, more: u64) -> Result<(), Error> {
+        if self.options.quota == u64::MAX {
+            return Ok(());
+        }
+        let used = self.used().await?;
+        match used.saturating_add(more) > self.options.quota {
+            true => Err(Error::Storage {
+                reason: "StorageOperationFailed",
+                message: format!(
+                    "the artifacts take {used} bytes, {more} more would pass the quota of {}; \
+                     raise the quota or remove sources",
+                    self.options.quota
+                ),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// How many bytes the artifacts take.
+    pub async fn used(&self) -> Result<u64, Error> {
+        self.blocking(|disk| {
+            let mut total = 0;
+            for kind in directories(disk, "")? {
+                if kind == TEMPORARY {
+                    continue;
+                }
+                for namespace in directories(disk, &kind)? {
+                    for name in directories(disk, &namespace)? {
+                        total += list(disk, &name)?
+                            .iter()
+                            .map(|entry| entry.size)
+                            .sum::<u64>();
+                    }
+                }
+            }
+            Ok(total)
+        })
+        .await
+    }
+
+    /// Whether the file that a status names is there, with that digest. A file of another digest
+    /// is removed: it must not be served.
+    pub async fn verify(&self, path: &str, digest: &Digest) -> Result<bool, Error> {
+        let (path, digest) = (path.to_owned(), digest.clone());
+        self.note(&path);
+        self.blocking(move |disk| {
+            let file = match disk.open(&path) {
+                Ok(file) => file,
+                Err(error) if gone(&error) => return Ok(false),
+                Err(error) => return Err(Error::disk("open", &path, error)),
+            };
+            let found = digest_reader(digest.algorithm(), file)
+                .map_err(|error| Error::disk("read", &path, error))?;
+            if found == digest {
+                return Ok(true);
+            }
+            disk.remove(&path)
+                .map_err(|error| Error::disk("remove", &path, error))?;
+            Ok(false)
+        })
+        .await
+    }
+
+    /// Makes a name in the source's directory point to one of its files, as `latest.tar.gz`.
+    pub async fn link(&self, owner: &Owner, file: &str, name: &str) -> Result<String, Error> {
+        let (path, target) = (owner.file(name)?, file.to_owned());
+        plain_name(file)?;
+        let url = self.url(&path);
+        self.blocking(move |disk| {
+            disk.link(&target, &path).map_err(|error| Error::Storage {
+                reason: "SymlinkUpdateFailed",
+                message: format!("failed to link {path} to {target}: {error}"),
+            })
+        })
+        .await?;
+        Ok(url)
+    }
+
+    fn note(&self, path: &str) -> Duration {
+        let now = self.env.clock.elapsed();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen.entry(path.to_owned()).or_insert(now)
+    }
+
+    /// Removes files of a source that are old or too many; never one that `keep` names (paths in
+    /// the store). Gives what it removed.
+    pub async fn collect(&self, owner: &Owner, keep: &[&str]) -> Result<Vec<String>, Error> {
+        let directory = owner.directory.clone();
+        let files = self
+            .blocking(move |disk| {
+                let mut files = list(disk, &directory)?;
+                files.retain(|entry| entry.kind == EntryKind::File);
+                Ok(files)
+            })
+            .await?;
+        let now = self.env.clock.elapsed();
+        let mut kept = Vec::new();
+        let mut garbage = Vec::new();
+        for entry in files {
+            let path = format!("{}/{}", owner.directory, entry.name);
+            let age = now.saturating_sub(self.note(&path));
+            let named = keep.contains(&path.as_str());
+            match !named && age > self.options.retention {
+                true => garbage.push(path),
+                false => kept.push((entry.modified, path, named)),
+            }
+        }
+        kept.sort();
+        let mut too_many = kept.len().saturating_sub(self.options.records.max(1));
+        for (_, path, named) in kept {
+            if too_many > 0 && !named {
+                garbage.push(path);
+                too_many -= 1;
+            }
+        }
+        let removing = garbage.clone();
+        self.blocking(move |disk| {
+            for path in &removing {
+                remove(disk, path)?;
+            }
+            Ok(())
+        })
+        .await?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in &garbage {
+            seen.remove(path);
+        }
+        Ok(garbage)
+    }
+
+    /// Removes all files of a source that is gone.
+    pub async fn remove_owner(&self, owner: &Owner) -> Result<(), Error> {
+        let directory = owner.directory.clone();
+        self.blocking(move |disk| {
+            disk.remove_dir(&directory)
+                .map_err(|error| Error::disk("remove", &directory, error))
+        })
+        .await?;
+        let prefix = format!("{}/", owner.directory);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|path, _| !path.starts_with(&prefix));
+        Ok(())
+    }
+}
+
+fn gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory
+    )
+}
+
+fn remove(disk: &dyn Disk, path: &str) -> Result<(), Error> {
+    match disk.remove(path) {
+        Err(error) if !gone(&error) => Err(Error::disk("remove", path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn list(disk: &dyn Disk, path: &str) -> Result<Vec<everflow_env::disk::Entry>, Error> {
+    match disk.list(path) {
+        Err(error) if gone(&error) => Ok(Vec::new()),
+        other => other.map_err(|error| Error::disk("list", path, error)),
+    }
+}
+
+fn directories(disk: &dyn Disk, path: &str) -> Result<Vec<String>, Error> {
+    let below = |name: String| match path {
+        "" => name,
+        _ => format!("{path}/{name}"),
+    };
+    Ok(list(disk, path)?
+        .into_iter()
+        .filter(|entry| entry.kind == EntryKind::Directory)
+        .map(|entry| below(entry.name))
+        .collect())
+}
