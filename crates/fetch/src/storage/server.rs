@@ -202,7 +202,7 @@ fn safe_path(path: &str) -> Option<String> {
             && !part.ends_with(UNFINISHED)
             && !part.contains(['\\', '\0'])
     };
-    let fine = parts.len() == 4 && parts.iter().all(|part| plain(part)) && parts[0] != TEMPORARY;
+    let fine = parts.len() == 4 && parts.iter().all(plain) && parts[0] != TEMPORARY;
     fine.then_some(path)
 }
 
