@@ -85,6 +85,14 @@ pub enum Error {
         "sparse checkout dir '{0}' does not exist in repository: lstat {0}: no such file or directory"
     )]
     SparseMissing(String),
+    /// A signature that does not verify.
+    #[error("{message}")]
+    Signature {
+        /// The reason as Flux gives it.
+        reason: &'static str,
+        /// What happened.
+        message: String,
+    },
     /// The artifact store cannot do it.
     #[error("{message}")]
     Storage {
@@ -109,7 +117,7 @@ impl Error {
             Error::Git(_) | Error::RefMissing(_) | Error::NotOurRef | Error::SparseMissing(_) => {
                 "GitOperationFailed"
             }
-            Error::Storage { reason, .. } => reason,
+            Error::Signature { reason, .. } | Error::Storage { reason, .. } => reason,
             Error::EmptyRepository => "EmptyGitRepository",
             Error::Request { cause, .. } => cause.reason(),
             Error::Dial(_)

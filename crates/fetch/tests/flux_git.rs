@@ -1,7 +1,12 @@
 //! The recorded scenarios of Flux's GitRepositories: the same revisions, messages, and archives
 //! with the same digests.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
 
 mod support;
 

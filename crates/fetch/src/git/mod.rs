@@ -6,12 +6,15 @@
 
 mod checkout;
 mod delta;
+mod github_app;
+mod known_hosts;
 mod object;
 mod pack;
 mod pkt;
 mod protocol;
 mod reference;
 mod session;
+pub mod signature;
 mod ssh;
 mod submodule;
 #[cfg(test)]
@@ -24,6 +27,7 @@ use std::sync::Arc;
 use everflow_env::{Env, run_blocking};
 
 pub use checkout::{Checkout, CheckoutOptions};
+pub use github_app::{GithubApp, GithubToken};
 pub use object::{Commit, Kind, ObjectId, Person, Tag};
 pub use pack::{Pack, PackLimits};
 pub use protocol::Ref;

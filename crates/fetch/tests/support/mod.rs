@@ -1,6 +1,11 @@
 //! A git server in the same process: `git http-backend` behind the in-memory dialer.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, dead_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    dead_code
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
