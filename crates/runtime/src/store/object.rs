@@ -1,0 +1,123 @@
+//! Objects as they are kept.
+
+use std::fmt;
+
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use crate::client::{annotation, generation, meta_text};
+
+/// The annotation that asks for an attempt at once.
+const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
+
+/// How much of each object is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Keep {
+    /// All but `managedFields`, which nobody reads and which are half of an object.
+    #[default]
+    WithoutManagedFields,
+    /// All.
+    Everything,
+    /// Only the metadata, without `managedFields`. The server is asked for no more.
+    Metadata,
+}
+
+/// Namespace and name.
+pub type Name = (SmolStr, SmolStr);
+
+/// An object as it is stored: what is looked at often, and the rest as compact text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// The namespace, empty for objects of the whole cluster.
+    pub namespace: SmolStr,
+    /// The name.
+    pub name: SmolStr,
+    /// The unique id.
+    pub uid: SmolStr,
+    /// The version of the object.
+    pub revision: u64,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// Whether its deletion was asked for.
+    pub deleting: bool,
+    /// The value of the annotation that asks for an attempt.
+    pub requested_at: Option<SmolStr>,
+    text: Box<[u8]>,
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Objects may hold secrets.
+        write!(f, "{}/{}@{}", self.namespace, self.name, self.revision)
+    }
+}
+
+impl Stored {
+    /// Reads what the server sent. An object without a name, a unique id or a revision is none.
+    pub fn read(object: &Value, keep: Keep) -> Option<Self> {
+        let text = |field| SmolStr::from(meta_text(object, field));
+        let (name, uid) = (text("name"), text("uid"));
+        let version: u64 = meta_text(object, "resourceVersion").parse().ok()?;
+        if name.is_empty() || uid.is_empty() {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(1_024);
+        write(object, keep, &mut bytes)?;
+        Some(Stored {
+            namespace: text("namespace"),
+            name,
+            uid,
+            revision: version,
+            generation: generation(object),
+            deleting: !meta_text(object, "deletionTimestamp").is_empty(),
+            requested_at: annotation(object, REQUESTED_AT)
+                .filter(|value| !value.is_empty())
+                .map(SmolStr::from),
+            text: bytes.into_boxed_slice(),
+        })
+    }
+
+    /// The object.
+    pub fn value(&self) -> Value {
+        serde_json::from_slice(&self.text).unwrap_or_default()
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> Name {
+        (self.namespace.clone(), self.name.clone())
+    }
+
+    /// How many bytes it takes.
+    pub fn size(&self) -> usize {
+        size_of::<Self>() + self.text.len()
+    }
+}
+
+fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<()> {
+    if keep == Keep::Everything {
+        return serde_json::to_writer(bytes, object).ok();
+    }
+    let map = object.as_object()?;
+    bytes.push(b'{');
+    let mut first = true;
+    for (field, value) in map {
+        if keep == Keep::Metadata && !["apiVersion", "kind", "metadata"].contains(&field.as_str()) {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            bytes.push(b',');
+        }
+        serde_json::to_writer(&mut *bytes, field).ok()?;
+        bytes.push(b':');
+        match (field.as_str(), value) {
+            ("metadata", Value::Object(metadata)) if metadata.contains_key("managedFields") => {
+                let mut metadata = metadata.clone();
+                metadata.remove("managedFields");
+                serde_json::to_writer(&mut *bytes, &metadata).ok()?;
+            }
+            _ => serde_json::to_writer(&mut *bytes, value).ok()?,
+        }
+    }
+    bytes.push(b'}');
+    Some(())
+}

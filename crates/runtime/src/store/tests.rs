@@ -1,0 +1,111 @@
+use super::*;
+use everflow_env::SimulatedClock;
+use serde_json::json;
+
+fn toy(name: &str, uid: &str, version: u64) -> Value {
+    json!({
+        "kind": "Toy",
+        "metadata": {
+            "name": name, "namespace": "n", "uid": uid,
+            "resourceVersion": version.to_string(), "generation": 3,
+            "managedFields": [{"manager": "m"}],
+        },
+        "spec": {"size": version},
+    })
+}
+
+fn store() -> Store {
+    Store::new(Arc::new(SimulatedClock::new()), Keep::default())
+}
+
+fn sizes(store: &Store) -> Vec<(String, u64)> {
+    let all = store.list(None);
+    all.iter()
+        .map(|stored| (stored.name.to_string(), stored.revision))
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn older_never_goes_over_newer() {
+    let store = store();
+    assert_eq!((store.age(), store.is_synced()), (None, false));
+    store.learn(&toy("early", "u0", 5));
+    assert!(store.is_empty(), "before the first list nothing is known");
+    store.replace(vec![toy("a", "u1", 10), toy("b", "u2", 11)], 12, false);
+    assert_eq!(store.set(&toy("a", "u1", 9)), Verdict::Old);
+    assert_eq!(store.set(&toy("a", "u1", 10)), Verdict::Old);
+    assert_eq!(store.set(&toy("a", "u1", 13)), Verdict::Accepted);
+    store.learn(&toy("a", "u1", 12));
+    assert_eq!(sizes(&store), [("a".into(), 13), ("b".into(), 11)]);
+    // Our own write runs ahead of the watch; the watch then tells the same.
+    store.learn(&toy("b", "u2", 14));
+    assert_eq!(store.set(&toy("b", "u2", 14)), Verdict::Old);
+    assert_eq!(store.gone(&toy("b", "u2", 15)), Verdict::Accepted);
+    // A late answer of ours does not bring it back.
+    store.learn(&toy("b", "u2", 14));
+    assert_eq!(store.set(&toy("b", "u2", 12)), Verdict::OutOfOrder);
+    assert_eq!(sizes(&store), [("a".into(), 13)]);
+    // A list from before our write does not undo it.
+    store.learn(&toy("c", "u3", 20));
+    store.replace(vec![toy("a", "u1", 13)], 18, false);
+    assert_eq!(sizes(&store), [("a".into(), 13), ("c".into(), 20)]);
+    // Recreated under the same name: the end of the first is not the end of the second.
+    store.learn(&toy("a", "u9", 25));
+    assert_eq!(store.gone(&toy("a", "u1", 24)), Verdict::Old);
+    assert_eq!(store.get("n", "a").unwrap().uid, "u9");
+    // A server restored from a backup.
+    store.replace(vec![toy("a", "u1", 3)], 4, true);
+    assert_eq!(
+        (sizes(&store), store.revision()),
+        (vec![("a".into(), 3)], 4)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_unreadable_object_harms_no_other() {
+    let store = store();
+    let mut broken = toy("x", "u", 1);
+    broken["metadata"]["uid"] = json!(7);
+    store.replace(vec![broken, toy("a", "u1", 2)], 3, false);
+    assert_eq!(sizes(&store), [("a".into(), 2)]);
+    assert_eq!(store.unreadable().len(), 1);
+    assert_eq!(store.set(&toy("x", "u", 4)), Verdict::Accepted);
+    assert!(store.unreadable().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscribers_hear_all_changes_in_order() {
+    let store = store();
+    store.replace(vec![toy("a", "u1", 2)], 3, false);
+    let mut changes = store.subscribe();
+    store.set(&toy("a", "u1", 4));
+    store.gone(&toy("a", "u1", 5));
+    let mut told = Vec::new();
+    while let Ok(change) = changes.try_recv() {
+        let version = |stored: Option<Arc<Stored>>| stored.map(|stored| stored.revision);
+        told.push((version(change.old), version(change.new)));
+    }
+    assert_eq!(told, [(None, Some(2)), (Some(2), Some(4)), (Some(4), None)]);
+}
+
+#[test]
+fn what_nobody_reads_is_not_kept() {
+    let kept = |keep| Stored::read(&toy("a", "u", 1), keep).unwrap().value();
+    assert_eq!(kept(Keep::WithoutManagedFields)["spec"]["size"], 1);
+    assert_eq!(
+        kept(Keep::WithoutManagedFields)["metadata"]["generation"],
+        3
+    );
+    assert!(
+        kept(Keep::WithoutManagedFields)["metadata"]
+            .get("managedFields")
+            .is_none()
+    );
+    assert_eq!(kept(Keep::Everything), toy("a", "u", 1));
+    assert!(kept(Keep::Metadata).get("spec").is_none());
+    let shown = format!(
+        "{:?}",
+        Stored::read(&toy("a", "u", 1), Keep::Everything).unwrap()
+    );
+    assert_eq!(shown, "n/a@1");
+}
