@@ -12,6 +12,7 @@ mod names;
 mod patches;
 mod plugins;
 mod replacements;
+mod settings;
 mod sharing;
 
 use everflow_kustomize::{MemoryView, Options, Plugins, build};

@@ -1,8 +1,12 @@
 //! One cache for many builds.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use everflow_kustomize::{Cache, Options, Plugins, build_cached};
+use everflow_kustomize::{
+    Cache, FileView, Located, MemoryView, Options, Plugins, ViewError, build_cached,
+};
 
 use crate::{MAP, view};
 
@@ -54,4 +58,77 @@ fn a_new_file_that_was_missing_before_counts_as_a_change() {
             .unwrap_err()
             .contains("Found multiple kustomization files")
     );
+}
+
+/// A view that counts how often each file is read.
+struct Counting {
+    view: MemoryView,
+    reads: RefCell<BTreeMap<String, usize>>,
+}
+
+impl FileView for Counting {
+    fn locate(&self, path: &str) -> Result<Located, ViewError> {
+        self.view.locate(path)
+    }
+
+    fn read(&self, path: &str) -> Result<Arc<[u8]>, ViewError> {
+        *self.reads.borrow_mut().entry(path.to_owned()).or_default() += 1;
+        self.view.read(path)
+    }
+}
+
+#[test]
+fn a_base_of_many_overlays_is_parsed_once() {
+    const OVERLAYS: usize = 20;
+    let objects: String = (0..200)
+        .map(|number| MAP.replace("settings", &format!("map-{number}")) + "---\n")
+        .collect();
+    let mut files = MemoryView::new();
+    files.insert("/base/kustomization.yaml", *b"resources: [objects.yaml]\n");
+    files.insert("/base/objects.yaml", objects.into_bytes());
+    for number in 0..OVERLAYS {
+        let text = format!("namePrefix: o{number}-\nresources: [../base]\n");
+        files.insert(
+            &format!("/overlay{number}/kustomization.yaml"),
+            text.into_bytes(),
+        );
+    }
+    let view = Counting {
+        view: files,
+        reads: RefCell::default(),
+    };
+    let cache = Cache::default();
+    let build_all = || {
+        for number in 0..OVERLAYS {
+            let directory = format!("/overlay{number}");
+            let options = Options::default();
+            let output =
+                build_cached(&view, &directory, &options, Plugins::default(), &cache).unwrap();
+            assert_eq!(output.objects.len(), 200);
+        }
+    };
+    build_all();
+    // One parsed file of objects for all, and one finished build for each.
+    assert_eq!(cache.len(), 1 + OVERLAYS);
+    view.reads.borrow_mut().clear();
+    build_all();
+    // Nothing changed: each build reads its files to hash them, and that is all.
+    assert_eq!(cache.len(), 1 + OVERLAYS);
+    assert_eq!(view.reads.borrow()["/base/objects.yaml"], OVERLAYS);
+    assert_eq!(view.reads.borrow()["/overlay3/kustomization.yaml"], 1);
+}
+
+#[test]
+fn a_cache_stays_within_its_bound() {
+    let cache = Cache::new(10_000);
+    for number in 0..200 {
+        let map = MAP.replace("settings", &format!("map-{number}"));
+        let view = view(&[
+            ("kustomization.yaml", "resources: [map.yaml]\n"),
+            ("map.yaml", &map),
+        ]);
+        let options = Options::default();
+        build_cached(&view, "/app", &options, Plugins::default(), &cache).unwrap();
+        assert!(cache.len() < 200, "{}", cache.len());
+    }
 }
