@@ -29,6 +29,11 @@ const UNTAGGED: Position = Position {
     column: u32::MAX,
 };
 
+/// True for a scalar without a tag, which kyaml takes for text until it is printed.
+pub fn is_text_or_untagged(node: &Node) -> bool {
+    is_text(node) || node.position == UNTAGGED && matches!(node.value, Value::Scalar(_))
+}
+
 /// An integer scalar.
 pub fn integer(number: i64) -> Node {
     Node::new(Value::Scalar(Scalar {

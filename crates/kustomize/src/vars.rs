@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use everflow_yaml::{Node, Scalar, ScalarKind, Style, Value};
+use everflow_yaml::{Node, Position, Scalar, ScalarKind, Style, Value};
 
 use crate::config::TransformerConfig;
 use crate::decode::Fields;
@@ -235,29 +235,29 @@ fn replace_in(
     changed: &mut bool,
 ) -> Result<()> {
     match &mut node.value {
-        Value::Scalar(scalar) => {
-            if scalar.kind == ScalarKind::String {
+        Value::Scalar(_) => {
+            if node_ops::is_text_or_untagged(node) {
                 replace_scalar(node, values, changed);
             }
             Ok(())
         }
         Value::Mapping(mapping) => {
             for entry in &mut mapping.entries {
-                if !node_ops::is_text(&entry.key) {
+                if !node_ops::is_text_or_untagged(&entry.key) {
                     return Err(Error::Field(format!(
                         "invalid map key: value='{}', tag='{}'",
                         node_ops::raw_text(&entry.key),
                         tag_of(&entry.key)
                     )));
                 }
-                if node_ops::is_text(&entry.value) {
+                if node_ops::is_text_or_untagged(&entry.value) {
                     replace_scalar(&mut entry.value, values, changed);
                 }
             }
             Ok(())
         }
         Value::Sequence(items) => items.iter_mut().try_for_each(|item| {
-            if !node_ops::is_text(item) {
+            if !node_ops::is_text_or_untagged(item) {
                 return Err(Error::Field(
                     "invalid value type expect a string".to_owned(),
                 ));
@@ -290,6 +290,13 @@ fn tag_of(node: &Node) -> &'static str {
 fn replace_scalar(node: &mut Node, values: &BTreeMap<&str, VarValue>, changed: &mut bool) {
     // Whatever is looked at for vars loses its style, and with it what that does when printed.
     node.style = Style::Plain;
+    if !node_ops::is_text(node) {
+        *changed = true;
+    }
+    if let Value::Scalar(scalar) = &mut node.value {
+        scalar.kind = ScalarKind::String;
+    }
+    node.position = Position::default();
     let text = node_ops::raw_text(node);
     if !text.contains('$') {
         return;

@@ -189,3 +189,27 @@ fn a_field_spec_of_a_component_can_push_out_the_general_one() {
     ]);
     assert!(text.unwrap().ends_with("  name: x-settings\n"));
 }
+
+#[test]
+fn numbers_that_kustomize_wrote_are_text_where_vars_may_stand() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: nginx}]}\n";
+    let image = |vars: &str| {
+        let kustomization = format!(
+            "resources: [pod.yaml]\nimages: [{{name: nginx, newName: '8'}}]\nconfigurations: [config.yaml]\n{vars}"
+        );
+        let config = "varReference: [{kind: Pod, path: spec/containers/image}]\n";
+        let text = crate::built(&[
+            ("kustomization.yaml", &kustomization),
+            ("config.yaml", config),
+            ("pod.yaml", pod),
+        ])
+        .unwrap();
+        let line = text.lines().find(|line| line.contains("image"));
+        line.unwrap().trim().to_owned()
+    };
+    assert_eq!(image(""), "- image: 8");
+    assert_eq!(
+        image("vars: [{name: V, objref: {kind: Pod, name: p, apiVersion: v1}}]\n"),
+        "- image: \"8\""
+    );
+}
