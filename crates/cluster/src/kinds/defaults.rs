@@ -96,7 +96,6 @@ fn part(name: &str, fields: &mut Fields) {
             set(fields, "securityContext", json!({}));
             set(fields, "terminationGracePeriodSeconds", 30);
             set(fields, "schedulerName", "default-scheduler");
-            host_network_ports(fields);
             service_account(fields);
         }
         "core.v1.Container" | "core.v1.EphemeralContainer" => {
@@ -335,6 +334,7 @@ fn pod(fields: &mut Fields) {
         }
     }
     set(spec, "enableServiceLinks", true);
+    host_network_ports(spec);
 }
 
 fn host_network_ports(spec: &mut Fields) {

@@ -127,7 +127,7 @@ fn random_rules_are_answered_alike() {
     let real = real::Server::start("rules");
     let ours = ApiServer::new(Arc::new(SystemEnvironment::new()), Options::default());
     let mut random = Random::new(seed);
-    for operation in &documents::setup()[..1] {
+    for operation in &documents::setup(&[])[..1] {
         real.send(std::slice::from_ref(operation));
         handle(&ours, operation);
     }

@@ -176,11 +176,10 @@ fn domain(at: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn hints(at: &At<'_, '_>, errors: &mut Errors) {
-    let rules: [(&str, fn(&str) -> Vec<String>); 2] = [
-        ("forZones", names::label_value),
-        ("forNodes", names::dns_subdomain),
-    ];
-    for (key, rule) in rules {
+    type Rule = fn(&str) -> Vec<String>;
+    let zones: (&'static str, Rule) = ("forZones", names::label_value);
+    let nodes: (&'static str, Rule) = ("forNodes", names::dns_subdomain);
+    for (key, rule) in [zones, nodes] {
         let list = at.child(key);
         if list.len() > 8 {
             list.too_many(errors, 8);

@@ -32,7 +32,8 @@ pub fn node(_: &Context<'_>, object: &Value, errors: &mut Errors) {
     }
     let v6 = |range: &&str| range.contains(':');
     let all = ranges.texts();
-    if all.len() > 1 && (all.len() > 2 || !(all.iter().any(v6) && !all.iter().all(v6))) {
+    let both_families = all.iter().any(v6) && !all.iter().all(v6);
+    if all.len() > 1 && (all.len() > 2 || !both_families) {
         ranges.invalid(
             errors,
             "may specify no more than one CIDR for each IP family",

@@ -206,7 +206,7 @@ fn of_type(spec: &At<'_, '_>, headless: bool, errors: &mut Errors) {
         "ExternalName" => {
             for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                 let part = spec.child(key);
-                if part.len() > 0 || part.value.is_string() {
+                if !part.is_empty() {
                     part.forbidden(errors, "may not be set for ExternalName services");
                 }
             }
