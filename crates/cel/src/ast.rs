@@ -9,6 +9,34 @@ pub struct Expr {
     pub offset: usize,
 }
 
+impl Expr {
+    /// The expressions right inside.
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Expr> {
+        let mut inside: Vec<&Expr> = Vec::new();
+        match &self.kind {
+            ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+            ExprKind::Select { operand, .. } | ExprKind::Has { operand, .. } => {
+                inside.push(operand)
+            }
+            ExprKind::Call { target, args, .. } => {
+                inside.extend(target.as_deref());
+                inside.extend(args);
+            }
+            ExprKind::List(items) => inside.extend(items.iter().map(|(item, _)| item)),
+            ExprKind::Map(entries) => {
+                inside.extend(entries.iter().flat_map(|(key, value, _)| [key, value]));
+            }
+            ExprKind::Comprehension(comprehension) => {
+                inside.push(&comprehension.range);
+                inside.extend(&comprehension.filter);
+                inside.push(&comprehension.body);
+            }
+            ExprKind::Bind { value, body, .. } => inside.extend([&**value, &**body]),
+        }
+        inside.into_iter()
+    }
+}
+
 /// What an expression is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {

@@ -98,6 +98,9 @@ pub enum EvalError {
     /// A number left the range of its type.
     #[error("integer overflow")]
     Overflow,
+    /// An unsigned number left the range of its type.
+    #[error("unsigned integer overflow")]
+    UintOverflow,
     /// Division by zero.
     #[error("division by zero")]
     DivisionByZero,

@@ -195,6 +195,11 @@ impl<'a> Scope<'a> {
         match (function, args) {
             ("_&&_", [left, right]) => return self.logic(left, right, false),
             ("_||_", [left, right]) => return self.logic(left, right, true),
+            // What is in an empty list is known beforehand.
+            ("@in", [_, list]) if matches!(&list.kind, ExprKind::List(items) if items.is_empty()) =>
+            {
+                return Ok(Value::Bool(false));
+            }
             ("_?_:_", [condition, yes, no]) => {
                 return match self.eval(condition)? {
                     Value::Bool(true) => self.eval(yes),
@@ -313,7 +318,13 @@ impl<'a> Scope<'a> {
                 .iter()
                 .map(|(key, value)| (key.to_value(), value.clone()))
                 .collect(),
-            _ => return Err(EvalError::NoSuchOverload),
+            other => {
+                let name = go_type(other);
+                return Err(EvalError::other(match comprehension.second {
+                    Some(_) => format!("unsupported comprehension range type: {name}"),
+                    None => format!("got '{name}', expected iterable type"),
+                }));
+            }
         };
         let is_map = matches!(range, Value::Map(_));
         match comprehension.kind {
@@ -321,13 +332,23 @@ impl<'a> Scope<'a> {
             ComprehensionKind::Exists => self.quantify(comprehension, &items, is_map, true),
             ComprehensionKind::ExistsOne => {
                 let mut count = 0;
+                let mut error = None;
                 for item in &items {
-                    let is_true = self.truth(comprehension, item, is_map)?;
-                    self.charge(if is_true { 2 } else { 0 })?;
-                    count += u32::from(is_true);
+                    match self.truth(comprehension, item, is_map) {
+                        Err(EvalError::TooExpensive) => return Err(EvalError::TooExpensive),
+                        // All items are looked at; of several errors the last one counts.
+                        Err(last) => error = Some(last),
+                        Ok(is_true) => {
+                            self.charge(if is_true { 2 } else { 0 })?;
+                            count += u32::from(is_true);
+                        }
+                    }
                 }
                 self.charge(2)?;
-                Ok(Value::Bool(count == 1))
+                match error {
+                    Some(error) => Err(error),
+                    None => Ok(Value::Bool(count == 1)),
+                }
             }
             ComprehensionKind::Filter => self.filter(comprehension, items, is_map),
             ComprehensionKind::Map => self.transform_list(comprehension, &items, is_map),
@@ -410,14 +431,25 @@ impl<'a> Scope<'a> {
     ) -> Outcome {
         self.charge(1)?;
         let mut kept = Vec::new();
+        let mut error = None;
         for item in items {
-            let keeps = self.truth(comprehension, &item, is_map)?;
+            let keeps = match self.truth(comprehension, &item, is_map) {
+                Ok(keeps) => keeps,
+                Err(EvalError::TooExpensive) => return Err(EvalError::TooExpensive),
+                Err(last) => {
+                    error = Some(last);
+                    false
+                }
+            };
             self.charge(if keeps { 13 } else { 0 })?;
             if keeps {
                 kept.push(if is_map { item.0 } else { item.1 });
             }
         }
-        Ok(Value::list(kept))
+        match error {
+            Some(error) => Err(error),
+            None => Ok(Value::list(kept)),
+        }
     }
 
     fn passes(
@@ -482,6 +514,58 @@ impl<'a> Scope<'a> {
             }
         }
         Ok(Value::Map(Rc::new(results)))
+    }
+}
+
+/// The name of cel-go's own type behind a value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::String(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::Duration(_) => "types.Duration",
+        Value::Type(_) => "*types.Type",
+        Value::Optional(_) => "*types.Optional",
+        other => other.type_name(),
+    }
+}
+
+/// Evaluates conversions of constants: one that fails makes the whole expression useless.
+pub(crate) fn fold_constants(expr: &Expr) -> Result<(), EvalError> {
+    expr.children().try_for_each(fold_constants)?;
+    if !matches!(expr.kind, ExprKind::Literal(_)) && is_constant(expr) {
+        evaluate(expr, &Variables::new(), u64::MAX).0?;
+    }
+    Ok(())
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    const CONVERSIONS: [&str; 8] = [
+        "bool",
+        "bytes",
+        "double",
+        "duration",
+        "int",
+        "string",
+        "timestamp",
+        "uint",
+    ];
+    match &expr.kind {
+        ExprKind::Literal(_) => true,
+        ExprKind::Call {
+            function,
+            target: None,
+            args,
+        } => match args.as_slice() {
+            [arg] => CONVERSIONS.contains(&function.as_str()) && is_constant(arg),
+            _ => false,
+        },
+        _ => false,
     }
 }
 

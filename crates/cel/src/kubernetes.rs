@@ -23,7 +23,7 @@ impl Quantity {
             .unwrap_or(text.len());
         let (number, suffix) = text.split_at(digits);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        if (number.is_empty() && suffix.is_empty()) || number == "." || fraction.contains('.') {
             return None;
         }
         let (multiplier, divisor) = scale(suffix)?;
@@ -288,22 +288,26 @@ impl Version {
     /// A version with what people leave out filled in: `v1.2` is `1.2.0`.
     pub(crate) fn normalize(text: &str) -> String {
         let text = text.strip_prefix('v').unwrap_or(text);
-        let end = text.find(['-', '+']).unwrap_or(text.len());
-        let (core, rest) = text.split_at(end);
-        let mut parts: Vec<String> = core
-            .split('.')
+        let mut parts: Vec<String> = text
+            .splitn(3, '.')
             .map(|part| {
                 let trimmed = part.trim_start_matches('0');
-                match trimmed.is_empty() && !part.is_empty() {
-                    true => "0".to_owned(),
-                    false => trimmed.to_owned(),
+                match part.len() > 1 && !trimmed.starts_with(|c: char| c.is_ascii_digit()) {
+                    true => format!("0{trimmed}"),
+                    false if part.len() > 1 => trimmed.to_owned(),
+                    false => part.to_owned(),
                 }
             })
             .collect();
+        let is_short = parts.len() < 3;
+        if is_short && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
+            // Nothing that reads as a version.
+            return text.to_owned();
+        }
         while parts.len() < 3 {
             parts.push("0".to_owned());
         }
-        format!("{}{rest}", parts.join("."))
+        parts.join(".")
     }
 }
 

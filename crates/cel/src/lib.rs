@@ -65,6 +65,11 @@ impl Program {
         Ok((program, checked))
     }
 
+    /// Evaluates what is constant, as the API server does before it uses a rule.
+    pub fn fold_constants(&self) -> Result<(), EvalError> {
+        eval::fold_constants(&self.expr)
+    }
+
     /// Limits the steps of an evaluation.
     pub fn with_step_limit(mut self, steps: u64) -> Self {
         self.steps = steps;

@@ -301,45 +301,43 @@ impl<'a> Parser<'a> {
             });
         }
         if self.at("-") {
+            if let Some(number) = self.negative_number() {
+                return self.member_of(number);
+            }
             while self.accept("-").is_some() {
                 count += 1;
             }
-            let operand = self.negative_literal_or_member(count % 2 == 1)?;
-            return Ok(match (count % 2, &operand.kind) {
-                (1, ExprKind::Literal(Literal::Int(_) | Literal::Double(_))) => operand,
-                (1, _) => call(first, "-_", vec![operand]),
+            let operand = self.member()?;
+            return Ok(match count % 2 {
+                1 => call(first, "-_", vec![operand]),
                 _ => operand,
             });
         }
         self.member()
     }
 
-    /// `-` before a number belongs to it.
-    fn negative_literal_or_member(&mut self, negative: bool) -> Parsed<Expr> {
-        let token = self.peek().clone();
-        let next_binds = self
-            .tokens
-            .get(self.position + 1)
-            .is_some_and(|next| matches!(next.text, "." | "["));
-        if negative && !next_binds && token.kind != TokenKind::Ident {
-            let negated = match &token.kind {
-                TokenKind::Literal(Literal::Int(value)) => Some(Literal::Int(-value)),
-                TokenKind::Literal(Literal::Double(value)) => Some(Literal::Double(-value)),
-                TokenKind::BadNumber if token.text == "9223372036854775808" => {
-                    Some(Literal::Int(i64::MIN))
-                }
-                _ => None,
-            };
-            if let Some(literal) = negated {
-                self.take();
-                return Ok(expr(token.offset, ExprKind::Literal(literal)));
-            }
-        }
-        self.member()
+    /// One `-` right before a number belongs to it.
+    fn negative_number(&mut self) -> Option<Expr> {
+        let offset = self.peek().offset;
+        let token = self.tokens.get(self.position + 1)?;
+        let negated = match &token.kind {
+            TokenKind::Literal(Literal::Int(value)) => Literal::Int(-value),
+            TokenKind::Literal(Literal::Double(value)) => Literal::Double(-value),
+            TokenKind::BadNumber if token.text == "9223372036854775808" => Literal::Int(i64::MIN),
+            _ => return None,
+        };
+        self.take();
+        self.take();
+        Some(expr(offset, ExprKind::Literal(negated)))
     }
 
     fn member(&mut self) -> Parsed<Expr> {
-        let mut operand = self.primary()?;
+        let operand = self.primary()?;
+        self.member_of(operand)
+    }
+
+    /// Selections, calls and indexes behind an expression.
+    fn member_of(&mut self, mut operand: Expr) -> Parsed<Expr> {
         loop {
             if let Some(offset) = self.accept(".") {
                 operand = self.selection(operand, offset)?;

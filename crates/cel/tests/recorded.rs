@@ -24,6 +24,14 @@ fn compiled(rule: &str, schema: &Schema) -> (Value, Value, Value) {
             Value::Null,
             Value::Null,
         ),
+        Ok((program, _)) if program.fold_constants().is_err() => {
+            let error = program.fold_constants().unwrap_err();
+            (
+                json!(format!("program instantiation failed: {error}")),
+                Value::Null,
+                Value::Null,
+            )
+        }
         Ok((_, checked)) => {
             let old = checked.variables.iter().any(|name| name == "oldSelf");
             (Value::Null, json!(checked.max_cost.to_string()), json!(old))

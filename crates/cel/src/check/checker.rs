@@ -76,8 +76,9 @@ impl Checker<'_> {
     }
 
     fn fresh(&mut self) -> Type {
+        let fresh = Type::Param(format!("_var{}", self.fresh).into());
         self.fresh += 1;
-        Type::Param(format!("_var{}", self.fresh).into())
+        fresh
     }
 
     fn undeclared(&mut self, id: Id, name: &str) {

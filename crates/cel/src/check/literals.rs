@@ -172,6 +172,7 @@ fn is_fine(function: &str, literal: &Literal) -> bool {
     match (function, literal) {
         ("matches", Literal::String(pattern)) => regex::Regex::new(pattern).is_ok(),
         ("duration", Literal::String(text)) => Duration::parse(text).is_some(),
+        ("duration", Literal::Int(_)) => false,
         ("timestamp", Literal::String(text)) => Timestamp::parse(text).is_some(),
         _ => true,
     }

@@ -24,9 +24,7 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
         ("bytes", [Value::Bytes(value)]) => Some(Ok(Value::Bytes(value.clone()))),
         ("timestamp", [Value::String(value)]) => match Timestamp::parse(value) {
             Some(timestamp) => Some(Ok(Value::Timestamp(timestamp))),
-            None => failed(format!(
-                "parsing time {value:?} as RFC 3339: cannot parse it"
-            )),
+            None => conversion_error("string", "google.protobuf.Timestamp"),
         },
         ("timestamp", [Value::Timestamp(value)]) => Some(Ok(Value::Timestamp(*value))),
         ("timestamp", [Value::Int(seconds)]) => Some(Ok(Value::Timestamp(Timestamp {
@@ -35,8 +33,9 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
         }))),
         ("duration", [Value::String(value)]) => match Duration::parse(value) {
             Some(duration) => Some(Ok(Value::Duration(duration))),
-            None => failed(format!("time: invalid duration {value:?}")),
+            None => conversion_error("string", "google.protobuf.Duration"),
         },
+        ("duration", [Value::Int(_)]) => conversion_error("int", "google.protobuf.Duration"),
         ("duration", [Value::Duration(value)]) => Some(Ok(Value::Duration(*value))),
         ("base64.encode", [Value::Bytes(value)]) => text(STANDARD.encode(value)),
         ("base64.decode", [Value::String(value)]) => match STANDARD.decode(value.as_bytes()) {
@@ -158,4 +157,8 @@ pub(super) fn double_text(value: f64) -> String {
         }
         None => text,
     }
+}
+
+fn conversion_error(from: &str, to: &str) -> Option<Outcome> {
+    failed(format!("type conversion error from '{from}' to '{to}'"))
 }

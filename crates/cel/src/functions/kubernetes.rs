@@ -70,7 +70,10 @@ fn address(name: &str, args: &[Value]) -> Option<Outcome> {
         ("isIP", [Value::String(value)]) => boolean(parse_ip(value).is_some()),
         ("ip.isCanonical", [Value::String(value)]) => match parse_ip(value) {
             Some(ip) => boolean(ip.to_string() == **value),
-            None => failed(format!("IP Address {value:?} parse error")),
+            None => failed(format!(
+                "IP Address {value:?} parse error during conversion from string: {}",
+                ip_problem(value)
+            )),
         },
         ("family", [Value::Ip(ip)]) => int(if ip.is_ipv4() { 4 } else { 6 }),
         ("isUnspecified", [Value::Ip(ip)]) => boolean(ip.is_unspecified()),
@@ -90,26 +93,41 @@ fn address(name: &str, args: &[Value]) -> Option<Outcome> {
 
 /// Why a text is no address, in the words of Go.
 fn ip_problem(text: &str) -> String {
-    let why = match text.find(['.', ':', '%']).map(|at| &text[at..=at]) {
-        Some("%") => "missing IPv6 address",
-        Some(".") if text.split('.').count() < 4 => "IPv4 address too short",
-        Some(".") if text.split('.').count() > 4 => "IPv4 address too long",
-        Some(".") if text.split('.').any(str::is_empty) => {
-            "IPv4 field must have at least one digit"
-        }
-        Some(".") if text.chars().all(|c| c.is_ascii_digit() || c == '.') => {
-            match text
-                .split('.')
-                .any(|field| field.len() > 1 && field.starts_with('0'))
-            {
-                true => "IPv4 field has octet with leading zero",
-                false => "IPv4 field has value >255",
-            }
-        }
-        Some(".") => "unexpected character",
-        _ => "unable to parse IP",
+    let (why, rest) = match text.find(['.', ':', '%']).map(|at| &text[at..=at]) {
+        Some(".") => v4_problem(text),
+        Some("%") => ("missing IPv6 address", ""),
+        _ => ("unable to parse IP", ""),
     };
-    format!("ParseAddr({text:?}): {why}")
+    match rest {
+        "" => format!("ParseAddr({text:?}): {why}"),
+        rest => format!("ParseAddr({text:?}): {why} (at {rest:?})"),
+    }
+}
+
+fn v4_problem(text: &str) -> (&'static str, &str) {
+    let bytes = text.as_bytes();
+    let (mut value, mut digits, mut fields) = (0u32, 0, 0);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' if digits == 1 && value == 0 => {
+                return ("IPv4 field has octet with leading zero", "");
+            }
+            b'0'..=b'9' => {
+                value = value * 10 + u32::from(byte - b'0');
+                digits += 1;
+                if value > 255 {
+                    return ("IPv4 field has value >255", "");
+                }
+            }
+            b'.' if at == 0 || at + 1 == bytes.len() || bytes[at - 1] == b'.' => {
+                return ("IPv4 field must have at least one digit", &text[at..]);
+            }
+            b'.' if fields == 3 => return ("IPv4 address too long", ""),
+            b'.' => (value, digits, fields) = (0, 0, fields + 1),
+            _ => return ("unexpected character", text.get(at..).unwrap_or_default()),
+        }
+    }
+    ("IPv4 address too short", "")
 }
 
 fn cidr_problem(text: &str) -> String {
@@ -167,8 +185,11 @@ fn url(name: &str, args: &[Value]) -> Option<Outcome> {
         ("url", [Value::String(value)]) => match Url::parse(value) {
             Some(url) => Some(Ok(Value::Url(Rc::new(url)))),
             None => failed(format!(
-                "URL parse error during conversion from string: parse {value:?}: invalid URI for \
-                 request"
+                "URL parse error during conversion from string: parse {value:?}: {}",
+                match value.is_empty() {
+                    true => "empty url",
+                    false => "invalid URI for request",
+                }
             )),
         },
         ("isURL", [Value::String(value)]) => boolean(Url::parse(value).is_some()),

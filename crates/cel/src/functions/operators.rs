@@ -36,6 +36,10 @@ fn checked(value: Option<Value>) -> Outcome {
     value.ok_or(EvalError::Overflow)
 }
 
+fn unsigned(value: Option<u64>) -> Outcome {
+    value.map(Value::Uint).ok_or(EvalError::UintOverflow)
+}
+
 fn ordered(left: &Value, right: &Value, holds: fn(Ordering) -> bool) -> Outcome {
     let comparable = matches!(
         (left, right),
@@ -51,14 +55,16 @@ fn ordered(left: &Value, right: &Value, holds: fn(Ordering) -> bool) -> Outcome 
     if !comparable {
         return Err(EvalError::NoSuchOverload);
     }
-    // Nothing compares to a number that is none.
-    Ok(Value::Bool(left.compare(right).is_some_and(holds)))
+    match left.compare(right) {
+        Some(order) => Ok(Value::Bool(holds(order))),
+        None => Err(EvalError::other("NaN values cannot be ordered")),
+    }
 }
 
 fn add(left: &Value, right: &Value) -> Outcome {
     match (left, right) {
         (Value::Int(l), Value::Int(r)) => checked(l.checked_add(*r).map(Value::Int)),
-        (Value::Uint(l), Value::Uint(r)) => checked(l.checked_add(*r).map(Value::Uint)),
+        (Value::Uint(l), Value::Uint(r)) => unsigned(l.checked_add(*r)),
         (Value::Double(l), Value::Double(r)) => Ok(Value::Double(l + r)),
         (Value::String(l), Value::String(r)) => Ok(Value::string(format!("{l}{r}"))),
         (Value::Bytes(l), Value::Bytes(r)) => Ok(Value::Bytes([&**l, &**r].concat().into())),
@@ -105,7 +111,7 @@ fn concatenated(left: &List, right: &List) -> Value {
 fn subtract(left: &Value, right: &Value) -> Outcome {
     match (left, right) {
         (Value::Int(l), Value::Int(r)) => checked(l.checked_sub(*r).map(Value::Int)),
-        (Value::Uint(l), Value::Uint(r)) => checked(l.checked_sub(*r).map(Value::Uint)),
+        (Value::Uint(l), Value::Uint(r)) => unsigned(l.checked_sub(*r)),
         (Value::Double(l), Value::Double(r)) => Ok(Value::Double(l - r)),
         (Value::Timestamp(l), Value::Timestamp(r)) => checked(l.minus(*r).map(Value::Duration)),
         (Value::Timestamp(t), Value::Duration(d)) => checked(
@@ -124,7 +130,7 @@ fn subtract(left: &Value, right: &Value) -> Outcome {
 fn multiply(left: &Value, right: &Value) -> Outcome {
     match (left, right) {
         (Value::Int(l), Value::Int(r)) => checked(l.checked_mul(*r).map(Value::Int)),
-        (Value::Uint(l), Value::Uint(r)) => checked(l.checked_mul(*r).map(Value::Uint)),
+        (Value::Uint(l), Value::Uint(r)) => unsigned(l.checked_mul(*r)),
         (Value::Double(l), Value::Double(r)) => Ok(Value::Double(l * r)),
         _ => Err(EvalError::NoSuchOverload),
     }

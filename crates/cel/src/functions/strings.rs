@@ -108,30 +108,47 @@ fn byte_of(value: &str, character: i64) -> Option<usize> {
         .nth(character)
 }
 
-fn index_of(value: &str, part: &str, from: &[Value]) -> Option<Outcome> {
-    let from = match from {
-        [] => 0,
-        [Value::Int(from)] => *from,
+/// Where to look from: the start or what is given. Behind the end nothing is found.
+fn search_from(from: &[Value], length: i64) -> Option<Result<Option<i64>, EvalError>> {
+    Some(match from {
+        [] => Ok(None),
+        [Value::Int(from)] if *from < 0 => {
+            Err(EvalError::other(format!("index out of range: {from}")))
+        }
+        [Value::Int(from)] => Ok(Some((*from).min(length))),
         _ => return None,
+    })
+}
+
+fn index_of(value: &str, part: &str, from: &[Value]) -> Option<Outcome> {
+    if let ("", [Value::Int(from)]) = (part, from) {
+        return int(*from);
+    }
+    let length = value.chars().count() as i64;
+    let from = match search_from(from, length)? {
+        Ok(from) => from.unwrap_or(0),
+        Err(error) => return Some(Err(error)),
     };
-    let Some(start) = byte_of(value, from) else {
-        return failed(format!("index out of range: {from}"));
-    };
+    let start = byte_of(value, from).unwrap_or(value.len());
     int(value[start..]
         .find(part)
         .map_or(-1, |found| characters_before(value, start + found)))
 }
 
 fn last_index_of(value: &str, part: &str, from: &[Value]) -> Option<Outcome> {
-    let end = match from {
-        [] => value.len(),
-        [Value::Int(from)] => match byte_of(value, *from) {
-            Some(byte) => (byte + part.len()).min(value.len()),
-            None => return failed(format!("index out of range: {from}")),
-        },
-        _ => return None,
+    if let ("", [Value::Int(from)]) = (part, from) {
+        return int(*from);
+    }
+    let length = value.chars().count() as i64;
+    let end = match search_from(from, length)? {
+        Err(error) => return Some(Err(error)),
+        Ok(None) => value.len(),
+        Ok(Some(from)) if from == length => return int(-1),
+        Ok(Some(from)) => {
+            let last = from + part.chars().count() as i64;
+            byte_of(value, last).unwrap_or(value.len())
+        }
     };
-    let end = (0..=end).rev().find(|end| value.is_char_boundary(*end))?;
     int(value[..end]
         .rfind(part)
         .map_or(-1, |found| characters_before(value, found)))

@@ -72,6 +72,10 @@ fn compile_one(
         compiled.error = Some("cel expression must evaluate to a bool".to_owned());
         return compiled;
     }
+    if let Err(error) = program.fold_constants() {
+        compiled.error = Some(format!("program instantiation failed: {error}"));
+        return compiled;
+    }
     compiled.uses_old = checked.variables.iter().any(|name| name == "oldSelf");
     compiled.max_cost = checked.max_cost;
     compiled.program = Some(program.with_step_limit(PER_CALL));
@@ -92,6 +96,11 @@ fn compile_one(
                 return compiled;
             }
             Ok((program, checked)) => {
+                if let Err(error) = program.fold_constants() {
+                    compiled.message_error =
+                        Some(format!("messageExpression instantiation failed: {error}"));
+                    return compiled;
+                }
                 compiled.message = Some(program.with_step_limit(PER_CALL));
                 compiled.message_cost = checked.max_cost;
             }
