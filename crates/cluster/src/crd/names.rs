@@ -1,5 +1,6 @@
 //! Names of definitions: accepted, or refused because another definition has them.
 
+use everflow_schema::crd::approval_condition;
 use serde_json::{Value, json};
 
 use super::definition::{TABLE, text};
@@ -143,6 +144,10 @@ pub(super) fn set_names(
         .and_then(Value::as_array)
         .cloned()
         .unwrap_or_default();
+    if let Some((status, reason, message)) = approval_condition(definition) {
+        let kind = "KubernetesAPIApprovalPolicyConformant";
+        put_condition(&mut list, kind, status, reason, &message, &now);
+    }
     put_condition(&mut list, "NamesAccepted", names.0, names.1, &names.2, &now);
     match established {
         Some(known) if known.get("status").and_then(Value::as_str) == Some("True") => {}

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::approval;
+use super::field_path;
 use super::node;
 use super::schema;
 use crate::names::{dns_1035_label_problems, dns_1123_subdomain_problems, kind_problem};
@@ -54,7 +56,7 @@ pub fn check_definition(definition: &Value) -> Checked {
         node::text(&spec["names"], "plural"),
         node::text(spec, "group"),
     );
-    let mut checked = check_content(definition);
+    let mut checked = check_content(definition, None);
     if name != format!("{plural}.{group}") {
         let problem = "must be spec.names.plural+\".\"+spec.group";
         checked.errors.insert(
@@ -66,7 +68,7 @@ pub fn check_definition(definition: &Value) -> Checked {
 }
 
 /// Everything but the name, which cannot change.
-fn check_content(definition: &Value) -> Checked {
+fn check_content(definition: &Value, old: Option<&Value>) -> Checked {
     let mut checked = Checked::default();
     let spec = definition.get("spec").unwrap_or(&Value::Null);
     check_spec(spec, &mut checked);
@@ -77,6 +79,7 @@ fn check_content(definition: &Value) -> Checked {
     );
     let stored = stored_versions(definition, spec);
     check_stored_versions(&stored, spec, &mut checked.errors);
+    checked.errors.extend(approval::check(definition, old));
     if node::is_true(spec, "preserveUnknownFields") {
         checked.errors.push(FieldError::invalid(
             "spec.preserveUnknownFields",
@@ -89,7 +92,7 @@ fn check_content(definition: &Value) -> Checked {
 
 /// Checks a changed definition; some names cannot change.
 pub fn check_definition_update(definition: &Value, old: &Value) -> Checked {
-    let mut checked = check_content(definition);
+    let mut checked = check_content(definition, Some(old));
     let established = node::list(&old["status"], "conditions")
         .iter()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
@@ -497,7 +500,7 @@ fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::required(field, ""));
             continue;
         }
-        let found = match follow(&version["schema"]["openAPIV3Schema"], text) {
+        let found = match field_path::follow(&version["schema"]["openAPIV3Schema"], text, false) {
             Ok(found) => found,
             Err(problem) => {
                 let problem = format!("is an invalid path: {problem}");
@@ -527,22 +530,6 @@ fn check_selectable(version: &Value, path: &str, errors: &mut Vec<FieldError>) {
             MOST,
         ));
     }
-}
-
-/// Follows a path of fields with dots through a schema.
-fn follow<'s>(schema: &'s Value, path: &str) -> Result<&'s Value, String> {
-    let Some(steps) = path.strip_prefix('.') else {
-        return Err("expected [ or . but got: ".to_owned() + path);
-    };
-    steps.split('.').try_fold(schema, |schema, step| {
-        node::property(schema, step)
-            .or_else(|| {
-                schema
-                    .get("additionalProperties")
-                    .filter(|additional| additional.is_object())
-            })
-            .ok_or_else(|| "does not refer to a valid field".to_owned())
-    })
 }
 
 fn check_conversion(conversion: &Value, errors: &mut Vec<FieldError>) {

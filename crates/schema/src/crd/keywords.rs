@@ -57,6 +57,7 @@ pub(super) fn check(schema: &Value, path: &str, place: &Place, errors: &mut Vec<
         .enumerate()
     {
         cel_rule(
+            schema,
             rule,
             &format!("{path}.x-kubernetes-validations[{at}]"),
             errors,
@@ -336,7 +337,7 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn cel_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn cel_rule(schema: &Value, rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let has_line_break = |text: &str| text.contains(['\n', '\r']);
     let (rule_text, message) = (node::text(rule, "rule"), node::text(rule, "message"));
     let field = |name: &str| format!("{path}.{name}");
@@ -397,6 +398,13 @@ fn cel_rule(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
             field("fieldPath"),
             json!(field_path),
             "must not contain line breaks",
+        ));
+    }
+    if !field_path.is_empty() && super::field_path::follow(schema, field_path, true).is_err() {
+        errors.push(FieldError::invalid(
+            field("fieldPath"),
+            json!(field_path),
+            "must be a valid path",
         ));
     }
 }
