@@ -7,6 +7,10 @@ use crate::server_core::ApiServer;
 
 /// Creates what is missing.
 pub fn run(server: &ApiServer) {
+    for service in crate::discovery::services::builtin() {
+        let path = "/apis/apiregistration.k8s.io/v1/apiservices";
+        create(server, path, &service);
+    }
     crate::auth::policy::create(server);
     priority_classes(server);
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -17,10 +21,6 @@ pub fn run(server: &ApiServer) {
         );
     }
     crate::controllers::begin(server);
-    for service in crate::discovery::services::builtin() {
-        let path = "/apis/apiregistration.k8s.io/v1/apiservices";
-        create(server, path, &service);
-    }
 }
 
 /// The classes of pods without which a cluster does not work.
