@@ -119,7 +119,7 @@ fn life(name: &str) {
         "an upgrade that never becomes ready fails"
     );
     run("uninstall rel -n apps --wait --timeout 60s");
-    let list = run("list -n apps --all");
+    let list = run("list -n apps");
     assert!(!list.contains("web-1.0.0"), "{list}");
 }
 
