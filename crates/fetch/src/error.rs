@@ -101,6 +101,9 @@ pub enum Error {
         /// What happened and what to do.
         message: String,
     },
+    /// A path of an artifact that should be included is not there.
+    #[error("cannot stat {0}: stat {0}: no such file or directory")]
+    IncludeMissing(String),
     /// Work that was given away ended without a result.
     #[error("an internal task failed; this is a bug, and the next attempt starts afresh")]
     Lost,
@@ -118,6 +121,7 @@ impl Error {
                 "GitOperationFailed"
             }
             Error::Signature { reason, .. } | Error::Storage { reason, .. } => reason,
+            Error::IncludeMissing(_) => "CopyFailure",
             Error::EmptyRepository => "EmptyGitRepository",
             Error::Request { cause, .. } => cause.reason(),
             Error::Dial(_)

@@ -17,7 +17,7 @@ use std::time::Duration;
 use everflow_corpus::{Outcome, find};
 use everflow_env::{Env, MemoryDialer};
 use everflow_fetch::git::{
-    CheckoutOptions, GitAuth, GitClient, GitRef, Remote, Update, write_archive,
+    CheckoutOptions, GitAuth, GitClient, GitRef, Include, Remote, Update, write_archive,
 };
 use everflow_fetch::http::{Auth, Proxy};
 use everflow_fetch::{Deadline, Url};
@@ -259,10 +259,24 @@ impl Play {
                 .iter()
                 .map(|path| path.as_str().unwrap().to_owned())
                 .collect(),
+            includes: list("include")
+                .iter()
+                .map(|include| {
+                    let name = text(include, "/repository/name");
+                    Include {
+                        artifact: format!("out/{name}"),
+                        from_path: text(include, "/fromPath").to_owned(),
+                        to_path: match text(include, "/toPath") {
+                            "" => name.to_owned(),
+                            path => path.to_owned(),
+                        },
+                    }
+                })
+                .collect(),
             ..CheckoutOptions::default()
         };
         self.env.disk.create_dir("out").unwrap();
-        let summary = write_archive(&self.env, *checkout, "out/archive", options)
+        let summary = write_archive(&self.env, *checkout, &format!("out/{name}"), options)
             .await
             .map_err(prefix)?;
         self.revisions.insert(name.to_owned(), revision.clone());
@@ -314,13 +328,19 @@ impl Play {
     }
 
     /// Compares every GitRepository with what was recorded.
-    async fn compare(&mut self, then: &Value) -> Result<usize, String> {
+    async fn compare(&mut self, step: &Value, then: &Value) -> Result<usize, String> {
         let mut compared = 0;
         for recorded in then["flux"].as_array().into_iter().flatten() {
             if recorded["kind"] != "GitRepository" || recorded["spec"]["suspend"] == true {
                 continue;
             }
             let name = text(recorded, "/metadata/name").to_owned();
+            // Only what was asked to reconcile has seen what the step changed.
+            let asked = step["reconcile"].as_array().map(Vec::as_slice);
+            let key = format!("GitRepository/{name}");
+            if asked.is_some_and(|asked| !asked.iter().any(|one| one == key.as_str())) {
+                continue;
+            }
             let condition = |kind: &str| {
                 recorded["status"]["conditions"]
                     .as_array()
@@ -330,7 +350,21 @@ impl Play {
             };
             let failed = condition("FetchFailed");
             let stored = condition("ArtifactInStorage");
-            if failed.is_none() && stored.is_none() || recorded["spec"]["include"].is_array() {
+            let copying = condition("StorageOperationFailed");
+            if let Some(copying) = copying {
+                let message = copying["message"]
+                    .as_str()
+                    .unwrap()
+                    .replace("$TMP/$RAND/unpack/", "");
+                let error = self.reconcile(&name, &recorded["spec"]).await.unwrap_err();
+                let error = error.split("revision: ").last().unwrap().to_owned();
+                if !message.ends_with(&error) {
+                    return Err(format!("{error:?} instead of {message:?}"));
+                }
+                compared += 1;
+                continue;
+            }
+            if failed.is_none() && stored.is_none() {
                 continue;
             }
             let outcome = self.reconcile(&name, &recorded["spec"]).await;
@@ -391,10 +425,10 @@ async fn play(path: &Path) -> Result<usize, String> {
     for object in scenario["objects"].as_array().into_iter().flatten() {
         play.apply(object);
     }
-    let mut compared = play.compare(&scenario["then"]).await?;
+    let mut compared = play.compare(&Value::Null, &scenario["then"]).await?;
     for step in scenario["steps"].as_array().into_iter().flatten() {
         play.step(step);
-        compared += play.compare(&step["then"]).await?;
+        compared += play.compare(step, &step["then"]).await?;
     }
     Ok(compared)
 }

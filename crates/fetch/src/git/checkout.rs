@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
 use std::sync::Arc;
 
+use super::include::{Include, Included, Merging};
 use super::object::{Commit, Kind, Mode, ObjectId, Tag, parse_tree};
 use super::pack::Pack;
 use crate::Error;
 use crate::archive::ignore::{IGNORE_FILE, read_patterns};
-use crate::archive::{Algorithm, ArchiveWriter, Ignore, Pattern, Summary};
+use crate::archive::{Algorithm, ArchiveWriter, Ignore, Pattern, Summary, UnpackLimits};
 use crate::temporary::TemporaryDirectory;
 
 /// A fetched commit with all that belongs to it.
@@ -24,7 +25,7 @@ pub struct Checkout {
     pub revision: String,
     pub(crate) pack: Pack,
     pub(crate) submodules: BTreeMap<String, Module>,
-    pub(crate) _place: Arc<TemporaryDirectory>,
+    pub(crate) place: Arc<TemporaryDirectory>,
 }
 
 /// A submodule where it stands.
@@ -45,6 +46,8 @@ pub struct CheckoutOptions {
     pub algorithm: Algorithm,
     /// Bytes of all files together.
     pub limit: u64,
+    /// Content of other artifacts.
+    pub includes: Vec<Include>,
 }
 
 impl Default for CheckoutOptions {
@@ -55,6 +58,7 @@ impl Default for CheckoutOptions {
             sparse: Vec::new(),
             algorithm: Algorithm::Sha256,
             limit: 16 << 30,
+            includes: Vec::new(),
         }
     }
 }
@@ -65,7 +69,7 @@ const DEEPEST: usize = 400;
 const LARGEST_LIST: u64 = 1 << 20;
 
 /// What a walk comes by.
-enum Visit<'a> {
+pub(super) enum Visit<'a> {
     Directory,
     File {
         executable: bool,
@@ -77,7 +81,7 @@ enum Visit<'a> {
 }
 
 /// Takes what a walk comes by; whether content is wanted is asked first.
-trait Visitor {
+pub(super) trait Visitor {
     fn wants(&mut self, path: &[u8]) -> bool;
     fn visit(&mut self, path: &[u8], what: Visit<'_>) -> Result<(), Error>;
 }
@@ -98,7 +102,14 @@ impl Checkout {
             patterns: Vec::new(),
             missing: options.sparse.clone(),
         };
-        self.walk(&sparse, &mut collecting)?;
+        let unpacked = format!("{}/include", self.place.path());
+        let limits = UnpackLimits {
+            total: options.limit,
+            file: options.limit,
+            ..UnpackLimits::default()
+        };
+        let included = Included::unpack(self.pack.disk(), &options.includes, &unpacked, limits)?;
+        self.walk(&sparse, &included, &mut collecting)?;
         if let Some(path) = collecting.missing.first() {
             return Err(Error::SparseMissing(path.clone()));
         }
@@ -110,7 +121,7 @@ impl Checkout {
             writer: ArchiveWriter::new(out, options.algorithm, options.limit)?,
             ignore: Ignore::with_defaults(patterns),
         };
-        self.walk(&sparse, &mut archiving)?;
+        self.walk(&sparse, &included, &mut archiving)?;
         archiving.writer.finish()
     }
 
@@ -154,13 +165,20 @@ impl Checkout {
         Ok(links)
     }
 
-    fn walk(&mut self, sparse: &[String], visitor: &mut dyn Visitor) -> Result<(), Error> {
+    fn walk(
+        &mut self,
+        sparse: &[String],
+        included: &Included,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(), Error> {
+        let mut merging = Merging::new(visitor, included);
         let mut walk = Walk {
             sparse,
-            visitor,
+            visitor: &mut merging,
             waiting: Vec::new(),
         };
-        walk.checkout(self, b"", None)
+        walk.checkout(self, b"", None)?;
+        merging.flush(None)
     }
 }
 

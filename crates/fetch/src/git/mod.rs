@@ -7,6 +7,7 @@
 mod checkout;
 mod delta;
 mod github_app;
+mod include;
 mod known_hosts;
 mod object;
 mod pack;
@@ -28,6 +29,7 @@ use everflow_env::{Env, run_blocking};
 
 pub use checkout::{Checkout, CheckoutOptions};
 pub use github_app::{GithubApp, GithubToken};
+pub use include::Include;
 pub use object::{Commit, Kind, ObjectId, Person, Tag};
 pub use pack::{Pack, PackLimits};
 pub use protocol::Ref;
@@ -478,7 +480,7 @@ fn open(
         reference: resolution.reference.clone(),
         pack,
         submodules: std::collections::BTreeMap::new(),
-        _place: place,
+        place,
     })
 }
 

@@ -471,6 +471,11 @@ impl Pack {
         found.ok().map(|at| self.known[at])
     }
 
+    /// The disk that it lies on.
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.known.len()
