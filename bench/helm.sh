@@ -69,56 +69,67 @@ spec:
 """)
 PY
 
-# measure COUNT COMMAND...: processor seconds per run and the largest memory in MB
-measure() {
-  python3 - "$@" <<'PY'
-import os, resource, subprocess, sys
-count, command = int(sys.argv[1]), sys.argv[2:]
-for _ in range(count):
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-print((usage.ru_utime + usage.ru_stime) / count, usage.ru_maxrss / 1024)
-PY
-}
+cat >"$dir/measure.py" <<'PY'
+# Runs two programs in turns, so that whatever else the machine does meets both of them alike. Prints
+# for each its processor seconds and the largest memory in MB. Python is started without its libraries:
+# a process counts the memory of the one it was started from.
+import os, sys
 
-row() {
-  awk -v n="$1" -v gs="$2" -v gm="$3" -v os="$4" -v om="$5" \
+quiet = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)] + [
+    (os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_WRONLY, 0) for number in (1, 2)]
+seconds, memory = [0.0, 0.0], [0, 0]
+
+def run(which, command):
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=quiet)
+    usage = os.wait4(pid, 0)[2]
+    seconds[which] += usage.ru_utime + usage.ru_stime
+    memory[which] = max(memory[which], usage.ru_maxrss)
+
+def both(theirs, ours, arguments, count=1):
+    for _ in range(count):
+        run(0, [theirs] + arguments)
+        run(1, [ours, "helm"] + arguments)
+    return count
+
+def corpus(theirs, ours, root):
+    import json
+    flags = {"values": "--values", "set": "--set", "set_string": "--set-string", "set_json": "--set-json",
+             "set_file": "--set-file", "set_literal": "--set-literal", "show_only": "--show-only",
+             "api_versions": "--api-versions"}
+    switches = ["is_upgrade", "include_crds", "skip_crds", "no_hooks", "skip_tests", "skip_schema_validation"]
+    for name in sorted(os.listdir(root)):
+        path = os.path.join(root, name, "case.json")
+        if not os.path.exists(path):
+            continue
+        with open(path) as file:
+            case = json.load(file)
+        command = ["template", case["release"], case["chart"], "--namespace", case["namespace"]]
+        for key, flag in flags.items():
+            for value in case.get(key) or []:
+                command += [flag, value]
+        if case.get("kube_version"):
+            command += ["--kube-version", case["kube_version"]]
+        command += ["--" + key.replace("_", "-") for key in switches if case.get(key)]
+        os.chdir(os.path.join(root, name))
+        both(theirs, ours, command + (case.get("extra_args") or []))
+    return 1
+
+theirs, ours, what, where = sys.argv[1:5]
+if what == "corpus":
+    runs = corpus(theirs, ours, os.path.join(where, "helm/charts"))
+else:
+    runs = both(theirs, ours, ["template", "rel", where], int(what))
+print(seconds[0] / runs, memory[0] / 1024, seconds[1] / runs, memory[1] / 1024)
+PY
+
+# compare NAME COUNT CHART, or NAME corpus DIRECTORY
+compare() {
+  local theirs their_memory ours our_memory
+  read -r theirs their_memory ours our_memory \
+    < <(python3 -I -S "$dir/measure.py" "$helm" "$target/everflow" "$2" "$3")
+  awk -v n="$1" -v gs="$theirs" -v gm="$their_memory" -v os="$ours" -v om="$our_memory" \
     'BEGIN { printf "%-10s %11.4f %11.4f %8.1fx %9.0f %9.1f %8.1fx\n", n, gs, os, gs/os, gm, om, gm/om }'
-}
-
-compare() { # NAME COUNT CHART
-  read -r theirs their_memory < <(measure "$2" "$helm" template rel "$3")
-  read -r ours our_memory < <(measure "$2" "$target/everflow" helm template rel "$3")
-  row "$1" "$theirs" "$their_memory" "$ours" "$our_memory"
-}
-
-# corpus PROGRAM...: runs it on every recorded chart; seconds of all and the largest memory in MB
-corpus() {
-  python3 - "${EVERFLOW_CORPUS:-$(ls -d ../shared/corpus ../../shared/corpus 2>/dev/null | head -1)}/helm/charts" "$@" <<'PY'
-import json, os, resource, subprocess, sys
-root, program = sys.argv[1], sys.argv[2:]
-flags = {"values": "--values", "set": "--set", "set_string": "--set-string", "set_json": "--set-json",
-         "set_file": "--set-file", "set_literal": "--set-literal", "show_only": "--show-only",
-         "api_versions": "--api-versions"}
-for name in sorted(os.listdir(root)):
-    path = os.path.join(root, name, "case.json")
-    if not os.path.exists(path):
-        continue
-    case = json.load(open(path))
-    command = program + ["template", case["release"], case["chart"], "--namespace", case["namespace"]]
-    for key, flag in flags.items():
-        for value in case.get(key) or []:
-            command += [flag, value]
-    if case.get("kube_version"):
-        command += ["--kube-version", case["kube_version"]]
-    for key in ["is_upgrade", "include_crds", "skip_crds", "no_hooks", "skip_tests", "skip_schema_validation"]:
-        if case.get(key):
-            command.append("--" + key.replace("_", "-"))
-    subprocess.run(command + (case.get("extra_args") or []), cwd=os.path.join(root, name),
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
-PY
+  last_helm=$theirs
 }
 
 printf '%-10s %11s %11s %9s %9s %9s %9s\n' chart 'helm s' 'our s' faster 'helm MB' 'our MB' smaller
@@ -127,16 +138,15 @@ for part in $parts; do
     trivial) compare trivial 20 "$dir/trivial" ;;
     umbrella) compare umbrella 5 "$dir/umbrella" ;;
     corpus)
-      read -r theirs their_memory < <(corpus "$helm")
-      read -r ours our_memory < <(corpus "$target/everflow" helm)
-      row corpus "$theirs" "$their_memory" "$ours" "$our_memory"
+      recorded=${EVERFLOW_CORPUS:-$(ls -d ../shared/corpus ../../shared/corpus 2>/dev/null | head -1)}
+      compare corpus corpus "$(cd "$recorded" && pwd)"
       ;;
     library)
       for chart in trivial umbrella; do
         tar -C "$dir" -czf "$dir/$chart.tgz" "$chart"
-        read -r theirs _ < <(measure 5 "$helm" template rel "$dir/$chart")
+        compare "$chart" 5 "$dir/$chart"
         once=$("$target/examples/bench_render" "$dir/$chart.tgz" 50)
-        awk -v n="$chart" -v gs="$theirs" -v os="$once" \
+        awk -v n="$chart" -v gs="$last_helm" -v os="$once" \
           'BEGIN { printf "parsed %s: helm process %.4f s, our render %.6f s, %.0fx\n", n, gs, os, gs/os }'
       done
       ;;

@@ -26,5 +26,5 @@ export EVERFLOW_MERGE_CASES="${EVERFLOW_MERGE_CASES:-500}"
 export EVERFLOW_SEED="${EVERFLOW_SEED:-4}" EVERFLOW_OPERATIONS="${EVERFLOW_OPERATIONS:-4000}"
 
 packages=(yaml schema merge gotemplate sprig kustomize helm api cluster runtime)
-cargo test --locked "${packages[@]/#/--package=everflow-}" \
+cargo test --locked --package=everflow "${packages[@]/#/--package=everflow-}" \
   --test "differential*" --test "real*" --test "peer*"

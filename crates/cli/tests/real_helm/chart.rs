@@ -207,6 +207,7 @@ pub fn write(directory: &Path, seed: u64) -> RandomChart {
     let files = Files(directory);
     files.write("user.yaml", &user_values(random));
     let mut count = 0;
+    write_library(random, &files);
     let parts = [
         ("root", "chart", 24),
         ("one", "chart/charts/one", 7),
@@ -233,6 +234,11 @@ pub fn write(directory: &Path, seed: u64) -> RandomChart {
             flow(random, 1)
         ));
         files.write(&format!("{path}/values.yaml"), &own);
+        if random.one_in(4) {
+            files.write(&format!("{path}/values.schema.json"), &schema(random));
+        }
+        files.write(&format!("{path}/conf/b.ini"), "[b]\nx = 1\n");
+        files.write(&format!("{path}/conf/a.bin"), "a\u{1}b");
         files.write(&format!("{path}/data.txt"), "some\nlines: {{ .x }}\n");
         if name != "inner" {
             files.write(&format!("{path}/templates/_helpers.tpl"), &partials(random));
@@ -249,6 +255,74 @@ pub fn write(directory: &Path, seed: u64) -> RandomChart {
         flags: flags(random),
         templates: count,
     }
+}
+
+/// A library of partials, one of which the other charts define, too.
+fn write_library(random: &mut Random, files: &Files<'_>) {
+    let path = "chart/charts/shelf";
+    files.write(
+        &format!("{path}/Chart.yaml"),
+        "apiVersion: v2\nname: shelf\nversion: 2.0.0\ntype: library\n",
+    );
+    files.write(&format!("{path}/values.yaml"), &values(random, 30));
+    let body = Writer::new(random, 0).body(2);
+    files.write(
+        &format!("{path}/templates/_shelf.tpl"),
+        &format!(
+            "{{{{- define \"shelf.merged\" -}}}}\n\
+             {{{{- $top := first . }}}}{{{{- $over := fromYaml (include (index . 1) $top) }}}}\n\
+             {{{{- toYaml (mergeOverwrite (deepCopy $top.Values.m1) $over (dict \"shelf\" $top.Chart.Name)) }}}}\n\
+             {{{{- end -}}}}\n\
+             {{{{- define \"shelf.over\" -}}}}\na: {{{{ .Values.s1 | quote }}}}\nnested:\n  a: 2\n  z: {{{{ .Values.i1 }}}}\n{{{{- end -}}}}\n\
+             {{{{- define \"p1\" -}}}}{body}{{{{- end -}}}}\n"
+        ),
+    );
+    // Not rendered: libraries have partials only.
+    files.write(
+        &format!("{path}/templates/ignored.yaml"),
+        "{{ fail \"no\" }}",
+    );
+}
+
+/// A schema that most values keep.
+fn schema(random: &mut Random) -> String {
+    let mut rules = Vec::new();
+    for (key, fitting) in [
+        ("s1", "\"string\""),
+        ("i1", "\"number\""),
+        ("b1", "\"boolean\""),
+        ("m1", "\"object\""),
+        ("l1", "\"array\""),
+        (
+            "x1",
+            "[\"string\", \"number\", \"object\", \"array\", \"boolean\", \"null\"]",
+        ),
+    ] {
+        let wanted = match random.one_in(12) {
+            true => *random.pick(&["\"string\"", "\"integer\"", "\"object\"", "\"null\""]),
+            false => fitting,
+        };
+        let more = *random.pick(&[
+            "",
+            "",
+            ", \"minLength\": 1",
+            ", \"maximum\": 1000000",
+            ", \"minItems\": 1",
+            ", \"required\": [\"nested\"]",
+            ", \"enum\": [\"alpha\", 1, true, {}]",
+        ]);
+        rules.push(format!("{key:?}: {{\"type\": {wanted}{more}}}"));
+    }
+    let draft = *random.pick(&[
+        "",
+        "\"$schema\": \"http://json-schema.org/draft-07/schema#\", ",
+        "\"$schema\": \"https://json-schema.org/draft/2020-12/schema\", ",
+    ]);
+    let open = *random.pick(&["", "", ", \"additionalProperties\": false"]);
+    format!(
+        "{{{draft}\"type\": \"object\", \"properties\": {{{}}}{open}}}",
+        rules.join(", ")
+    )
 }
 
 fn user_values(random: &mut Random) -> String {
@@ -278,7 +352,8 @@ fn chart_yaml(random: &mut Random, name: &str) -> String {
         let alias = *random.pick(&["", ", alias: renamed"]);
         text.push_str(&format!(
             "dependencies:\n- {{name: one, version: '>=1', repository: '', import-values: {import}{alias}}}\n\
-             - {{name: two, version: 1.x, repository: '', condition: two.enabled, tags: [back]}}\n"
+             - {{name: two, version: 1.x, repository: '', condition: two.enabled, tags: [back]}}\n\
+             - {{name: shelf, version: '2', repository: ''}}\n"
         ));
     }
     if name == "one" && random.one_in(2) {

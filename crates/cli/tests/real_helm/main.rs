@@ -165,7 +165,15 @@ fn outcome(output: &std::process::Output) -> Run {
             let line = line.strip_prefix("✗ ").unwrap_or(line);
             line.strip_prefix("Error: ").unwrap_or(line).to_owned()
         });
-    Run::Failed(lines.collect())
+    let mut lines: Vec<String> = lines.collect();
+    // Go walks the properties of a schema in any order.
+    if lines
+        .first()
+        .is_some_and(|line| line.starts_with("values don't meet"))
+    {
+        lines.sort();
+    }
+    Run::Failed(lines)
 }
 
 /// The first template file that an error names.

@@ -284,6 +284,8 @@ impl<'r> Writer<'r> {
                 let source = *self.random.pick(&[
                     ".Values.t1",
                     ".Values.t2",
+                    "(print \"{{ include \\\"shelf.over\\\" . }}\" .Release.Name)",
+                    "(.Files.Get \"data.txt\" | replace \".x\" \".Values.s1\")",
                     "\"{{ .Values.s1 | upper }}\"",
                     "(toYaml .Values.m2)",
                     "(printf \"{{ %s }}\" \".Release.Name\")",
@@ -399,6 +401,13 @@ impl<'r> Writer<'r> {
                 "$.Release.Namespace",
                 "$.Capabilities.KubeVersion.Version",
                 "($.Files.Get \"data.txt\")",
+                "($.Files.Get \"conf/b.ini\")",
+                "(($.Files.Glob \"conf/*\").AsConfig)",
+                "(($.Files.Glob \"**/*.bin\").AsSecrets)",
+                "(include \"shelf.merged\" (list $ \"shelf.over\"))",
+                "(toYaml (lookup \"v1\" \"Secret\" \"ns\" \"name\"))",
+                "($.Values.YAML)",
+                "$.Template.BasePath",
                 "\"https://u:p@host:8/p?q=1#f\"",
                 "\"null\"",
             ]))
@@ -414,6 +423,9 @@ impl<'r> Writer<'r> {
                 "false",
                 "$.Release.IsInstall",
                 "($.Capabilities.APIVersions.Has \"v1\")",
+                "($.Capabilities.APIVersions.Has \"widgets.example.com/v1\")",
+                "$.Chart.IsRoot",
+                "(hasKey $.Subcharts \"one\")",
             ]))
             .to_owned(),
             List if self.random.one_in(2) => value(self.random.pick::<&str>(LISTS)),
@@ -423,6 +435,7 @@ impl<'r> Writer<'r> {
                 "(list \"b\" \"a\" \"b\")",
                 "(list nil \"\" 0 $.Values.s1)",
                 "(until 3)",
+                "($.Files.Lines \"data.txt\")",
             ]))
             .to_owned(),
             Map if self.random.one_in(2) => value(self.random.pick::<&str>(MAPS)),
@@ -430,6 +443,8 @@ impl<'r> Writer<'r> {
                 "dict",
                 "(dict \"a\" 1 \"b\" (list 1 2))",
                 "(dict \"nested\" (dict \"a\" nil))",
+                "($.Values.AsMap)",
+                "(fromYaml (include \"shelf.over\" $))",
             ]))
             .to_owned(),
             Fresh => (*self.random.pick(&[

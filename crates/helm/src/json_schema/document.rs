@@ -28,7 +28,7 @@ pub enum SchemaError {
     /// A reference to another document.
     #[error(
         "failing loading {0:?}: only references inside values.schema.json are followed; copy what \
-         is needed into it"
+         is needed into it, or skip the schema with --skip-schema-validation"
     )]
     Foreign(String),
     /// A pattern that is no regular expression.

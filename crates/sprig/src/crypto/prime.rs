@@ -59,7 +59,7 @@ pub(crate) fn random_prime(bits: usize, random: &mut Random<'_>) -> BigUint {
                 break;
             }
             // The quick test wants whole limbs.
-            let quick = bits % 64 == 0;
+            let quick = bits.is_multiple_of(64);
             if quick && !fermat::passes(&limbs(&candidate)) {
                 continue;
             }
