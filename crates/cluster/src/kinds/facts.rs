@@ -178,7 +178,7 @@ facts! {
         "servicecidrs" => STATUS,
     }
     "policy" {
-        "poddisruptionbudgets" => KindRules { checks_metadata: false, validate: policy::budget, validate_update: policy::budget_update, validate_status: status::budget, unconditional_update: false, ..SPEC },
+        "poddisruptionbudgets" => KindRules { name: names::path_segment, checks_metadata: false, validate: policy::budget, validate_update: policy::budget_update, validate_status: status::budget, unconditional_update: false, ..SPEC },
     }
     "rbac.authorization.k8s.io" {
         "roles" => KindRules { checks_metadata: false, validate: rbac::role, validate_update: rbac::role_update, create_on_update: true, name: names::path_segment, ..BASE },

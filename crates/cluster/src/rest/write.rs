@@ -133,13 +133,13 @@ pub fn insert(
             errors,
         );
     };
-    // Events have rules of their own for what comes first.
-    let is_event = *resource.table == *"/events";
-    if !is_event {
+    // Some kinds leave metadata to the checks that follow theirs.
+    let metadata_last = matches!(&*resource.table, "/events" | "policy/poddisruptionbudgets");
+    if !metadata_last {
         check_metadata(&mut errors);
     }
     (resource.rules.validate)(&context, &stored, &mut errors);
-    if is_event && errors.is_empty() {
+    if metadata_last && errors.is_empty() {
         check_metadata(&mut errors);
     }
     crate::crd::validate(call, &stored, None, &mut errors);
