@@ -12,6 +12,7 @@ use crate::node_ops::{self, is_null_or_empty, raw_text, untagged};
 use crate::path::{Shape, lookup, lookup_mut, split_field_path, visit_matches};
 use crate::resid::ResId;
 use crate::resmap::ResMap;
+use crate::resource::Resource;
 use crate::selector::{Selector, SelectorPattern, read_id};
 use crate::yaml_io;
 
@@ -143,26 +144,65 @@ pub fn apply(resources: &mut ResMap, replacements: &[Replacement], release: Rele
                 "replacements must specify a source and at least one target".to_owned(),
             ));
         };
-        let value = source_value(resources, replacement)?;
+        let mut value = source_value(resources, replacement)?;
         for target in targets {
-            apply_to_target(resources, &value, target, release)?;
+            apply_to_target(resources, &mut value, target, release)?;
         }
     }
     Ok(())
 }
 
-fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<Node> {
+/// What is copied.
+struct SourceValue {
+    node: Node,
+    /// The object and field it still is a part of: what changes there changes here.
+    living: Option<(usize, String)>,
+}
+
+impl SourceValue {
+    fn fixed(node: Node) -> Self {
+        SourceValue { node, living: None }
+    }
+
+    /// Takes over what changed in the source.
+    fn follow(&mut self, resources: &ResMap) {
+        if let Some((index, field_path)) = &self.living
+            && let Ok(Some(node)) = read_field(resources.get(*index), field_path)
+        {
+            self.node = node;
+        }
+    }
+}
+
+/// A copy of a field, unless there is nothing in it.
+fn read_field(resource: &Resource, field_path: &str) -> Result<Option<Node>> {
+    let with_annotations;
+    let node = if field_path.starts_with("metadata") && !field_path.starts_with("metadata.name") {
+        with_annotations = resource.with_build_annotations();
+        &with_annotations
+    } else {
+        &resource.node
+    };
+    let found = lookup(node, &split_field_path(field_path, '.'))?;
+    Ok(found.filter(|node| !is_null_or_empty(node)).map(|node| {
+        let mut copy = node.clone();
+        node_ops::clear_share_marks(&mut copy);
+        copy
+    }))
+}
+
+fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<SourceValue> {
     let source = match (&replacement.source_value, &replacement.source) {
         (Some(_), Some(_)) => {
             return Err(Error::Replacement(
                 "value and resource selectors are mutually exclusive".to_owned(),
             ));
         }
-        (Some(text), None) => return Ok(untagged(text.as_str())),
+        (Some(text), None) => return Ok(SourceValue::fixed(untagged(text.as_str()))),
         (None, source) => source.as_ref(),
     };
     let Some(source) = source else {
-        return Ok(Node::default());
+        return Ok(SourceValue::fixed(Node::default()));
     };
     let index = select_source(resources, source)?;
     let field_path = if source.field_path.is_empty() {
@@ -170,27 +210,22 @@ fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<Node> {
     } else {
         &source.field_path
     };
-    let with_annotations;
-    let resource = resources.get(index);
-    let node = if field_path.starts_with("metadata") && !field_path.starts_with("metadata.name") {
-        with_annotations = resource.with_build_annotations();
-        &with_annotations
-    } else {
-        &resource.node
-    };
-    let found = lookup(node, &split_field_path(field_path, '.'))
-        .within(|| "error looking up replacement source".to_owned())?;
-    let value = found
-        .filter(|node| !is_null_or_empty(node))
+    let value = read_field(resources.get(index), field_path)
+        .within(|| "error looking up replacement source".to_owned())?
         .ok_or_else(|| {
             Error::Replacement(format!(
                 "fieldPath `{field_path}` is missing for replacement source {}",
                 source.id
             ))
         })?;
-    let mut value = value.clone();
-    node_ops::clear_share_marks(&mut value);
-    refine(source.options.as_ref(), value)
+    let is_part = source
+        .options
+        .as_ref()
+        .is_some_and(|options| !options.delimiter.is_empty());
+    Ok(SourceValue {
+        node: refine(source.options.as_ref(), value)?,
+        living: (!is_part).then(|| (index, field_path.to_owned())),
+    })
 }
 
 fn select_source(resources: &ResMap, source: &Source) -> Result<usize> {
@@ -284,7 +319,7 @@ fn compile(target: &Target) -> Result<CompiledTarget<'_>> {
 
 fn apply_to_target(
     resources: &mut ResMap,
-    value: &Node,
+    value: &mut SourceValue,
     target: &Target,
     release: Release,
 ) -> Result<()> {
@@ -294,12 +329,14 @@ fn apply_to_target(
         if !compiled.fits(resource) {
             continue;
         }
-        copy_value(
-            &mut resources.get_mut(index).node,
-            value,
-            &compiled,
-            release,
-        )?;
+        let is_source = matches!(&value.living, Some((source, _)) if *source == index);
+        for path in &compiled.paths {
+            let node = &mut resources.get_mut(index).node;
+            copy_value(node, &value.node, path, &compiled, release)?;
+            if is_source {
+                value.follow(resources);
+            }
+        }
         resources.get_mut(index).after_change();
         resources.refresh(index);
     }
@@ -307,7 +344,7 @@ fn apply_to_target(
 }
 
 impl CompiledTarget<'_> {
-    fn fits(&self, resource: &crate::resource::Resource) -> bool {
+    fn fits(&self, resource: &Resource) -> bool {
         let label = |key: &str| resource.label(key);
         let annotation = |key: &str| resource.annotation(key);
         if !self.annotations.matches(annotation) || !self.labels.matches(label) {
@@ -338,6 +375,7 @@ impl CompiledTarget<'_> {
 fn copy_value(
     node: &mut Node,
     value: &Node,
+    (path, parts): &(&str, Vec<String>),
     compiled: &CompiledTarget<'_>,
     release: Release,
 ) -> Result<()> {
@@ -345,34 +383,30 @@ fn copy_value(
     let create = options
         .is_some_and(|options| options.create)
         .then(|| Shape::of(value));
-    for (path, parts) in &compiled.paths {
-        if set_inside_text(node, value, parts, create, options, release).is_ok() {
-            continue;
-        }
-        let failed = || {
-            let verb = if create.is_some() {
-                "find or create"
-            } else {
-                "find"
-            };
-            format!("unable to {verb} field {path:?} in replacement target")
-        };
-        let mut set_error = None;
-        let visited = visit_matches(node, parts, create, &mut |field| {
-            if let Err(error) = set_value(options, field, value) {
-                set_error.get_or_insert(error);
-            }
-            Ok(())
-        })
-        .within(failed)?;
-        if let Some(error) = set_error {
-            return Err(error);
-        }
-        if visited == 0 {
-            return Err(Error::Replacement(failed()));
-        }
+    if set_inside_text(node, value, parts, create, options, release).is_ok() {
+        return Ok(());
     }
-    Ok(())
+    let failed = || {
+        let verb = if create.is_some() {
+            "find or create"
+        } else {
+            "find"
+        };
+        format!("unable to {verb} field {path:?} in replacement target")
+    };
+    let mut set_error = None;
+    let visited = visit_matches(node, parts, create, &mut |field| {
+        if let Err(error) = set_value(options, field, value) {
+            set_error.get_or_insert(error);
+        }
+        Ok(())
+    })
+    .within(failed)?;
+    match set_error {
+        Some(error) => Err(error),
+        None if visited == 0 => Err(Error::Replacement(failed())),
+        None => Ok(()),
+    }
 }
 
 fn set_value(options: Option<&FieldOptions>, field: &mut Node, value: &Node) -> Result<()> {

@@ -213,3 +213,17 @@ fn numbers_that_kustomize_wrote_are_text_where_vars_may_stand() {
         "- image: \"8\""
     );
 }
+
+#[test]
+fn a_replacement_that_changes_its_own_source_copies_the_change() {
+    builds(
+        &[
+            (
+                "kustomization.yaml",
+                "resources: [map.yaml]\nreplacements:\n- source: {kind: ConfigMap, name: settings, fieldPath: data}\n  targets:\n  - select: {kind: ConfigMap}\n    fieldPaths: [data.a, copy]\n    options: {create: true}\n",
+            ),
+            ("map.yaml", &format!("{MAP}data: {{a: x, b: y}}\n")),
+        ],
+        "apiVersion: v1\ncopy:\n  a: \"\"\n  b: \"y\"\ndata:\n  a: \"\"\n  b: \"y\"\nkind: ConfigMap\nmetadata:\n  name: settings\n",
+    );
+}
