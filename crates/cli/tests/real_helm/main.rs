@@ -136,6 +136,12 @@ fn compare(
                 failing_template(got)
             }
         };
+        if let Run::Failed(lines) = &theirs
+            && is_about_schema(lines)
+            && remove_schemas(directory)
+        {
+            continue;
+        }
         let Some(path) = failing else { break };
         let file = directory.join(
             path.replacen("root/", "chart/", 1)
@@ -166,14 +172,34 @@ fn outcome(output: &std::process::Output) -> Run {
             line.strip_prefix("Error: ").unwrap_or(line).to_owned()
         });
     let mut lines: Vec<String> = lines.collect();
-    // Go walks the properties of a schema in any order.
-    if lines
-        .first()
-        .is_some_and(|line| line.starts_with("values don't meet"))
-    {
+    if is_about_schema(&lines) {
+        // Go walks the properties of a schema and of an object in any order.
+        for line in &mut lines {
+            if let Some((before, names)) = line.split_once("additional properties ") {
+                let mut names: Vec<&str> =
+                    names.trim_end_matches(" not allowed").split(", ").collect();
+                names.sort_unstable();
+                *line = format!("{before}additional properties {}", names.join(", "));
+            }
+        }
         lines.sort();
     }
     Run::Failed(lines)
+}
+
+fn is_about_schema(lines: &[String]) -> bool {
+    lines
+        .iter()
+        .any(|line| line.starts_with("values don't meet the specifications"))
+}
+
+/// Takes the schemas away, so that the templates are looked at, too. False if there are none.
+fn remove_schemas(directory: &Path) -> bool {
+    let parts = ["", "charts/one/", "charts/two/", "charts/one/charts/inner/"];
+    let removed = parts.map(|part| {
+        std::fs::remove_file(directory.join(format!("chart/{part}values.schema.json"))).is_ok()
+    });
+    removed.contains(&true)
 }
 
 /// The first template file that an error names.
