@@ -37,11 +37,6 @@ impl ImageChange {
                 continue;
             }
             update_containers(&mut resource.node, &update)?;
-        }
-        for resource in resources.contents_mut() {
-            if resource.is_empty() || resource.gvk().kind == "CustomResourceDefinition" {
-                continue;
-            }
             let id = resource.id().clone();
             self.specs
                 .walk(&mut resource.node, &id, Create::Nothing, |_| true, update)?;
