@@ -54,10 +54,18 @@ impl Exact {
 
     /// As a count; a bound that is no whole number or far too large is given as far as it fits.
     pub(super) fn as_count(&self) -> i64 {
-        self.to_string()
-            .replace(',', "")
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}{}e{}", self.digit_text(), self.exponent)
             .parse::<f64>()
             .map_or(0, |value| value as i64)
+    }
+
+    fn digit_text(&self) -> String {
+        let digit = |digit: &u8| char::from(b'0' + digit);
+        match self.digits.is_empty() {
+            true => "0".to_owned(),
+            false => self.digits.iter().map(digit).collect(),
+        }
     }
 
     /// Whether this is a whole number of times `unit`.
@@ -105,16 +113,36 @@ impl PartialOrd for Exact {
     }
 }
 
+impl Exact {
+    /// `1.25×10⁰⁷`
+    fn fmt_with_power(&self, f: &mut fmt::Formatter<'_>, power: i64) -> fmt::Result {
+        let digits = self.digit_text();
+        let (first, rest) = digits.split_at(1);
+        f.write_str(first)?;
+        if !rest.is_empty() {
+            write!(f, ".{rest}")?;
+        }
+        f.write_str("×10")?;
+        if power < 0 {
+            f.write_str("⁻")?;
+        }
+        for digit in format!("{:02}", power.unsigned_abs()).bytes() {
+            const RAISED: [&str; 10] = ["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"];
+            f.write_str(RAISED[usize::from(digit - b'0')])?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.negative {
             f.write_str("-")?;
         }
         let point = i64::from(self.exponent) + self.digits.len() as i64;
-        if self.exponent > 40 || point < -40 {
-            // Nobody reads forty zeros.
-            let digits: String = self.digits.iter().map(|d| char::from(b'0' + d)).collect();
-            return write!(f, "{digits}E{}", self.exponent);
+        // A million and more, and what is smaller than a ten-thousandth, is written with a power.
+        if !self.digits.is_empty() && !(-3..=6).contains(&point) {
+            return self.fmt_with_power(f, point - 1);
         }
         let mut whole: Vec<u8> = Vec::new();
         let mut fraction: Vec<u8> = Vec::new();
@@ -200,6 +228,22 @@ mod tests {
         assert_eq!(Exact::parse("0.05").to_string(), "0.05");
         assert_eq!(Exact::parse("-1234.5").to_string(), "-1,234.5");
         assert_eq!(Exact::parse("0").to_string(), "0");
+        assert_eq!(Exact::parse("999999.5").to_string(), "999,999.5");
+        assert_eq!(Exact::parse("0.0001234").to_string(), "0.0001234");
+    }
+
+    #[test]
+    fn large_and_small_numbers_have_powers() {
+        let shown = [
+            ("1000000", "1×10⁰⁶"),
+            ("-123456789012", "-1.23456789012×10¹¹"),
+            ("0.00001234", "1.234×10⁻⁰⁵"),
+            ("1e30", "1×10³⁰"),
+        ];
+        for (number, text) in shown {
+            assert_eq!(Exact::parse(number).to_string(), text);
+        }
+        assert_eq!(Exact::parse("12e6").as_count(), 12_000_000);
     }
 
     #[test]
