@@ -25,6 +25,5 @@ export EVERFLOW_MERGE_CASES="${EVERFLOW_MERGE_CASES:-500}"
 # Random writes to both API servers.
 export EVERFLOW_SEED="${EVERFLOW_SEED:-4}" EVERFLOW_OPERATIONS="${EVERFLOW_OPERATIONS:-4000}"
 
-packages=(yaml schema merge gotemplate sprig kustomize helm api cluster runtime)
-cargo test --locked --package=everflow "${packages[@]/#/--package=everflow-}" \
-  --test "differential*" --test "real*" --test "peer*"
+# The whole workspace, so that what is built for the other tests is used again.
+cargo test --locked --workspace --test "differential*" --test "real*" --test "peer*"
