@@ -53,9 +53,13 @@ impl Value {
 fn to_json(value: &Value, depth: usize, budget: &mut usize) -> Result<Json, FuncError> {
     spend(budget, 1)?;
     if depth > MAX_NESTING {
-        return Err(FuncError::new(
-            "the value contains itself or nests too deep",
-        ));
+        return Err(match value {
+            Value::Map(_) | Value::List(_) => FuncError::new(format!(
+                "json: unsupported value: encountered a cycle via {}",
+                value.type_name()
+            )),
+            _ => FuncError::new("the value contains itself or nests too deep"),
+        });
     }
     if value.is_nil() {
         return Ok(Json::Null);

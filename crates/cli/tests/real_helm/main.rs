@@ -120,6 +120,11 @@ fn compare(
                 }
                 return (1, errors, differences);
             }
+            // A crash of the real helm is no answer; ours must be an error.
+            (Run::Failed(want), Run::Failed(got)) if has_crashed(want) => {
+                errors += 1;
+                failing_template(got)
+            }
             (Run::Failed(want), Run::Failed(got)) => {
                 errors += 1;
                 if want != got {
@@ -203,6 +208,12 @@ fn remove_schemas(directory: &Path) -> bool {
 }
 
 /// The first template file that an error names.
+fn has_crashed(lines: &[String]) -> bool {
+    lines
+        .iter()
+        .any(|line| line == "fatal error: stack overflow")
+}
+
 fn failing_template(lines: &[String]) -> Option<String> {
     let text = lines.join("\n");
     let start = text.find("root/")?;
