@@ -52,14 +52,12 @@ impl Value {
 
 fn to_json(value: &Value, depth: usize, budget: &mut usize) -> Result<Json, FuncError> {
     spend(budget, 1)?;
-    if depth > MAX_NESTING {
-        return Err(match value {
-            Value::Map(_) | Value::List(_) => FuncError::new(format!(
-                "json: unsupported value: encountered a cycle via {}",
-                value.type_name()
-            )),
-            _ => FuncError::new("the value contains itself or nests too deep"),
-        });
+    // Go speaks of a cycle here; what nests as deep without one is refused as well.
+    if depth > MAX_NESTING && matches!(value, Value::Map(_) | Value::List(_)) {
+        let kind = value.type_name();
+        return Err(FuncError::new(format!(
+            "json: unsupported value: encountered a cycle via {kind}"
+        )));
     }
     if value.is_nil() {
         return Ok(Json::Null);
