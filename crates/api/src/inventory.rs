@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde_json::Value;
+
 use crate::error::ApiError;
 
 record! {
@@ -46,6 +48,34 @@ pub struct ObjectId {
 }
 
 impl ObjectId {
+    /// Of an object; what it does not say is empty.
+    pub fn of(object: &Value) -> Self {
+        let text = |at: &str| {
+            object
+                .pointer(at)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let api_version = text("/apiVersion");
+        ObjectId {
+            namespace: text("/metadata/namespace").to_owned(),
+            name: text("/metadata/name").to_owned(),
+            group: api_version
+                .split_once('/')
+                .map_or("", |(group, _)| group)
+                .to_owned(),
+            kind: text("/kind").to_owned(),
+        }
+    }
+
+    /// As Flux names objects in messages: `Deployment/team/app`.
+    pub fn subject(&self) -> String {
+        match self.namespace.as_str() {
+            "" => format!("{}/{}", self.kind, self.name),
+            namespace => format!("{}/{namespace}/{}", self.kind, self.name),
+        }
+    }
+
     /// Names of roles and bindings may have colons, which stand as two underscores in an id.
     fn may_have_colons(&self) -> bool {
         self.group == "rbac.authorization.k8s.io"

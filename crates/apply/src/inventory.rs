@@ -5,10 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use everflow_api::ApiError;
+use everflow_api::inventory::ObjectId;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::object::{GroupKind, ObjectId, version};
+use crate::object::version;
 use crate::order;
 
 /// Objects that were applied, in the order in which they were.
@@ -30,15 +32,12 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InventoryError {
     /// An id without its four parts.
-    #[error("unable to parse stored object metadata: {0}")]
-    Id(String),
+    #[error("status.inventory.entries: {0}")]
+    Id(#[from] ApiError),
     /// An entry that is no id with a version.
     #[error("status.inventory.entries[{0}] has no id and v")]
     Entry(usize),
 }
-
-/// These names may hold colons, which an id spells as two underscores.
-const RBAC_KINDS: [&str; 4] = ["Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 
 impl Entry {
     /// Of an object that is to be applied.
@@ -51,39 +50,11 @@ impl Entry {
 
     /// The `apiVersion` of the object.
     pub fn api_version(&self) -> String {
-        match self.id.group_kind.group.as_str() {
+        match self.id.group.as_str() {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
         }
     }
-}
-
-/// `NAMESPACE_NAME_GROUP_KIND`
-pub fn id_text(id: &ObjectId) -> String {
-    let GroupKind { group, kind } = &id.group_kind;
-    let rbac = group == "rbac.authorization.k8s.io" && RBAC_KINDS.contains(&kind.as_str());
-    let name = if rbac {
-        id.name.replace(':', "__")
-    } else {
-        id.name.clone()
-    };
-    format!("{}_{name}_{group}_{kind}", id.namespace)
-}
-
-/// Reads `NAMESPACE_NAME_GROUP_KIND`.
-pub fn parse_id(text: &str) -> Result<ObjectId, InventoryError> {
-    let wrong = || InventoryError::Id(text.to_owned());
-    let (namespace, rest) = text.split_once('_').ok_or_else(wrong)?;
-    let (rest, kind) = rest.rsplit_once('_').ok_or_else(wrong)?;
-    let (name, group) = rest.rsplit_once('_').ok_or_else(wrong)?;
-    Ok(ObjectId {
-        group_kind: GroupKind {
-            group: group.to_owned(),
-            kind: kind.to_owned(),
-        },
-        namespace: namespace.to_owned(),
-        name: name.replace("__", ":"),
-    })
 }
 
 impl Inventory {
@@ -111,7 +82,7 @@ impl Inventory {
                 return Err(InventoryError::Entry(at));
             };
             entries.push(Entry {
-                id: parse_id(id)?,
+                id: id.parse()?,
                 version: version.to_owned(),
             });
         }
@@ -120,7 +91,7 @@ impl Inventory {
 
     /// As `status.inventory` stores it.
     pub fn write(&self) -> Value {
-        let entry = |entry: &Entry| json!({"id": id_text(&entry.id), "v": entry.version});
+        let entry = |entry: &Entry| json!({"id": entry.id.to_string(), "v": entry.version});
         json!({"entries": self.entries.iter().map(entry).collect::<Vec<_>>()})
     }
 
@@ -209,7 +180,7 @@ mod tests {
         ];
         let new = [object("apps/v1", "Deployment", "team", "app")];
         let gone = Inventory::of(&old).without(&Inventory::of(&new));
-        let names: Vec<String> = gone.iter().map(|entry| entry.id.to_string()).collect();
+        let names: Vec<String> = gone.iter().map(|entry| entry.id.subject()).collect();
         assert_eq!(
             names,
             ["Widget/team/one", "Service/team/app", "Namespace/team"]

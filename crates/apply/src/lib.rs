@@ -10,4 +10,5 @@ mod object;
 pub mod order;
 pub mod policy;
 
-pub use object::{GroupKind, ObjectId};
+pub use everflow_api::inventory::ObjectId;
+pub use object::GroupKind;

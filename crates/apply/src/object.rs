@@ -1,6 +1,4 @@
-//! Which object is meant.
-
-use std::fmt;
+//! Which kind is meant.
 
 use serde_json::Value;
 
@@ -13,17 +11,6 @@ pub struct GroupKind {
     pub kind: String,
 }
 
-/// What tells an object from all others of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId {
-    /// Its group and kind.
-    pub group_kind: GroupKind,
-    /// Empty when the kind has no namespaces.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
 impl GroupKind {
     /// From the `apiVersion` and `kind` of an object.
     pub fn new(api_version: &str, kind: &str) -> Self {
@@ -34,34 +21,6 @@ impl GroupKind {
                 .to_owned(),
             kind: kind.to_owned(),
         }
-    }
-}
-
-impl ObjectId {
-    /// Of an object; what it does not say is empty.
-    pub fn of(object: &Value) -> Self {
-        let text = |at: &str| {
-            object
-                .pointer(at)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        ObjectId {
-            group_kind: GroupKind::new(text("/apiVersion"), text("/kind")),
-            namespace: text("/metadata/namespace").to_owned(),
-            name: text("/metadata/name").to_owned(),
-        }
-    }
-}
-
-impl fmt::Display for ObjectId {
-    /// As Flux names objects in messages: `Deployment/team/app`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/", self.group_kind.kind)?;
-        if !self.namespace.is_empty() {
-            write!(f, "{}/", self.namespace)?;
-        }
-        f.write_str(&self.name)
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::object::{GroupKind, ObjectId};
+use everflow_api::inventory::ObjectId;
+
+use crate::object::GroupKind;
 
 /// Kinds that others build on, in this order, before all others.
 const FIRST: [&str; 23] = [
@@ -52,10 +54,11 @@ fn rank(kind: &str) -> usize {
 
 /// The order within a stage: by kind, group, namespace and name. Deletion takes the reverse.
 pub fn compare(one: &ObjectId, two: &ObjectId) -> Ordering {
-    let key = |id: &ObjectId| rank(&id.group_kind.kind);
+    let key = |id: &ObjectId| rank(&id.kind);
     key(one)
         .cmp(&key(two))
-        .then_with(|| one.group_kind.cmp(&two.group_kind))
+        .then_with(|| one.group.cmp(&two.group))
+        .then_with(|| one.kind.cmp(&two.kind))
         .then_with(|| one.namespace.cmp(&two.namespace))
         .then_with(|| one.name.cmp(&two.name))
 }
@@ -168,9 +171,7 @@ mod tests {
         let shown: Vec<(Stage, Vec<String>)> = staged(objects, &custom)
             .into_iter()
             .map(|(stage, objects)| {
-                let names = objects
-                    .iter()
-                    .map(|object| ObjectId::of(object).to_string());
+                let names = objects.iter().map(|object| ObjectId::of(object).subject());
                 (stage, names.collect())
             })
             .collect();

@@ -1,5 +1,7 @@
 //! Moments and spans of time.
 
+use everflow_time::{Calendar, days_in_month, unix_seconds};
+
 /// A moment: seconds and nanoseconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
@@ -14,23 +16,6 @@ pub struct Timestamp {
 pub struct Duration(pub i64);
 
 const NANOS: i128 = 1_000_000_000;
-
-/// The parts of a moment in a calendar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Calendar {
-    pub(crate) year: i64,
-    /// From 1.
-    pub(crate) month: i64,
-    /// From 1.
-    pub(crate) day: i64,
-    /// From 0.
-    pub(crate) day_of_year: i64,
-    /// From 0, which is Sunday.
-    pub(crate) weekday: i64,
-    pub(crate) hour: i64,
-    pub(crate) minute: i64,
-    pub(crate) second: i64,
-}
 
 impl Timestamp {
     /// Reads RFC 3339.
@@ -75,27 +60,12 @@ impl Timestamp {
             "Z" | "z" => 0,
             _ => parse_offset(rest)?,
         };
-        let seconds =
-            days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second
-                - offset;
+        let seconds = unix_seconds((year, month, day), (hour, minute, second)) - offset;
         Some(Timestamp { seconds, nanos })
     }
 
     pub(crate) fn calendar(self, offset: i64) -> Calendar {
-        let seconds = self.seconds + offset;
-        let days = seconds.div_euclid(86_400);
-        let of_day = seconds.rem_euclid(86_400);
-        let (year, month, day) = civil_from_days(days);
-        Calendar {
-            year,
-            month,
-            day,
-            day_of_year: days - days_from_civil(year, 1, 1),
-            weekday: (days + 4).rem_euclid(7),
-            hour: of_day / 3_600,
-            minute: of_day / 60 % 60,
-            second: of_day % 60,
-        }
+        Calendar::from_unix(self.seconds, offset)
     }
 
     pub(crate) fn plus(self, duration: Duration) -> Option<Self> {
@@ -209,44 +179,6 @@ pub(crate) fn parse_offset(text: &str) -> Option<i64> {
     }
     let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3_600 + minutes * 60))
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(is_leap(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01, by shifting the year to begin in March.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let shifted = (month + 9) % 12;
-    let of_year = (153 * shifted + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let of_era = days - era * 146_097;
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

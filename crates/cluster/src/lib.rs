@@ -27,6 +27,7 @@ pub mod service;
 pub mod status;
 pub mod store;
 pub mod time;
+mod tree;
 
 pub use rest::request::{Answer, Body, Request};
 pub use server::{Authority, Tls, kubeconfig, serve};

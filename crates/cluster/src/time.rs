@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use everflow_time::{days_in_month, unix_seconds};
+
 /// Microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp(i64);
@@ -41,23 +43,19 @@ impl Timestamp {
 
     /// `2006-01-02T15:04:05Z`.
     pub fn rfc3339(self) -> String {
-        let (year, month, day, hour, minute, second) = self.civil();
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        self.moment().rfc3339()
     }
 
     /// `2006-01-02T15:04:05.000000Z`.
     pub fn rfc3339_micro(self) -> String {
-        let (year, month, day, hour, minute, second) = self.civil();
-        let micros = self.0.rem_euclid(1_000_000);
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+        self.moment().rfc3339_micro()
     }
 
-    fn civil(self) -> (i64, u32, u32, u32, u32, u32) {
-        let seconds = self.seconds();
-        let days = seconds.div_euclid(86_400);
-        let rest = seconds.rem_euclid(86_400) as u32;
-        let (year, month, day) = civil_from_days(days);
-        (year, month, day, rest / 3600, rest / 60 % 60, rest % 60)
+    fn moment(self) -> everflow_time::Timestamp {
+        everflow_time::Timestamp {
+            seconds: self.seconds(),
+            nanos: self.0.rem_euclid(1_000_000) as u32 * 1_000,
+        }
     }
 
     /// Reads an RFC 3339 time (with an offset and any fraction).
@@ -120,9 +118,7 @@ impl Timestamp {
             }
             _ => return None,
         };
-        let seconds =
-            days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
-                - offset;
+        let seconds = unix_seconds((year, month, day), (hour, minute, second)) - offset;
         Some(Timestamp(seconds * 1_000_000 + micros))
     }
 }
@@ -131,46 +127,6 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.rfc3339())
     }
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01 of a date in the proleptic Gregorian calendar.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let era = shifted.div_euclid(400);
-    let year_of_era = shifted.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * day_of_year + 2) / 153;
-    let day = (day_of_year - (153 * month_index + 2) / 5 + 1) as u32;
-    let month = if month_index < 10 {
-        month_index + 3
-    } else {
-        month_index - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32, day)
 }
 
 #[cfg(test)]

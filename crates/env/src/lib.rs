@@ -13,6 +13,7 @@ mod deadline;
 mod dialer;
 pub mod disk;
 mod random;
+pub mod tls;
 
 use std::future::Future;
 use std::pin::Pin;

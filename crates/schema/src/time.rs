@@ -1,17 +1,17 @@
 //! RFC 3339 times as Kubernetes writes them, from and to seconds since 1970 in UTC.
 
+use everflow_time::{Timestamp, days_in_month, unix_seconds};
+
 /// Writes a time in whole seconds, or with six decimals.
 pub(crate) fn format(seconds: i64, nanos: i64, micro: bool) -> String {
-    let days = seconds.div_euclid(86_400);
-    let of_day = seconds.rem_euclid(86_400);
-    let (year, month, day) = civil_from_days(days);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    let fraction = if micro {
-        format!(".{:06}", nanos / 1000)
-    } else {
-        String::new()
+    let moment = Timestamp {
+        seconds,
+        nanos: u32::try_from(nanos).unwrap_or(0),
     };
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+    match micro {
+        true => moment.rfc3339_micro(),
+        false => moment.rfc3339(),
+    }
 }
 
 /// Reads an RFC 3339 time: seconds and nanoseconds.
@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str) -> Option<(i64, i64)> {
             (nine.parse().ok()?, rest.get(length..)?)
         }
     };
-    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    let seconds = unix_seconds((year, month, day), (hour, minute, second));
     Some((seconds - offset(zone)?, nanos))
 }
 
@@ -71,44 +71,6 @@ fn offset(zone: &str) -> Option<i64> {
     };
     let (hours, minutes) = (two(hours)?, two(minutes)?);
     (hours <= 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 if leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01, counting years from March so that the leap day comes last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]

@@ -42,11 +42,19 @@ impl Calendar {
 
     /// Seconds since 1970 of these parts in UTC. The day of the year and of the week do not count.
     pub fn unix(&self) -> i64 {
-        days_before(self.year, self.month, self.day) * 86_400
-            + self.hour * 3_600
-            + self.minute * 60
-            + self.second
+        unix_seconds(
+            (self.year, self.month, self.day),
+            (self.hour, self.minute, self.second),
+        )
     }
+}
+
+/// Seconds since 1970 of a year, month and day, and an hour, minute and second in UTC. Months and
+/// days count from 1; parts of the time beyond their range carry over.
+pub fn unix_seconds(date: (i64, i64, i64), time: (i64, i64, i64)) -> i64 {
+    let (year, month, day) = date;
+    let (hour, minute, second) = time;
+    days_before(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second
 }
 
 /// Whether the year has a 29th of February.

@@ -8,6 +8,6 @@ mod calendar;
 mod duration;
 mod timestamp;
 
-pub use calendar::{Calendar, days_in_month, is_leap_year};
+pub use calendar::{Calendar, days_in_month, is_leap_year, unix_seconds};
 pub use duration::{Duration, DurationError};
 pub use timestamp::Timestamp;

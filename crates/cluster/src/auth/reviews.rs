@@ -8,6 +8,7 @@ use crate::field::{Errors, FieldError, Path};
 use crate::rest::Call;
 use crate::rest::request::Answer;
 use crate::status::{ApiError, ApiResult};
+use crate::tree::strings;
 
 /// Answers a review: nothing of it is kept.
 pub fn run(call: &Call<'_>) -> ApiResult<Answer> {
@@ -137,14 +138,7 @@ fn subject(review: &Value) -> User {
             .unwrap_or_default()
             .to_owned()
     };
-    let groups = review
-        .pointer("/spec/groups")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
+    let groups = strings(review.pointer("/spec/groups"));
     User {
         name: text("/spec/user"),
         uid: text("/spec/uid"),
@@ -170,14 +164,7 @@ fn token_review(call: &Call<'_>, review: &Value) -> ApiResult<Value> {
             "token is required for TokenReview in authentication",
         ));
     }
-    let mut audiences: Vec<String> = review
-        .pointer("/spec/audiences")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
+    let mut audiences = strings(review.pointer("/spec/audiences"));
     if audiences.is_empty() {
         audiences.push(super::tokens::ISSUER.to_owned());
     }

@@ -13,6 +13,7 @@ use crate::rest::Call;
 use crate::rest::request::Answer;
 use crate::server_core::ApiServer;
 use crate::status::{ApiError, ApiResult, GroupResource};
+use crate::tree::strings;
 
 /// Who gives tokens out, and whom they are for unless somebody says otherwise.
 pub const ISSUER: &str = "https://kubernetes.default.svc";
@@ -61,16 +62,6 @@ pub enum Refused {
     Unknown,
     /// It is for somebody else.
     Audience(Vec<String>),
-}
-
-fn strings(value: Option<&Value>) -> Vec<String> {
-    value
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
 }
 
 /// The service account behind a token that is for one of these audiences, and those of them it is for.

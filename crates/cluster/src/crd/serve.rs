@@ -13,6 +13,7 @@ use crate::discovery::version_rank;
 use crate::kinds::KindRules;
 use crate::resource::{Registry, Resource, Subresource};
 use crate::server_core::ApiServer;
+use crate::tree::strings;
 
 static CUSTOM: KindRules = KindRules::CUSTOM;
 
@@ -82,16 +83,6 @@ fn deprecation(definition: &Value, version: &Value) -> Option<String> {
         warning.push_str(&format!("; use {group}/{best} {kind}"));
     }
     Some(warning)
-}
-
-fn strings(value: Option<&Value>) -> Vec<String> {
-    value
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
 }
 
 /// `.spec.replicas` as a JSON pointer.

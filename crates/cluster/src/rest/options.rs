@@ -189,14 +189,7 @@ pub fn delete_options(request: &Request, body: Option<&Json>) -> ApiResult<Delet
             .pointer("/preconditions/resourceVersion")
             .and_then(Value::as_str)
             .map(str::to_owned);
-        dry_run = body
-            .get("dryRun")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
+        dry_run = crate::tree::strings(body.get("dryRun"));
     } else {
         if let Some(text) = request.param("gracePeriodSeconds") {
             options.grace_period = Some(text.parse().map_err(|_| {

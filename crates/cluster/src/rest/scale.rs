@@ -63,26 +63,7 @@ fn selector(resource: &Resource, parent: &Value, paths: &ScalePaths) -> String {
         .into_iter()
         .flatten()
     {
-        let text = |key: &str| {
-            expression
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let mut values: Vec<&str> = expression
-            .get("values")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        values.sort_unstable();
-        parts.push(match text("operator") {
-            "In" => format!("{} in ({})", text("key"), values.join(",")),
-            "NotIn" => format!("{} notin ({})", text("key"), values.join(",")),
-            "Exists" => text("key").to_owned(),
-            _ => format!("!{}", text("key")),
-        });
+        parts.push(crate::tree::requirement(expression));
     }
     parts.sort();
     parts.join(",")

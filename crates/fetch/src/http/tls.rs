@@ -1,9 +1,9 @@
 //! Secure connections.
 
-use std::fmt;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use everflow_env::tls::{TrustAnyone, system_roots};
 use everflow_env::{Clock, Stream};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -41,12 +41,6 @@ impl rustls::time_provider::TimeProvider for ClockTime {
     }
 }
 
-/// The certificates that this machine trusts, read once.
-fn system_roots() -> &'static [CertificateDer<'static>] {
-    static ROOTS: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
-    ROOTS.get_or_init(|| rustls_native_certs::load_native_certs().certs)
-}
-
 /// Reads certificates in PEM.
 pub(crate) fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
@@ -69,7 +63,7 @@ pub(crate) fn configure(
         None => Vec::new(),
     };
     let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
-        Arc::new(TrustAnyone(provider.clone()))
+        Arc::new(TrustAnyone::new(provider.clone()))
     } else {
         Arc::new(verifier(options, extra, &provider)?)
     };
@@ -119,7 +113,7 @@ fn verifier(
     Ok(PinnedOrTrusted {
         inner,
         pinned: extra,
-        provider: provider.clone(),
+        signatures: TrustAnyone::new(provider.clone()),
     })
 }
 
@@ -129,7 +123,7 @@ fn verifier(
 struct PinnedOrTrusted {
     inner: Option<Arc<WebPkiServerVerifier>>,
     pinned: Vec<CertificateDer<'static>>,
-    provider: Arc<CryptoProvider>,
+    signatures: TrustAnyone,
 }
 
 impl ServerCertVerifier for PinnedOrTrusted {
@@ -170,8 +164,7 @@ impl ServerCertVerifier for PinnedOrTrusted {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+        self.signatures.verify_tls12_signature(message, cert, dss)
     }
 
     fn verify_tls13_signature(
@@ -180,60 +173,11 @@ impl ServerCertVerifier for PinnedOrTrusted {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+        self.signatures.verify_tls13_signature(message, cert, dss)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
-
-/// No verification at all.
-struct TrustAnyone(Arc<CryptoProvider>);
-
-impl fmt::Debug for TrustAnyone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TrustAnyone")
-    }
-}
-
-impl ServerCertVerifier for TrustAnyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.signatures.supported_verify_schemes()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Times of ownership entries, in whole seconds.
 
+use everflow_time::unix_seconds as calendar_seconds;
+
 /// The seconds since 1970 of an RFC 3339 time; none when the text is no such time.
 pub(crate) fn unix_seconds(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
@@ -33,18 +35,7 @@ pub(crate) fn unix_seconds(text: &str) -> Option<i64> {
         }
         _ => return None,
     };
-    Some(days_before(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset)
-}
-
-/// The days from 1970-01-01 to a date of the Gregorian calendar.
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    // Years start in March here, so that the leap day is the last one.
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let era = shifted.div_euclid(400);
-    let year_of_era = shifted.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+    Some(calendar_seconds((year, month, day), (hour, minute, second)) - offset)
 }
 
 #[cfg(test)]

@@ -116,15 +116,7 @@ pub(super) fn endpoint_slice(row: &Row<'_>) -> Vec<Value> {
     let addresses: Vec<String> = row
         .list("/endpoints")
         .iter()
-        .flat_map(|endpoint| {
-            endpoint
-                .get("addresses")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-        })
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
+        .flat_map(|endpoint| crate::tree::strings(endpoint.get("addresses")))
         .collect();
     vec![
         row.name(),

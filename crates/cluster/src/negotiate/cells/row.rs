@@ -148,25 +148,7 @@ pub(super) fn selector(selector: Option<&Value>) -> String {
             .get("key")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let mut values: Vec<&str> = expression
-            .get("values")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        values.sort_unstable();
-        let text = match expression
-            .get("operator")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-        {
-            "In" => format!("{key} in ({})", values.join(",")),
-            "NotIn" => format!("{key} notin ({})", values.join(",")),
-            "Exists" => key.to_owned(),
-            _ => format!("!{key}"),
-        };
-        pairs.push((key.to_owned(), text));
+        pairs.push((key.to_owned(), crate::tree::requirement(expression)));
     }
     pairs.sort_by(|left, right| left.0.cmp(&right.0));
     if pairs.is_empty() {
