@@ -335,6 +335,7 @@ fn track(call: &Call<'_>, request: &mut Value) -> ApiResult<()> {
         resource: std::sync::Arc::new(resource),
         registry: call.registry.clone(),
         warnings: Default::default(),
+        sent_data: Default::default(),
     };
     let options = crate::rest::options::write_options(call.request, "CreateOptions", false)?;
     let manager = crate::rest::options::manager_name(call.request, &options);

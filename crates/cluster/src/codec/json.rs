@@ -126,6 +126,38 @@ pub fn parse(input: &[u8]) -> Result<Json, String> {
     }
 }
 
+/// The text of a member of a document that is known to be JSON; of several the last one counts.
+pub fn member_text<'a>(input: &'a [u8], name: &str) -> Option<&'a str> {
+    let mut reader = Reader { input, at: 0 };
+    let mut found = None;
+    reader.space();
+    if reader.peek() != Some(b'{') {
+        return None;
+    }
+    reader.at += 1;
+    loop {
+        reader.space();
+        if reader.peek() != Some(b'"') {
+            break;
+        }
+        let key = reader.string().ok()?;
+        reader.space();
+        reader.at += 1;
+        reader.space();
+        let start = reader.at;
+        reader.value(1).ok()?;
+        if key == name {
+            found = input.get(start..reader.at);
+        }
+        reader.space();
+        if reader.peek() != Some(b',') {
+            break;
+        }
+        reader.at += 1;
+    }
+    std::str::from_utf8(found?).ok()
+}
+
 struct Reader<'a> {
     input: &'a [u8],
     at: usize,

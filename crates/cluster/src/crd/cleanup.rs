@@ -6,12 +6,16 @@ use serde_json::{Map, Value, json};
 
 use super::definition::{TABLE, text};
 use super::names::{is_established, put_condition, track_status};
+use crate::controllers::Task;
 use crate::kinds::meta;
 use crate::rest::Call;
 use crate::server_core::ApiServer;
 use crate::status::{ApiError, ApiResult};
 use crate::store::Stored;
+use crate::time::Timestamp;
 
+/// After how many seconds a definition looks again whether its instances are gone.
+const LOOK_AGAIN: i64 = 5;
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Takes the instances of a definition away, then the definition.
@@ -167,7 +171,17 @@ pub fn mark_for_deletion(definition: &mut Value, now: &str) {
     }
 }
 
-/// After an instance went: its definition may be waiting for that.
+/// After an instance went: a definition that waits for it looks again, as the real one does every few seconds from the
+/// moment of its deletion on.
 pub fn after_delete(server: &ApiServer, group: &str, plural: &str) {
-    finish_deletion(server, &format!("{plural}.{group}"));
+    let name = format!("{plural}.{group}");
+    let Some(definition) = server.store().get(TABLE, &name) else {
+        return;
+    };
+    let Some(since) = Timestamp::parse(meta::text(&definition.value, "deletionTimestamp")) else {
+        return;
+    };
+    let waited = server.env().now().seconds() - since.seconds();
+    let next = since.plus_seconds((waited / LOOK_AGAIN + 1) * LOOK_AGAIN);
+    server.note_later(next, Task::Definition(name));
 }

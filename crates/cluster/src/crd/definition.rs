@@ -111,6 +111,10 @@ fn has_same_schema(path: &str, object: &Value, old: &Value) -> bool {
 /// Serves the kinds of all stored definitions.
 pub fn restore(server: &ApiServer) {
     for stored in server.store().list(TABLE, "", None, 0).items {
+        if meta::is_terminating(&stored.value) {
+            let name = meta::text(&stored.value, "name").to_owned();
+            server.note(crate::controllers::Task::Definition(name));
+        }
         if is_established(&stored.value) {
             serve::serve(server, &stored.value);
         }

@@ -375,7 +375,7 @@ fn prune_root(object: &mut Value, view: SchemaView<'_>) {
 
 /// Whether reading changes nothing about a stored object.
 pub fn reads_as_stored(resource: &Resource) -> bool {
-    !resource.is_custom()
+    !resource.is_custom() && !crate::kinds::sent_data::applies(resource)
 }
 
 /// The value of a selectable field.

@@ -344,8 +344,13 @@ impl<'p, 'v> At<'p, 'v> {
     /// The value is the one it was.
     pub fn unchanged(&self, old: &Value, errors: &mut Errors) {
         if self.value != old {
-            self.invalid_shown_plain(errors, "field is immutable");
+            self.immutable(errors);
         }
+    }
+
+    /// The value was changed and must not be.
+    pub fn immutable(&self, errors: &mut Errors) {
+        self.invalid_shown_plain(errors, "field is immutable");
     }
 
     /// As [`At::unchanged`], for a text that is empty when it is missing.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::sent_data;
 use crate::resource::Resource;
 
 /// Names of an event's parts: in `events.k8s.io/v1`, and in the core group's `v1`.
@@ -43,6 +44,10 @@ pub fn from_storage(resource: &Resource, value: Value) -> Value {
     }
     if is_old_autoscaler(resource) {
         return autoscaler_to_v1(value);
+    }
+    let mut value = value;
+    if sent_data::applies(resource) {
+        sent_data::hide(&mut value);
     }
     value
 }

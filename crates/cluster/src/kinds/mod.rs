@@ -12,6 +12,7 @@ pub mod meta;
 pub mod names;
 pub mod net;
 pub mod prepare;
+pub mod sent_data;
 pub mod service;
 pub mod validation;
 

@@ -8,7 +8,7 @@ use super::options::{FieldValidation, WriteOptions};
 use super::request::Answer;
 use super::write::{check_name, check_namespace, default, insert, replace};
 use crate::codec::json::Json;
-use crate::kinds::meta;
+use crate::kinds::{meta, sent_data};
 use crate::status::{ApiError, ApiResult};
 
 /// Answers an apply.
@@ -36,6 +36,14 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         .as_ref()
         .map(|current| super::read::read_value(call, current));
     let merged = managed::apply(call, live.as_ref(), &applied, &manager, options.force)?;
+    if let (Some(current), Some(live)) = (&current, &live)
+        && sent_data::applies(&call.resource)
+        && same_but_managers(live, &merged)
+    {
+        // An apply that changes nothing goes on with the object as it is stored.
+        call.sent_data
+            .replace(Some(sent_data::form(&current.value)));
+    }
     let problem = call
         .resource
         .go_type
@@ -90,6 +98,13 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
             call.answer(201, &created)
         }
     }
+}
+
+fn same_but_managers(live: &Value, merged: &Value) -> bool {
+    let (mut live, mut merged) = (live.clone(), merged.clone());
+    meta::set(&mut live, "managedFields", None);
+    meta::set(&mut merged, "managedFields", None);
+    live == merged
 }
 
 fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {

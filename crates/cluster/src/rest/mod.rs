@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::request::{Answer, Request, Target};
 use crate::auth::User;
-use crate::kinds::Context;
+use crate::kinds::{Context, sent_data};
 use crate::resource::{Registry, Resource};
 use crate::server_core::ApiServer;
 use crate::status::{ApiError, ApiResult};
@@ -41,6 +41,8 @@ pub struct Call<'a> {
     pub registry: Arc<Registry>,
     /// Warnings to send along.
     pub warnings: std::cell::RefCell<Vec<String>>,
+    /// The data of the object in the form it is written with, for kinds that compare it by its bytes.
+    pub sent_data: std::cell::RefCell<Option<String>>,
 }
 
 impl Call<'_> {
@@ -63,6 +65,18 @@ impl Call<'_> {
         let mut warnings = self.warnings.borrow_mut();
         if !warnings.contains(&text) {
             warnings.push(text);
+        }
+    }
+
+    /// Notes the bytes of the data in a JSON body, for kinds that compare it by them.
+    fn note_sent_data(&self) {
+        let is_json = matches!(
+            self.request.content_type().as_str(),
+            "" | "application/json"
+        );
+        if is_json && sent_data::applies(&self.resource) {
+            let text = crate::codec::json::member_text(&self.request.body, "data");
+            self.sent_data.replace(text.map(str::to_owned));
         }
     }
 
@@ -115,6 +129,7 @@ pub fn dispatch(
         resource,
         registry: registry.clone(),
         warnings: Default::default(),
+        sent_data: Default::default(),
     };
     if call.resource.group.is_empty() && call.resource.plural == "endpoints" {
         call.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");

@@ -10,6 +10,7 @@ use super::request::Answer;
 use super::write::{check_name, check_namespace, default, replace};
 use crate::codec::json::{self, Json};
 use crate::field::{FieldError, Path};
+use crate::kinds::sent_data;
 use crate::status::{ApiError, ApiResult};
 
 /// The kinds of patches.
@@ -55,6 +56,14 @@ pub fn patch(call: &Call<'_>) -> ApiResult<Answer> {
     };
     let live = super::read::read_value(call, &current);
     let mut object = patched(call, kind, &live, &options)?;
+    if kind != Kind::Strategic
+        && sent_data::applies(&call.resource)
+        && object.get("data") == live.get("data")
+    {
+        // The patched document holds the data as the server writes it.
+        let written = sent_data::compact(&sent_data::form(&current.value));
+        call.sent_data.replace(Some(written));
+    }
     check_name(call, &object)?;
     default(call, &mut object);
     super::write::dedup_owners(call, &mut object);

@@ -269,6 +269,7 @@ fn changed(
             resource: resource.clone(),
             registry: call.registry.clone(),
             warnings: Default::default(),
+            sent_data: Default::default(),
         };
         super::patch::patched_by_media(&scoped, live, options)?
     };

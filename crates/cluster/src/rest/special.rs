@@ -164,6 +164,7 @@ fn evict(call: &Call<'_>) -> ApiResult<Answer> {
         resource: call.resource.clone(),
         registry: call.registry.clone(),
         warnings: Default::default(),
+        sent_data: Default::default(),
     };
     super::delete::delete(&scoped)?;
     Ok(Answer::json(

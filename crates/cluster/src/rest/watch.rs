@@ -154,6 +154,7 @@ impl Watch {
             resource: self.resource.clone(),
             registry: self.registry.clone(),
             warnings: Default::default(),
+            sent_data: Default::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::options::{WriteOptions, manager_name, parse_revision, write_options};
 use super::request::Answer;
 use crate::env::{name_suffix, new_uid};
 use crate::field::Errors;
-use crate::kinds::{Generation, convert, meta};
+use crate::kinds::{Generation, convert, meta, sent_data};
 use crate::status::{ApiError, ApiResult};
 use crate::store::{StoreError, Stored};
 
@@ -22,6 +22,7 @@ const GENERATED_LIMIT: usize = 58;
 pub fn create(call: &Call<'_>) -> ApiResult<Answer> {
     let options = write_options(call.request, "CreateOptions", false)?;
     let decoded = decode(&call.resource, call.request, options.field_validation)?;
+    call.note_sent_data();
     decoded
         .warnings
         .into_iter()
@@ -115,6 +116,9 @@ pub fn insert(
         drop_status(call, &mut object);
     }
     let mut stored = convert::to_storage(resource, object);
+    if sent_data::applies(resource) {
+        sent_data::keep(&mut stored, call.sent_data.borrow().as_deref());
+    }
     let context = call.context(options.dry_run);
     crate::admission::create(call, &mut stored)?;
     match resource.rules.generation {
@@ -283,6 +287,7 @@ pub fn store_error(call: &Call<'_>, name: &str, error: &StoreError) -> Box<ApiEr
 pub fn update(call: &Call<'_>) -> ApiResult<Answer> {
     let options = write_options(call.request, "UpdateOptions", false)?;
     let decoded = decode(&call.resource, call.request, options.field_validation)?;
+    call.note_sent_data();
     decoded
         .warnings
         .into_iter()
@@ -381,6 +386,9 @@ pub fn replace(
     let sent = (resource.plural == "persistentvolumeclaims").then(|| object.clone());
     settle(call, &mut object);
     let mut new = convert::to_storage(resource, object);
+    if sent_data::applies(resource) {
+        sent_data::keep(&mut new, call.sent_data.borrow().as_deref());
+    }
     let mut context = call.context(options.dry_run);
     context.sent = sent.as_ref();
     crate::admission::update(call, &mut new, old)?;

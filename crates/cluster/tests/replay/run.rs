@@ -209,6 +209,22 @@ fn check_order(bindings: &Bindings, order: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
+/// A document with spaces behind its commas and colons, as the recorder sent it: to one kind bytes matter.
+fn spaced(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 9 / 8);
+    let (mut quoted, mut escaped) = (false, false);
+    for c in text.chars() {
+        out.push(c);
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            ',' | ':' if !quoted => out.push(' '),
+            _ => {}
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    out
+}
+
 fn body_of(answer: &Reply) -> Value {
     match &answer.body {
         Content::Full(bytes) if bytes.is_empty() => Value::Null,
@@ -227,7 +243,7 @@ impl Replay<'_> {
         };
         let mut body = String::new();
         if let Some(value) = parts.get("body") {
-            body = self.bindings.fill(value.get());
+            body = spaced(&self.bindings.fill(value.get()));
         } else if parts.contains_key("body_text") {
             body = self.bindings.fill(&text("body_text"));
         } else if parts.contains_key("body_file") {

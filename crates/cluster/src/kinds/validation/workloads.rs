@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::at::{At, or_null, selects};
-use super::super::{Context, names};
+use super::super::{Context, names, sent_data};
 use super::{claims, pod};
 use crate::field::{Errors, FieldError, go_json};
 
@@ -489,6 +489,8 @@ pub fn revision_update(_: &Context<'_>, new: &Value, old: &Value, errors: &mut E
     super::super::meta::validate(new, true, true, names::dns_subdomain, errors);
     let root = At::root(new);
     root.child("revision").not_negative(errors);
-    root.child("data")
-        .unchanged(or_null(old.get("data")), errors);
+    let data = root.child("data");
+    if sent_data::form(new) != sent_data::form(old) {
+        data.immutable(errors);
+    }
 }
