@@ -4,11 +4,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod change;
+pub mod drift;
+pub mod effects;
+mod error;
 pub mod health;
+pub mod immutable;
 pub mod inventory;
+pub mod normalize;
 mod object;
 pub mod order;
 pub mod policy;
+pub mod takeover;
 
+pub use error::ApplyError;
 pub use everflow_api::inventory::ObjectId;
 pub use object::GroupKind;

@@ -1,0 +1,237 @@
+//! Whether a live object differs from what applying would make of it.
+
+use everflow_api::common::IgnoreRule;
+use everflow_cluster::rest::selectors::LabelSelector;
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+use crate::ObjectId;
+use crate::error::ApplyError;
+
+/// Whether they differ in labels, annotations or anything beside metadata and status.
+pub fn differs(live: &Value, wanted: &Value, ignore: &Ignore) -> bool {
+    let paths = ignore.paths(wanted);
+    if paths.is_empty() {
+        return differ(live, wanted);
+    }
+    let (mut live, mut wanted) = (live.clone(), wanted.clone());
+    for path in &paths {
+        remove(&mut live, path);
+        remove(&mut wanted, path);
+    }
+    differ(&live, &wanted)
+}
+
+fn differ(live: &Value, wanted: &Value) -> bool {
+    let empty = Map::new();
+    let entries = |object: &Value, place: &str| {
+        let entries = object["metadata"][place].as_object();
+        entries.unwrap_or(&empty).clone()
+    };
+    for place in ["labels", "annotations"] {
+        if entries(live, place) != entries(wanted, place) {
+            return true;
+        }
+    }
+    let rest = |object: &Value| {
+        let mut rest = object.as_object().cloned().unwrap_or_default();
+        rest.remove("metadata");
+        rest.remove("status");
+        rest
+    };
+    rest(live) != rest(wanted)
+}
+
+/// The rules of `spec.ignore`.
+#[derive(Debug, Clone, Default)]
+pub struct Ignore {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    paths: Vec<String>,
+    target: Target,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Target {
+    group: Option<Regex>,
+    version: Option<Regex>,
+    kind: Option<Regex>,
+    name: Option<Regex>,
+    namespace: Option<Regex>,
+    labels: LabelSelector,
+    annotations: LabelSelector,
+}
+
+impl Ignore {
+    /// Reads the rules.
+    ///
+    /// # Errors
+    /// Names the rule with an expression, selector or path that cannot be read.
+    pub fn read(rules: &[IgnoreRule]) -> Result<Self, ApplyError> {
+        let mut read = Vec::with_capacity(rules.len());
+        for (at, rule) in rules.iter().enumerate() {
+            let wrong = |why: String| ApplyError::Ignore { at, why };
+            if let Some(path) = rule.paths.iter().find(|path| !path.starts_with('/')) {
+                return Err(wrong(format!("path {path:?} does not begin with /")));
+            }
+            let target = match &rule.target {
+                None => Target::default(),
+                Some(target) => {
+                    let expression = |text: &Option<String>| match text.as_deref() {
+                        None | Some("") => Ok(None),
+                        Some(text) => Regex::new(&format!("^(?:{text})$"))
+                            .map(Some)
+                            .map_err(|error| wrong(error.to_string())),
+                    };
+                    let selector = |text: &Option<String>| {
+                        LabelSelector::parse(text.as_deref().unwrap_or_default())
+                            .map_err(|error| wrong(error.message.clone()))
+                    };
+                    Target {
+                        group: expression(&target.group)?,
+                        version: expression(&target.version)?,
+                        kind: expression(&target.kind)?,
+                        name: expression(&target.name)?,
+                        namespace: expression(&target.namespace)?,
+                        labels: selector(&target.label_selector)?,
+                        annotations: selector(&target.annotation_selector)?,
+                    }
+                }
+            };
+            read.push(Rule {
+                paths: rule.paths.clone(),
+                target,
+            });
+        }
+        Ok(Ignore { rules: read })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The paths of an object that are left to others.
+    pub fn paths(&self, object: &Value) -> Vec<&str> {
+        let matching = self.rules.iter().filter(|rule| rule.target.matches(object));
+        matching
+            .flat_map(|rule| rule.paths.iter().map(String::as_str))
+            .collect()
+    }
+
+    /// What is applied instead of `desired`: fields that are left to others and differ are taken
+    /// out where another has applied them, else they keep their live value.
+    pub fn yielding(&self, desired: &Value, live: &Value, wanted: &Value, manager: &str) -> Value {
+        let mut desired = desired.clone();
+        for path in self.paths(wanted) {
+            let (is, would_be) = (live.pointer(path), wanted.pointer(path));
+            if is == would_be {
+                continue;
+            }
+            match is {
+                Some(is) if !applied_by_another(live, path, manager) => {
+                    if let Some(value) = desired.pointer_mut(path) {
+                        *value = is.clone();
+                    }
+                }
+                _ => remove(&mut desired, path),
+            }
+        }
+        desired
+    }
+}
+
+impl Target {
+    fn matches(&self, object: &Value) -> bool {
+        let id = ObjectId::of(object);
+        let version = crate::object::version(object);
+        let fits = |expression: &Option<Regex>, text: &str| {
+            expression
+                .as_ref()
+                .is_none_or(|expression| expression.is_match(text))
+        };
+        let annotations = json!({"metadata": {"labels": object["metadata"]["annotations"]}});
+        fits(&self.group, &id.group)
+            && fits(&self.version, version)
+            && fits(&self.kind, &id.kind)
+            && fits(&self.name, &id.name)
+            && fits(&self.namespace, &id.namespace)
+            && self.labels.matches(object)
+            && self.annotations.matches(&annotations)
+    }
+}
+
+/// Removes what a pointer points to.
+fn remove(object: &mut Value, path: &str) {
+    let Some((parent, last)) = path.rsplit_once('/') else {
+        return;
+    };
+    let last = last.replace("~1", "/").replace("~0", "~");
+    match object.pointer_mut(parent) {
+        Some(Value::Object(map)) => {
+            map.remove(&last);
+        }
+        Some(Value::Array(items)) => {
+            if let Ok(at) = last.parse::<usize>()
+                && at < items.len()
+            {
+                items.remove(at);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether someone else than `manager` has applied the field.
+fn applied_by_another(live: &Value, path: &str, manager: &str) -> bool {
+    let entries = live.pointer("/metadata/managedFields");
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
+    let mut applied = entries.filter(|entry| {
+        entry["operation"] == "Apply"
+            && entry["manager"] != manager
+            && entry["subresource"].as_str().unwrap_or_default().is_empty()
+    });
+    applied.any(|entry| has_field(&entry["fieldsV1"], live, path))
+}
+
+fn has_field(fields: &Value, live: &Value, path: &str) -> bool {
+    let (mut fields, mut live) = (Some(fields), Some(live));
+    for step in path.trim_start_matches('/').split('/') {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let Some(here) = fields else {
+            return false;
+        };
+        let item = step
+            .parse::<usize>()
+            .ok()
+            .and_then(|at| live?.as_array()?.get(at));
+        fields = match item {
+            Some(item) => keyed(here, item),
+            None => here.get(format!("f:{step}")),
+        };
+        live = match item {
+            Some(item) => Some(item),
+            None => live.and_then(|live| live.get(&step)),
+        };
+    }
+    fields.is_some()
+}
+
+/// The fields of a list's item.
+fn keyed<'f>(fields: &'f Value, item: &Value) -> Option<&'f Value> {
+    let fits = |key: &str| {
+        let Some(key) = key.strip_prefix("k:") else {
+            return false;
+        };
+        let key: Value = serde_json::from_str(key).unwrap_or_default();
+        key.as_object().is_some_and(|key| {
+            key.iter()
+                .all(|(name, value)| item.get(name) == Some(value))
+        })
+    };
+    let mut fields = fields.as_object()?.iter();
+    fields.find(|(key, _)| fits(key)).map(|(_, below)| below)
+}

@@ -1,0 +1,152 @@
+//! What was found as asked for, so that it need not be asked for again.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::ObjectId;
+
+/// What a watch tells of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen {
+    /// Nothing: it is not watched, or all there is has not been told yet.
+    Unknown,
+    /// It is not among those that are watched.
+    Absent,
+    /// It is there; this is its metadata, below `metadata`.
+    Present(Value),
+}
+
+/// What one Kustomization has applied, by this process.
+#[derive(Debug, Default)]
+pub struct Memory {
+    known: Mutex<BTreeMap<ObjectId, Known>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    desired: [u8; 32],
+    uid: String,
+    revision: String,
+    /// Nothing but the metadata can have changed while this stays.
+    generation: Option<i64>,
+    metadata: [u8; 32],
+}
+
+/// What is known of an object before it is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recall {
+    /// It was found as asked for, and nobody has touched it since.
+    Unchanged,
+    /// Nobody has touched it since we applied it, but something else is asked for now.
+    Outdated,
+    /// It has to be looked at.
+    Nothing,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers that a live object is what `desired` asks for.
+    pub(super) fn remember(&self, id: &ObjectId, desired: &Value, live: &Value) {
+        let text = |field: &str| {
+            live["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let known = Known {
+            desired: digest(desired),
+            uid: text("uid"),
+            revision: text("resourceVersion"),
+            generation: generation(live),
+            metadata: metadata(live),
+        };
+        self.lock().insert(id.clone(), known);
+    }
+
+    /// What is remembered of an object, given what a watch tells of it.
+    pub(super) fn recall(&self, id: &ObjectId, desired: &Value, seen: &Seen) -> Recall {
+        let Seen::Present(live) = seen else {
+            return Recall::Nothing;
+        };
+        let known = self.lock();
+        let Some(known) = known.get(id) else {
+            return Recall::Nothing;
+        };
+        let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
+        let revision = live["metadata"]["resourceVersion"].as_str();
+        let same_version = revision == Some(&known.revision);
+        let same_content = known.generation.is_some()
+            && generation(live) == known.generation
+            && metadata(live) == known.metadata;
+        if uid != known.uid || !(same_version || same_content) {
+            return Recall::Nothing;
+        }
+        match digest(desired) == known.desired {
+            true => Recall::Unchanged,
+            false => Recall::Outdated,
+        }
+    }
+
+    /// Whether a change that a watch tells of is ours, or of no matter to us.
+    pub fn expects(&self, id: &ObjectId, live: &Value) -> bool {
+        let known = self.lock();
+        known.get(id).is_some_and(|known| {
+            let text = |field: &str| live["metadata"][field].as_str().unwrap_or_default();
+            let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+            known.uid == text("uid")
+                && (number(text("resourceVersion")) <= number(&known.revision)
+                    || (known.generation.is_some()
+                        && generation(live) == known.generation
+                        && metadata(live) == known.metadata))
+        })
+    }
+
+    /// Whether anything is known of an object.
+    pub fn knows(&self, id: &ObjectId) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    /// Forgets an object.
+    pub fn forget(&self, id: &ObjectId) {
+        self.lock().remove(id);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+}
+
+/// Kinds that count the changes of their content.
+fn generation(live: &Value) -> Option<i64> {
+    let generation = live["metadata"]["generation"].as_i64();
+    generation.filter(|generation| *generation > 0)
+}
+
+fn metadata(live: &Value) -> [u8; 32] {
+    let metadata = &live["metadata"];
+    let parts = ["labels", "annotations", "finalizers", "ownerReferences"];
+    let text: Vec<String> = parts
+        .iter()
+        .map(|part| match part {
+            // The Deployment controller counts in an annotation.
+            &"annotations" => {
+                let mut annotations = metadata[*part].as_object().cloned().unwrap_or_default();
+                annotations.retain(|key, _| !key.starts_with("deployment.kubernetes.io/"));
+                Value::Object(annotations).to_string()
+            }
+            part => metadata[*part].to_string(),
+        })
+        .collect();
+    Sha256::digest(text.join("\n")).into()
+}
+
+fn digest(desired: &Value) -> [u8; 32] {
+    Sha256::digest(desired.to_string()).into()
+}

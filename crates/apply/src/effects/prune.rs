@@ -1,0 +1,116 @@
+//! Deletes what is no longer asked for.
+
+use everflow_runtime::Error as ClientError;
+use everflow_runtime::client::{At, DeleteOptions};
+use futures_util::{StreamExt as _, stream};
+
+use super::{AT_ONCE, Applier};
+use crate::change::{Action, Change};
+use crate::error::ApplyError;
+use crate::inventory::Entry;
+use crate::policy;
+
+/// What became of objects that were to be deleted.
+#[derive(Debug, Default)]
+pub struct Pruned {
+    /// What was done, in order.
+    pub changes: Vec<Change>,
+    /// What could not be done: these objects stay in the inventory.
+    pub failed: Vec<(Entry, ApplyError)>,
+}
+
+impl Pruned {
+    /// All failures in one text, as Flux words them.
+    pub fn errors(&self) -> Option<String> {
+        let all: String = self
+            .failed
+            .iter()
+            .map(|(_, error)| format!("{error};"))
+            .collect();
+        (!all.is_empty()).then(|| format!("delete failed, errors: {all}"))
+    }
+}
+
+impl Applier {
+    /// Deletes objects that are ours and do not ask to be kept. Only an answer of the server
+    /// counts: what could not be looked at is not taken for gone.
+    pub async fn prune(&self, entries: &[Entry]) -> Pruned {
+        let mut pruned = Pruned::default();
+        // Kinds one after the other, the objects of a kind at once.
+        for group in entries.chunk_by(|one, two| one.id.kind == two.id.kind) {
+            let work = stream::iter(group.iter().map(|entry| self.prune_one(entry)));
+            let results: Vec<Result<Action, ApplyError>> = work.buffered(AT_ONCE).collect().await;
+            for (entry, result) in group.iter().zip(results) {
+                match result {
+                    Ok(action) => pruned.changes.push(Change {
+                        entry: entry.clone(),
+                        action,
+                    }),
+                    Err(error) => pruned.failed.push((entry.clone(), error)),
+                }
+            }
+        }
+        pruned
+    }
+
+    async fn prune_one(&self, entry: &Entry) -> Result<Action, ApplyError> {
+        let unknown = |source| ApplyError::Look {
+            entry: entry.clone().into(),
+            source,
+        };
+        let resource = match self.resource(entry).await {
+            Ok(resource) => resource,
+            // With its kind all objects went.
+            Err(ClientError::NoKind { .. }) => return Ok(Action::Deleted),
+            Err(source) => return Err(unknown(source)),
+        };
+        let namespace = match resource.namespaced {
+            true => entry.id.namespace.as_str(),
+            false => "",
+        };
+        let at = At::new(namespace, &entry.id.name);
+        let live = match self.client.get(&resource, at).await {
+            Ok(live) => live,
+            Err(ClientError::NotFound(_)) => return Ok(Action::Deleted),
+            Err(source) => return Err(unknown(source)),
+        };
+        if !self.owner.owns(&live) || policy::survives_prune(&live) {
+            return Ok(Action::Skipped);
+        }
+        let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut options = DeleteOptions::uid(uid);
+        options.propagation = "Background";
+        match self.client.delete(&resource, at, &options).await {
+            Ok(_) | Err(ClientError::NotFound(_)) => Ok(Action::Deleted),
+            Err(source) => Err(ApplyError::Delete {
+                entry: entry.clone().into(),
+                source,
+            }),
+        }
+    }
+
+    /// Which of these objects are still there.
+    pub async fn remaining(&self, entries: &[Entry]) -> Result<Vec<Entry>, ApplyError> {
+        let mut remaining = Vec::new();
+        for entry in entries {
+            let unknown = |source| ApplyError::Look {
+                entry: entry.clone().into(),
+                source,
+            };
+            let resource = match self.resource(entry).await {
+                Ok(resource) => resource,
+                Err(ClientError::NoKind { .. }) => continue,
+                Err(source) => return Err(unknown(source)),
+            };
+            if self
+                .live(&resource, entry)
+                .await
+                .map_err(unknown)?
+                .is_some()
+            {
+                remaining.push(entry.clone());
+            }
+        }
+        Ok(remaining)
+    }
+}

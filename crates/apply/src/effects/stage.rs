@@ -1,0 +1,360 @@
+//! Applies the objects of one stage.
+
+use std::time::Duration;
+
+use everflow_runtime::Error as ClientError;
+use everflow_runtime::client::{At, DeleteOptions, Patch, Resource, WriteOptions};
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value;
+
+use super::memory::Recall;
+use super::{AT_ONCE, Applier, Live, Memory, Seen};
+use crate::change::{Action, Change};
+use crate::drift;
+use crate::error::ApplyError;
+use crate::immutable::is_immutable;
+use crate::inventory::Entry;
+use crate::normalize::is_encrypted_secret;
+use crate::policy::Wish;
+
+/// How often it is looked whether an object that is recreated has gone.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// An object after its stage.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// What was done to it.
+    pub change: Change,
+    /// How it is now, where that is known.
+    pub live: Option<Value>,
+}
+
+/// What is to be done to an object.
+enum Plan {
+    /// Nothing.
+    Done(Applied),
+    /// It is applied.
+    Write {
+        resource: Resource,
+        entry: Entry,
+        action: Action,
+        payload: Value,
+    },
+}
+
+impl Applier {
+    fn options(&self) -> WriteOptions {
+        WriteOptions::by(&self.takeover.manager).force()
+    }
+
+    /// Applies the objects of a stage. Nothing is written unless the server takes all of them;
+    /// all refusals come back, in the order of the objects. When a write fails after that, what
+    /// was done before it comes back too.
+    pub async fn apply(
+        &self,
+        objects: &[Value],
+        memory: &Memory,
+        live: &dyn Live,
+    ) -> (Vec<Applied>, Vec<ApplyError>) {
+        let recalls = stream::iter(objects.iter().map(|object| async move {
+            let entry = Entry::of(object);
+            let resource = self.resource(&entry).await?;
+            let at = at(&resource, &entry);
+            let seen = live.metadata(&resource, at.namespace, at.name);
+            let recall = memory.recall(&entry.id, object, &seen);
+            Ok((resource, seen, recall))
+        }));
+        let recalls: Vec<Result<(Resource, Seen, Recall), ClientError>> =
+            recalls.buffered(AT_ONCE).collect().await;
+        let to_look_at = recalls
+            .iter()
+            .filter(|recall| !matches!(recall, Ok((_, _, Recall::Unchanged))));
+        // A write that fails alone leaves nothing half done: it needs no rehearsal.
+        let alone = to_look_at.count() == 1;
+        let known = objects.iter().zip(recalls);
+        let plans = stream::iter(known.map(|(object, recall)| async move {
+            (object, self.plan(object, recall, alone).await)
+        }));
+        let planned: Vec<_> = plans.buffered(AT_ONCE).collect().await;
+        let mut plans = Vec::with_capacity(planned.len());
+        let mut errors = Vec::new();
+        for (object, plan) in planned {
+            match plan {
+                Ok(plan) => plans.push((object, plan)),
+                Err(error) => errors.push(error),
+            }
+        }
+        if !errors.is_empty() {
+            return (Vec::new(), errors);
+        }
+        let writes = stream::iter(plans.into_iter().map(|(object, plan)| async move {
+            match plan {
+                Plan::Done(applied) => {
+                    if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live)
+                    {
+                        memory.remember(&Entry::of(object).id, object, live);
+                    }
+                    Ok(applied)
+                }
+                Plan::Write {
+                    resource,
+                    entry,
+                    action,
+                    payload,
+                } => {
+                    let written = self.write(&resource, entry, action, &payload).await?;
+                    if let Some(live) = &written.live {
+                        memory.remember(&Entry::of(object).id, object, live);
+                    }
+                    Ok(written)
+                }
+            }
+        }));
+        let written: Vec<Result<Applied, ApplyError>> = writes.buffered(AT_ONCE).collect().await;
+        let mut done = Vec::with_capacity(written.len());
+        for result in written {
+            match result {
+                Ok(applied) => done.push(applied),
+                Err(error) => errors.push(error),
+            }
+        }
+        (done, errors)
+    }
+
+    async fn write(
+        &self,
+        resource: &Resource,
+        entry: Entry,
+        action: Action,
+        payload: &Value,
+    ) -> Result<Applied, ApplyError> {
+        let at = at(resource, &entry);
+        let patch = Patch::Apply(payload.clone());
+        match self
+            .client
+            .patch(resource, at, &patch, &self.options())
+            .await
+        {
+            Ok(live) => Ok(Applied {
+                change: Change {
+                    entry: as_served(&live, &entry),
+                    action,
+                },
+                live: Some(live),
+            }),
+            Err(source) => Err(ApplyError::Apply {
+                entry: entry.into(),
+                source,
+            }),
+        }
+    }
+
+    async fn plan(
+        &self,
+        object: &Value,
+        recalled: Result<(Resource, Seen, Recall), ClientError>,
+        alone: bool,
+    ) -> Result<Plan, ApplyError> {
+        let entry = Entry::of(object);
+        if is_encrypted_secret(object) {
+            return Err(ApplyError::Encrypted {
+                entry: entry.into(),
+            });
+        }
+        let refused = |source| ApplyError::DryRun {
+            entry: entry.clone().into(),
+            source,
+        };
+        let (resource, seen, recall) = recalled.map_err(refused)?;
+        let at = at(&resource, &entry);
+        let done = |action, live: Option<Value>| {
+            Plan::Done(Applied {
+                change: Change {
+                    entry: live
+                        .as_ref()
+                        .map_or_else(|| entry.clone(), |live| as_served(live, &entry)),
+                    action,
+                },
+                live,
+            })
+        };
+        if recall == Recall::Unchanged {
+            return Ok(match &seen {
+                Seen::Present(live) => {
+                    let mut plan = done(Action::Unchanged, None);
+                    if let Plan::Done(applied) = &mut plan {
+                        applied.change.entry = as_served_metadata(live, &entry);
+                    }
+                    plan
+                }
+                _ => done(Action::Unchanged, None),
+            });
+        }
+        if Wish::LeaveAlone.of(object) {
+            let live = self.live(&resource, &entry).await.map_err(refused)?;
+            return Ok(done(Action::Skipped, live));
+        }
+        let outdated = recall == Recall::Outdated && self.ignore.is_empty();
+        if outdated && alone && !self.force && !Wish::Recreate.of(object) {
+            return self.write_alone(object, resource, entry).await;
+        }
+        let mut rehearsed = self.rehearse(&resource, at, object).await;
+        let is_new = matches!(&rehearsed, Ok(wanted) if version(wanted).is_empty());
+        let mut current = match is_new {
+            true => None,
+            false => self.live(&resource, &entry).await.map_err(refused)?,
+        };
+        if let Some(live) = &current
+            && (Wish::LeaveAlone.of(live) || Wish::OnlyCreate.of(object))
+        {
+            return Ok(done(Action::Skipped, current));
+        }
+        if let (Err(error), Some(live)) = (&rehearsed, &current)
+            && (self.force || Wish::Recreate.of(object) || Wish::Recreate.of(live))
+            && is_immutable(error)
+        {
+            self.delete_and_wait(&resource, &entry, live).await?;
+            rehearsed = self.rehearse(&resource, at, object).await;
+            current = None;
+        }
+        let wanted = rehearsed.map_err(refused)?;
+        let Some(mut current) = current else {
+            return Ok(Plan::Write {
+                resource,
+                entry,
+                action: Action::Created,
+                payload: object.clone(),
+            });
+        };
+        let mut cleaned = false;
+        if let Some(patch) = self.takeover.patch(object, &current) {
+            let by = WriteOptions::by(&self.takeover.manager);
+            let patch = Patch::Json(patch);
+            let patched = self.client.patch(&resource, at, &patch, &by).await;
+            current = patched.map_err(|source| ApplyError::Takeover {
+                entry: entry.clone().into(),
+                source,
+            })?;
+            cleaned = true;
+        }
+        if !cleaned && !drift::differs(&current, &wanted, &self.ignore) {
+            return Ok(done(Action::Unchanged, Some(current)));
+        }
+        let manager = &self.takeover.manager;
+        let payload = self.ignore.yielding(object, &current, &wanted, manager);
+        Ok(Plan::Write {
+            resource,
+            entry,
+            action: Action::Configured,
+            payload,
+        })
+    }
+
+    /// Applies an object that nobody has touched since we applied it last.
+    async fn write_alone(
+        &self,
+        object: &Value,
+        resource: Resource,
+        entry: Entry,
+    ) -> Result<Plan, ApplyError> {
+        let patch = Patch::Apply(object.clone());
+        let place = at(&resource, &entry);
+        let written = self
+            .client
+            .patch(&resource, place, &patch, &self.options())
+            .await;
+        match written {
+            Ok(live) => Ok(Plan::Done(Applied {
+                change: Change {
+                    entry: as_served(&live, &entry),
+                    action: Action::Configured,
+                },
+                live: Some(live),
+            })),
+            Err(source) => Err(ApplyError::DryRun {
+                entry: entry.into(),
+                source,
+            }),
+        }
+    }
+
+    async fn rehearse(
+        &self,
+        resource: &Resource,
+        at: At<'_>,
+        object: &Value,
+    ) -> Result<Value, ClientError> {
+        let patch = Patch::Apply(object.clone());
+        let options = self.options().dry_run();
+        self.client.patch(resource, at, &patch, &options).await
+    }
+
+    async fn delete_and_wait(
+        &self,
+        resource: &Resource,
+        entry: &Entry,
+        live: &Value,
+    ) -> Result<(), ApplyError> {
+        let mut options = DeleteOptions::uid(live["metadata"]["uid"].as_str().unwrap_or_default());
+        options.propagation = "Background";
+        let at = at(resource, entry);
+        match self.client.delete(resource, at, &options).await {
+            Ok(_) | Err(ClientError::NotFound(_)) => {}
+            Err(source) => {
+                return Err(ApplyError::Recreate {
+                    entry: entry.clone().into(),
+                    source,
+                });
+            }
+        }
+        let clock = self.client.clock().clone();
+        let until = clock.elapsed() + self.patience;
+        loop {
+            let there = self.live(resource, entry).await;
+            let there = there.map_err(|source| ApplyError::Recreate {
+                entry: entry.clone().into(),
+                source,
+            })?;
+            let Some(there) = there else {
+                return Ok(());
+            };
+            if clock.elapsed() >= until {
+                return Err(ApplyError::NotGone {
+                    entry: entry.clone().into(),
+                    span: self.patience,
+                    finalizers: everflow_runtime::metadata::finalizers(&there),
+                });
+            }
+            clock.sleep(LOOK).await;
+        }
+    }
+}
+
+fn at<'e>(resource: &Resource, entry: &'e Entry) -> At<'e> {
+    match resource.namespaced {
+        true => At::new(&entry.id.namespace, &entry.id.name),
+        false => At::new("", &entry.id.name),
+    }
+}
+
+fn version(object: &Value) -> &str {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// The entry of an object as the server has it: objects of the whole cluster lose the namespace.
+fn as_served(live: &Value, entry: &Entry) -> Entry {
+    let mut served = Entry::of(live);
+    if served.id.kind.is_empty() {
+        served = as_served_metadata(live, entry);
+    }
+    served
+}
+
+fn as_served_metadata(live: &Value, entry: &Entry) -> Entry {
+    let mut served = entry.clone();
+    let namespace = live["metadata"]["namespace"].as_str();
+    served.id.namespace = namespace.unwrap_or_default().to_owned();
+    served
+}

@@ -1,0 +1,146 @@
+//! What can go wrong when objects are applied.
+
+use std::time::Duration;
+
+use everflow_runtime::Error as ClientError;
+use thiserror::Error;
+
+use crate::inventory::Entry;
+
+/// What can go wrong.
+#[derive(Debug, Error)]
+pub enum ApplyError {
+    /// The server refuses an object, or does not know its kind.
+    #[error("{}", refused(.entry, .source))]
+    DryRun {
+        /// Which object.
+        entry: Box<Entry>,
+        /// Why.
+        source: ClientError,
+    },
+    /// The server took an object in a dry run and refused it afterwards.
+    #[error("{} apply failed: {source}", .entry.id.subject())]
+    Apply {
+        /// Which object.
+        entry: Box<Entry>,
+        /// Why.
+        source: ClientError,
+    },
+    /// An object cannot be looked at.
+    #[error("{} query failed: {source}", .entry.id.subject())]
+    Look {
+        /// Which object.
+        entry: Box<Entry>,
+        /// Why.
+        source: ClientError,
+    },
+    /// Fields of others cannot be taken over.
+    #[error("{} metadata.managedFields cleanup failed: {source}", .entry.id.subject())]
+    Takeover {
+        /// Which object.
+        entry: Box<Entry>,
+        /// Why.
+        source: ClientError,
+    },
+    /// An object that must be recreated cannot be deleted.
+    #[error("{} immutable field detected, failed to delete object: {source}", .entry.id.subject())]
+    Recreate {
+        /// Which object.
+        entry: Box<Entry>,
+        /// Why.
+        source: ClientError,
+    },
+    /// An object that must be recreated does not go.
+    #[error(
+        "{} immutable field detected, failed to wait for object to be deleted: still there after {}s{}",
+        .entry.id.subject(), .span.as_secs(), held(.finalizers)
+    )]
+    NotGone {
+        /// Which object.
+        entry: Box<Entry>,
+        /// How long it was waited for.
+        span: Duration,
+        /// What holds it.
+        finalizers: Vec<String>,
+    },
+    /// A Secret that is still encrypted.
+    #[error(
+        "{} is SOPS encrypted, configuring decryption is required for this secret to be reconciled",
+        .entry.id.subject()
+    )]
+    Encrypted {
+        /// Which object.
+        entry: Box<Entry>,
+    },
+    /// A rule of spec.ignore makes no sense.
+    #[error("spec.ignore[{at}]: {why}")]
+    Ignore {
+        /// Which rule.
+        at: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An object cannot be deleted.
+    #[error("{} delete failed: {source}", .entry.id.subject())]
+    Delete {
+        /// Which object.
+        entry: Box<Entry>,
+        /// Why.
+        source: ClientError,
+    },
+}
+
+impl ApplyError {
+    /// The stable reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            ApplyError::DryRun { .. } => "DryRunFailed",
+            ApplyError::Apply { .. } => "ApplyFailed",
+            ApplyError::Look { .. } => "QueryFailed",
+            ApplyError::Takeover { .. } => "TakeoverFailed",
+            ApplyError::Recreate { .. } | ApplyError::NotGone { .. } => "RecreateFailed",
+            ApplyError::Encrypted { .. } => "Encrypted",
+            ApplyError::Ignore { .. } => "InvalidIgnoreRule",
+            ApplyError::Delete { .. } => "DeleteFailed",
+        }
+    }
+
+    /// What the client said, if it was asked.
+    pub fn client(&self) -> Option<&ClientError> {
+        match self {
+            ApplyError::DryRun { source, .. }
+            | ApplyError::Apply { source, .. }
+            | ApplyError::Look { source, .. }
+            | ApplyError::Takeover { source, .. }
+            | ApplyError::Recreate { source, .. }
+            | ApplyError::Delete { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Whether leadership ended in the middle.
+    pub fn is_fenced(&self) -> bool {
+        matches!(self.client(), Some(ClientError::Fenced { .. }))
+    }
+}
+
+fn refused(entry: &Entry, source: &ClientError) -> String {
+    let subject = entry.id.subject();
+    if matches!(source, ClientError::NotFound(_)) {
+        return match entry.id.namespace.is_empty() {
+            true => format!("{subject} namespace not specified: {source}"),
+            false => format!("{subject} not found: {source}"),
+        };
+    }
+    match source.refusal().map(|refusal| refusal.reason.as_str()) {
+        None | Some("") => format!("{subject} dry-run failed: {source}"),
+        Some(reason) => format!("{subject} dry-run failed ({reason}): {source}"),
+    }
+}
+
+fn held(finalizers: &[String]) -> String {
+    match finalizers.is_empty() {
+        true => String::new(),
+        false => format!(", held by finalizers: {}", finalizers.join(", ")),
+    }
+}

@@ -1,0 +1,176 @@
+//! Taking over what others have applied: their entries in `managedFields` and the annotations of
+//! client-side apply.
+
+use everflow_merge::fieldpath::FieldSet;
+use serde_json::{Map, Value, json};
+
+use crate::policy::Wish;
+
+/// Annotations that client-side tools leave behind.
+const ANNOTATIONS: [&str; 3] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "kustomize.toolkit.fluxcd.io/checksum",
+    "fluxcd.io/sync-checksum",
+];
+
+/// A label that client-side tools leave behind.
+const LABEL: &str = "fluxcd.io/sync-gc-mark";
+
+/// Whose fields become ours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Takeover {
+    /// Our field manager.
+    pub manager: String,
+    /// Others by name, beside those of kubectl and what was there before the first apply.
+    pub also: Vec<String>,
+}
+
+impl Takeover {
+    /// The JSON patch that makes a live object ours, or `None` when nothing is to be done.
+    pub fn patch(&self, desired: &Value, live: &Value) -> Option<Value> {
+        if Wish::Merge.of(desired) || Wish::Merge.of(live) {
+            return None;
+        }
+        let mut operations = Vec::new();
+        let leftovers = ANNOTATIONS
+            .iter()
+            .map(|key| ("annotations", *key))
+            .chain([("labels", LABEL)]);
+        for (place, key) in leftovers {
+            if live["metadata"][place].get(key).is_some() {
+                let path = format!("/metadata/{place}/{}", key.replace('/', "~1"));
+                operations.push(json!({"op": "remove", "path": path}));
+            }
+        }
+        if let Some(entries) = self.entries(live) {
+            let path = "/metadata/managedFields";
+            operations.push(json!({"op": "replace", "path": path, "value": entries}));
+        }
+        (!operations.is_empty()).then(|| operations.into())
+    }
+
+    /// The entries of `managedFields` after the takeover.
+    fn entries(&self, live: &Value) -> Option<Vec<Value>> {
+        let all = live.pointer("/metadata/managedFields")?.as_array()?;
+        let ours =
+            |entry: &&Value| entry["manager"] == *self.manager && entry["operation"] == "Apply";
+        let mut own = all.iter().rfind(ours).cloned();
+        let mut others = Vec::with_capacity(all.len());
+        let mut edited = false;
+        for entry in all {
+            if ours(&entry) {
+                continue;
+            }
+            if !self.takes(entry) {
+                others.push(entry.clone());
+                continue;
+            }
+            edited = true;
+            own = Some(match own {
+                None => {
+                    let mut entry = entry.clone();
+                    entry["manager"] = self.manager.as_str().into();
+                    entry["operation"] = "Apply".into();
+                    entry
+                }
+                Some(mut own) => {
+                    own["fieldsV1"] = united(&own["fieldsV1"], &entry["fieldsV1"]);
+                    own
+                }
+            });
+        }
+        others.extend(own);
+        edited.then_some(others)
+    }
+
+    fn takes(&self, entry: &Value) -> bool {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        if !text("subresource").is_empty() {
+            return false;
+        }
+        let manager = text("manager");
+        match text("operation") {
+            "Update" => {
+                manager.starts_with("kubectl")
+                    || manager.starts_with("before-first-apply")
+                    || manager == self.manager
+                    || self.also.iter().any(|name| name == manager)
+            }
+            "Apply" => {
+                manager.starts_with("kubectl") || self.also.iter().any(|name| name == manager)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn united(one: &Value, two: &Value) -> Value {
+    let empty = Value::Object(Map::new());
+    let read = |fields: &Value| {
+        let fields = if fields.is_null() { &empty } else { fields };
+        FieldSet::from_fields_v1(fields)
+    };
+    match (read(one), read(two)) {
+        (Ok(one), Ok(two)) => one.union(&two).to_fields_v1(),
+        // What cannot be read is the server's to repair.
+        _ => one.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, operation: &str, field: &str) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {(format!("f:{field}")): {}}}})
+    }
+
+    fn patched(fields: Vec<Value>) -> Option<Value> {
+        let takeover = Takeover {
+            manager: "kustomize-controller".into(),
+            also: vec!["old-tool".into()],
+        };
+        let live = json!({"metadata": {"managedFields": fields}});
+        takeover.patch(&json!({}), &live)
+    }
+
+    #[test]
+    fn fields_of_kubectl_become_ours() {
+        assert_eq!(
+            patched(vec![entry("kustomize-controller", "Apply", "a")]),
+            None
+        );
+        assert_eq!(patched(vec![entry("someone", "Update", "a")]), None);
+        let patch = patched(vec![
+            entry("kubectl-client-side-apply", "Update", "a"),
+            entry("someone", "Update", "b"),
+            entry("kustomize-controller", "Apply", "c"),
+            entry("old-tool", "Apply", "d"),
+        ]);
+        let mut own = entry("kustomize-controller", "Apply", "c");
+        own["fieldsV1"] = json!({"f:data": {"f:a": {}, "f:c": {}, "f:d": {}}});
+        let expected = json!([{"op": "replace", "path": "/metadata/managedFields",
+            "value": [entry("someone", "Update", "b"), own]}]);
+        assert_eq!(patch, Some(expected));
+        let renamed = patched(vec![entry("before-first-apply", "Update", "a")]);
+        let expected = entry("kustomize-controller", "Apply", "a");
+        assert_eq!(renamed.unwrap()[0]["value"], json!([expected]));
+    }
+
+    #[test]
+    fn annotations_of_client_side_apply_go() {
+        let live = json!({"metadata": {"annotations":
+            {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}});
+        let takeover = Takeover {
+            manager: "m".into(),
+            also: Vec::new(),
+        };
+        let patch = takeover.patch(&json!({}), &live).unwrap();
+        let path = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+        assert_eq!(patch, json!([{"op": "remove", "path": path}]));
+        let merge =
+            json!({"metadata": {"annotations": {"kustomize.toolkit.fluxcd.io/ssa": "merge"}}});
+        assert_eq!(takeover.patch(&merge, &live), None);
+    }
+}
