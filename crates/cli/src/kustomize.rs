@@ -106,6 +106,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         managed_by_label: args.enable_managedby_label,
         release: Release::V5_8,
         enable_helm: args.enable_helm,
+        lenient: false,
     };
     let directory = absolute(&args.directory)?;
     let failed = |error: everflow_kustomize::Error| Failure::Work(error.to_string());

@@ -9,6 +9,7 @@ use everflow_yaml::Node;
 
 use crate::accumulator::Context;
 use crate::cache::{Access, Build, BuildKey, Cache, Digest};
+use crate::decode::{KUSTOMIZATION, LENIENT};
 use crate::error::{Error, Result, Within};
 use crate::fieldspec::FieldSpec;
 use crate::kustomization::Kustomization;
@@ -190,7 +191,11 @@ fn run(
         schemas: Rc::new(Schemas::new(options.release)),
         reader: Reader::new(cache),
     };
-    let mut target = Target::load(&context, loader)?;
+    let mode = match options.lenient {
+        true => LENIENT,
+        false => KUSTOMIZATION,
+    };
+    let mut target = Target::load(&context, loader, mode)?;
     target.configure_openapi(true)?;
     target.track_origins();
     let mut all = target.accumulate_alone()?;

@@ -21,6 +21,11 @@ pub const KUSTOMIZATION: Mode = Mode {
     strict: true,
     coerce: false,
 };
+/// What kustomization files are read with whose unknown fields do not matter.
+pub const LENIENT: Mode = Mode {
+    strict: false,
+    coerce: false,
+};
 /// What plugin configurations are read with.
 pub const PLUGIN: Mode = Mode {
     strict: false,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::decode::{Fields, KUSTOMIZATION};
+use crate::decode::{Fields, Mode};
 use crate::error::{Error, Result};
 use crate::fieldspec::FieldSpec;
 use crate::replacement::ReplacementField;
@@ -187,10 +187,10 @@ pub struct HelmChart {
 
 impl Kustomization {
     /// Reads a kustomization that has been turned into JSON.
-    pub fn from_json(value: &Value) -> Result<Self> {
+    pub fn from_json(value: &Value, mode: Mode) -> Result<Self> {
         let mut kustomization = Kustomization::default();
         let mut empty = true;
-        let mut fields = Fields::new(value, "Kustomization", KUSTOMIZATION)?;
+        let mut fields = Fields::new(value, "Kustomization", mode)?;
         kustomization.read_fields(&mut fields, &mut empty)?;
         fields.finish()?;
         kustomization.set_type_defaults();
@@ -464,7 +464,7 @@ impl GeneratorArgs {
             ..GeneratorArgs::default()
         };
         let env = fields.text("env")?;
-        if !env.is_empty() && fields.mode() == KUSTOMIZATION {
+        if !env.is_empty() && !fields.mode().coerce {
             args.envs.push(env);
         }
         args.options = fields.object("options", |mut options| {
@@ -571,16 +571,20 @@ impl HelmChart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::KUSTOMIZATION;
     use serde_json::json;
 
     #[test]
     fn old_fields_become_new_ones() {
-        let read = Kustomization::from_json(&json!({
-            "bases": ["../base"],
-            "resources": ["a.yaml"],
-            "imageTags": [{"name": "nginx", "newTag": "1"}],
-            "configMapGenerator": [{"name": "c", "env": "x.env"}],
-        }))
+        let read = Kustomization::from_json(
+            &json!({
+                "bases": ["../base"],
+                "resources": ["a.yaml"],
+                "imageTags": [{"name": "nginx", "newTag": "1"}],
+                "configMapGenerator": [{"name": "c", "env": "x.env"}],
+            }),
+            KUSTOMIZATION,
+        )
         .unwrap();
         assert_eq!(read.resources, ["a.yaml", "../base"]);
         assert_eq!(read.images[0].new_tag, "1");
@@ -592,9 +596,9 @@ mod tests {
     #[test]
     fn a_file_that_says_nothing_is_refused() {
         for value in [json!({}), json!({"namePrefix": ""}), json!(null)] {
-            let error = Kustomization::from_json(&value).unwrap_err();
+            let error = Kustomization::from_json(&value, KUSTOMIZATION).unwrap_err();
             assert_eq!(error.to_string(), "kustomization.yaml is empty");
         }
-        assert!(Kustomization::from_json(&json!({"resources": []})).is_ok());
+        assert!(Kustomization::from_json(&json!({"resources": []}), KUSTOMIZATION).is_ok());
     }
 }

@@ -25,6 +25,7 @@
 mod accumulator;
 mod build;
 mod cache;
+mod check;
 mod config;
 mod crds;
 mod decode;
@@ -39,7 +40,7 @@ mod node_ops;
 mod options;
 mod origin;
 mod path;
-mod paths;
+pub mod paths;
 mod pattern;
 mod plugins;
 mod reader;
@@ -58,11 +59,12 @@ mod yaml_io;
 
 pub use build::{BuiltObject, Output, build, build_cached};
 pub use cache::Cache;
+pub use check::{check_objects, read_kustomization};
 pub use error::{Error, Result};
-pub use kustomization::{HelmChart, HelmGlobals};
+pub use kustomization::{FILE_NAMES, HelmChart, HelmGlobals};
 pub use options::{
     HelmCharts, LoadRestriction, Options, Plugins, ReadFile, Release, RemoteFiles, Reorder,
 };
 pub use remote::RepoUrl;
 pub use resid::{Gvk, ResId};
-pub use view::{FileView, Located, MemoryView, ViewError};
+pub use view::{FileView, Located, MemoryView, TreeView, ViewError};

@@ -175,10 +175,10 @@ fn refuse(path: &str) -> Error {
 
 fn locate(view: &dyn FileView, path: &str) -> Result<Located> {
     view.locate(&paths::clean(&format!("/{path}")))
-        .map_err(|error| {
-            let text = format!("evalsymlink failure on '{path}' : {error}");
-            match error {
-                ViewError::NotFound { .. } | ViewError::Other(_) => Error::Load(text),
+        .map_err(|error| match error {
+            ViewError::Outside { .. } => Error::Restricted(error.to_string()),
+            ViewError::NotFound { .. } | ViewError::Other(_) => {
+                Error::Load(format!("evalsymlink failure on '{path}' : {error}"))
             }
         })
 }

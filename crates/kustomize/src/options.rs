@@ -49,6 +49,8 @@ pub struct Options {
     pub release: Release,
     /// Whether `helmCharts` may be used (`--enable-helm`).
     pub enable_helm: bool,
+    /// Unknown fields of the outermost kustomization are left out instead of refused.
+    pub lenient: bool,
 }
 
 /// What a build may use beside files.

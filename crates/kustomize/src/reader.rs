@@ -6,6 +6,7 @@ use std::rc::Rc;
 use everflow_yaml::Node;
 
 use crate::cache::{Cache, Digest};
+use crate::decode::Mode;
 use crate::error::{Error, Result};
 use crate::kustomization::{FILE_NAMES, Kustomization};
 use crate::loader::Loader;
@@ -56,7 +57,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The kustomization of a directory, and the name of its file.
-    pub fn kustomization(&self, loader: &Loader<'_>) -> Result<(Rc<Kustomization>, &'static str)> {
+    pub fn kustomization(
+        &self,
+        loader: &Loader<'_>,
+        mode: Mode,
+    ) -> Result<(Rc<Kustomization>, &'static str)> {
         let mut found = None;
         for name in FILE_NAMES {
             match loader.load(name) {
@@ -80,7 +85,7 @@ impl<'a> Reader<'a> {
             )));
         }
         let kustomization = yaml_io::sigs_json(&content)
-            .and_then(|json| Kustomization::from_json(&json))
+            .and_then(|json| Kustomization::from_json(&json, mode))
             .map_err(|error| match &error {
                 Error::Configuration(text) if text == "kustomization.yaml is empty" => error,
                 _ => error.within("invalid Kustomization"),

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use crate::accumulator::{Accumulator, Config, Context};
 use crate::config::TransformerConfig;
 use crate::crds;
+use crate::decode::{KUSTOMIZATION, Mode};
 use crate::error::{Error, Result, Within};
 use crate::fieldspec::{FieldSpec, merge_spec, merge_specs};
 use crate::generate::Kind;
@@ -37,8 +38,8 @@ pub struct Target<'a> {
 
 impl<'a> Target<'a> {
     /// Reads the kustomization in the loader's directory.
-    pub fn load(context: &'a Context<'a>, loader: Loader<'a>) -> Result<Self> {
-        let (kustomization, file_name) = context.reader.kustomization(&loader)?;
+    pub fn load(context: &'a Context<'a>, loader: Loader<'a>, mode: Mode) -> Result<Self> {
+        let (kustomization, file_name) = context.reader.kustomization(&loader, mode)?;
         kustomization.check_type(loader.root())?;
         Ok(Target {
             context,
@@ -174,7 +175,7 @@ impl<'a> Target<'a> {
     /// Reads the kustomization of a directory that this one names.
     fn sub_target(&mut self, path: &str, loader: Loader<'a>) -> Result<Target<'a>> {
         let root = loader.root().to_owned();
-        let mut sub = Target::load(self.context, loader)
+        let mut sub = Target::load(self.context, loader, KUSTOMIZATION)
             .within(|| format!("couldn't make target for path '{root}'"))?;
         sub.build_metadata.clone_from(&self.build_metadata);
         sub.origin = self.origin.as_ref().map(|origin| origin.append(path));

@@ -27,6 +27,16 @@ pub enum ViewError {
         /// The first part of the path that is missing.
         path: String,
     },
+    /// The path leads out of what the view shows.
+    #[error("fs-security-constraint {operation} {path}: path '{path}' is not in or below '{root}'")]
+    Outside {
+        /// `abs` when locating, `read` when reading.
+        operation: &'static str,
+        /// The path that was asked for.
+        path: String,
+        /// The directory it must be in.
+        root: String,
+    },
     /// The path is there and cannot be used.
     #[error("{0}")]
     Other(String),
@@ -41,6 +51,12 @@ pub trait FileView {
 
     /// The content of the file at a path that [`FileView::locate`] gave.
     fn read(&self, path: &str) -> Result<Arc<[u8]>, ViewError>;
+}
+
+/// A view whose directories can be listed.
+pub trait TreeView: FileView {
+    /// The names in the directory at a path that [`FileView::locate`] gave, in order of their bytes.
+    fn entries(&self, directory: &str) -> Result<Vec<String>, ViewError>;
 }
 
 /// A tree of files in memory.
@@ -143,14 +159,46 @@ impl FileView for MemoryView {
             None if self.directories.contains(path) => {
                 Err(ViewError::Other(format!("read {path}: is a directory")))
             }
-            None => match self.locate(path)? {
-                Located::File(real) if real != path => self.read(&real),
+            None => match self.locate(path) {
+                Ok(Located::File(real)) if real != path => self.read(&real),
                 _ => Err(ViewError::NotFound {
                     operation: "open",
                     path: path.to_owned(),
                 }),
             },
         }
+    }
+}
+
+impl TreeView for MemoryView {
+    fn entries(&self, directory: &str) -> Result<Vec<String>, ViewError> {
+        if !self.directories.contains(directory) {
+            return Err(ViewError::NotFound {
+                operation: "open",
+                path: directory.to_owned(),
+            });
+        }
+        let prefix = match directory {
+            "/" => "/".to_owned(),
+            other => format!("{other}/"),
+        };
+        let below = |path: &String| {
+            let name = path.strip_prefix(&prefix)?;
+            (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
+        };
+        let from = || prefix.clone()..;
+        let in_reach = |path: &&String| path.starts_with(&prefix);
+        let files = self.files.range(from()).map(|(path, _)| path);
+        let links = self.links.range(from()).map(|(path, _)| path);
+        let directories = self.directories.range(from());
+        let mut names: Vec<String> = files
+            .take_while(in_reach)
+            .filter_map(below)
+            .chain(links.take_while(in_reach).filter_map(below))
+            .chain(directories.take_while(in_reach).filter_map(below))
+            .collect();
+        names.sort_unstable();
+        Ok(names)
     }
 }
 
@@ -193,6 +241,21 @@ mod tests {
             Ok(Located::File("/app/base/a.yaml".to_owned()))
         );
         assert!(matches!(view.locate("/loop"), Err(ViewError::Other(_))));
+    }
+
+    #[test]
+    fn directories_are_listed_in_order() {
+        let mut view: MemoryView = [
+            ("/app/b.yaml", b"b".as_slice()),
+            ("/app/a/x.yaml", b"x"),
+            ("/app-2/c.yaml", b"c"),
+        ]
+        .into_iter()
+        .collect();
+        view.link("/app/z", "b.yaml");
+        assert_eq!(view.entries("/app").unwrap(), ["a", "b.yaml", "z"]);
+        assert_eq!(view.entries("/").unwrap(), ["app", "app-2"]);
+        assert!(view.entries("/none").is_err());
     }
 
     #[test]

@@ -81,6 +81,7 @@ impl Case {
                 managed_by_label: settings["options"]["managedByLabel"] == true,
                 release,
                 enable_helm: false,
+                lenient: false,
             },
             want: match read("want.yaml") {
                 Some(yaml) => Ok(yaml),

@@ -1,0 +1,171 @@
+//! Why a build fails.
+
+use thiserror::Error;
+
+use crate::place::Place;
+
+/// Why a build fails. Texts begin as Flux's do; paths in them are relative to the source, and the
+/// place of the fault follows where it is known.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// `spec.path` names nothing.
+    #[error(
+        "kustomization path not found: stat {path}: no such file or directory \
+         (spec.path must name a directory of the source)"
+    )]
+    PathNotFound {
+        /// The path in the source.
+        path: String,
+    },
+    /// `spec.path` names a file.
+    #[error(
+        "open {path}/kustomization.yaml: not a directory \
+         (spec.path must name a directory of the source, not a file)"
+    )]
+    NotADirectory {
+        /// The path in the source.
+        path: String,
+    },
+    /// The source cannot be read.
+    #[error("{0}")]
+    Read(String),
+    /// A file in a directory without a kustomization file holds something else than objects.
+    #[error("failed to decode Kubernetes YAML from {}: {cause}{}", place.path, OfLine(place))]
+    Decode {
+        /// The file.
+        place: Place,
+        /// What is wrong with it.
+        #[source]
+        cause: everflow_kustomize::Error,
+    },
+    /// The kustomization file cannot be read.
+    #[error("{text}: {cause} (in {place})")]
+    KustomizationFile {
+        /// The file.
+        place: Place,
+        /// Go's words for what failed.
+        text: &'static str,
+        /// What is wrong with it.
+        #[source]
+        cause: everflow_kustomize::Error,
+    },
+    /// A component that is not in the source.
+    #[error(
+        "component path '{0}' must be local and relative \
+         (spec.components takes directories relative to spec.path)"
+    )]
+    Component(String),
+    /// kustomize fails.
+    #[error("kustomize build failed: {text}{}", InPlaces(places))]
+    Kustomize {
+        /// What it says, with paths relative to the source.
+        text: String,
+        /// The stable word for the cause.
+        cause: &'static str,
+        /// Where the objects or files it speaks of are.
+        places: Vec<Place>,
+    },
+    /// An object lacks what every object must have.
+    #[error(
+        "failed to decode Kubernetes apiVersion, kind and name from: {text}{}",
+        InPlaces(place.as_slice())
+    )]
+    Identity {
+        /// The object as JSON.
+        text: String,
+        /// Where it is.
+        place: Option<Place>,
+    },
+    /// Variables cannot be put into an object.
+    #[error("post build failed for '{object}': {text}{}", InPlaces(place.as_slice()))]
+    PostBuild {
+        /// Which object.
+        object: String,
+        /// What is wrong.
+        text: String,
+        /// The variable that has no value, when that is what is wrong.
+        variable: Option<String>,
+        /// Where the object is.
+        place: Option<Place>,
+    },
+    /// Objects that are one and the same after variables were put in.
+    #[error(
+        "in Replace: id matched 2 resources: {object} is there twice after substitution{}",
+        InPlaces(place.as_slice())
+    )]
+    Duplicate {
+        /// Which object.
+        object: String,
+        /// Where it is.
+        place: Option<Place>,
+    },
+    /// A Secret that would be applied with its values still encrypted.
+    #[error(
+        "{object} is SOPS encrypted, configuring decryption is required for this secret to be \
+         reconciled (set spec.decryption){}",
+        InPlaces(place.as_slice())
+    )]
+    StillEncrypted {
+        /// Kind, namespace and name of the Secret.
+        object: String,
+        /// Where it is.
+        place: Option<Place>,
+    },
+}
+
+impl Error {
+    /// The reason for the Ready condition, as Flux has it.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Error::PathNotFound { .. } => "ArtifactFailed",
+            _ => "BuildFailed",
+        }
+    }
+
+    /// Where the fault is, as far as known.
+    pub fn places(&self) -> &[Place] {
+        match self {
+            Error::Decode { place, .. } | Error::KustomizationFile { place, .. } => {
+                std::slice::from_ref(place)
+            }
+            Error::Kustomize { places, .. } => places,
+            Error::Identity { place, .. }
+            | Error::PostBuild { place, .. }
+            | Error::Duplicate { place, .. }
+            | Error::StillEncrypted { place, .. } => place.as_slice(),
+            Error::PathNotFound { .. }
+            | Error::NotADirectory { .. }
+            | Error::Read(_)
+            | Error::Component(_) => &[],
+        }
+    }
+}
+
+/// ` (in a.yaml:3 and b.yaml:7)`, or nothing.
+struct InPlaces<'a>(&'a [Place]);
+
+impl std::fmt::Display for InPlaces<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut before = " (in ";
+        for place in self.0 {
+            write!(f, "{before}{place}")?;
+            before = " and ";
+        }
+        match self.0 {
+            [] => Ok(()),
+            _ => f.write_str(")"),
+        }
+    }
+}
+
+/// ` (line 3)`, or nothing.
+struct OfLine<'a>(&'a Place);
+
+impl std::fmt::Display for OfLine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.line {
+            Some(line) => write!(f, " (line {line} of the file)"),
+            None => Ok(()),
+        }
+    }
+}

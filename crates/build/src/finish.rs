@@ -1,0 +1,73 @@
+//! From built objects to those that are applied.
+
+use everflow_api::kustomization::Kustomization;
+use everflow_api::object::Object;
+use serde_json::{Map, Value, json};
+
+const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
+const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+const DECRYPT: &str = "kustomize.toolkit.fluxcd.io/decrypt";
+
+/// Takes lists apart and drops configuration of kustomize.
+pub fn expand(objects: Vec<Value>) -> Vec<Value> {
+    let mut expanded = Vec::with_capacity(objects.len());
+    for mut object in objects {
+        if let Some(Value::Array(items)) = object.get_mut("items") {
+            expanded.append(items);
+        } else if !is_kustomize_config(&object) {
+            expanded.push(object);
+        }
+    }
+    expanded
+}
+
+fn is_kustomize_config(object: &Value) -> bool {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    text("kind").eq_ignore_ascii_case("kustomization")
+        && text("apiVersion").starts_with("kustomize.config.k8s.io/")
+}
+
+/// Marks an object as owned, and adds what the Kustomization adds to all objects: the latter wins.
+pub fn add_metadata(object: &mut Value, kustomization: &Object<Kustomization>) {
+    let meta = &kustomization.metadata;
+    let namespace = meta.namespace().to_owned();
+    set(object, "labels", OWNER_NAME, &meta.name);
+    set(object, "labels", OWNER_NAMESPACE, &namespace);
+    let Some(common) = &kustomization.spec.common_metadata else {
+        return;
+    };
+    for (key, value) in &common.labels {
+        set(object, "labels", key, value);
+    }
+    for (key, value) in &common.annotations {
+        set(object, "annotations", key, value);
+    }
+}
+
+fn set(object: &mut Value, field: &str, key: &str, value: &str) {
+    let Value::Object(object) = object else {
+        return;
+    };
+    let meta = object
+        .entry("metadata")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if !meta.is_object() {
+        return;
+    }
+    if !meta[field].is_object() {
+        meta[field] = json!({});
+    }
+    meta[field][key] = json!(value);
+}
+
+/// Whether an object asks to be left encrypted.
+pub fn stays_encrypted(object: &Value) -> bool {
+    object["metadata"]["annotations"][DECRYPT]
+        .as_str()
+        .is_some_and(|value| value.eq_ignore_ascii_case("disabled"))
+}
+
+/// Whether an object is a Secret with the mark of SOPS.
+pub fn is_encrypted_secret(object: &Value) -> bool {
+    object["kind"] == "Secret" && object["apiVersion"] == "v1" && object.get("sops").is_some()
+}

@@ -1,0 +1,103 @@
+//! Variables in built objects.
+
+use std::collections::BTreeMap;
+
+use everflow_envsubst::Cause;
+use everflow_yaml::sigs;
+use serde_json::Value;
+
+/// The label or annotation that keeps variables out of an object.
+const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
+/// What names of variables must look like, as messages print it.
+const NAME_PATTERN: &str = "^[_[:alpha:]][_[:alpha:][:digit:]]*$";
+
+/// Adds variables of a ConfigMap, of a Secret or of the Kustomization itself; they win over those
+/// that are there. Line breaks in values are dropped, as Flux drops them.
+pub fn add_variables<'a>(
+    variables: &mut BTreeMap<String, String>,
+    more: impl IntoIterator<Item = (&'a String, &'a String)>,
+) {
+    for (name, value) in more {
+        variables.insert(name.clone(), value.replace('\n', ""));
+    }
+}
+
+/// Variables and how to treat missing ones.
+pub struct Variables<'a> {
+    pub values: &'a BTreeMap<String, String>,
+    pub strict: bool,
+    /// Why there are none.
+    pub missing: Option<&'a str>,
+}
+
+/// Why variables cannot be put in.
+pub struct Fault {
+    pub text: String,
+    /// The variable without a value.
+    pub variable: Option<String>,
+}
+
+/// Whether an object wants no variables.
+pub fn opts_out(object: &Value) -> bool {
+    ["labels", "annotations"]
+        .iter()
+        .any(|field| object["metadata"][field][OPT_OUT] == "disabled")
+}
+
+impl Variables<'_> {
+    /// Puts the variables into the YAML of an object.
+    pub fn apply(&self, yaml: &str) -> Result<Value, Fault> {
+        let fault = |text: String| Fault {
+            text,
+            variable: None,
+        };
+        if let Some(text) = self.missing {
+            return Err(fault(text.to_owned()));
+        }
+        if let Some(name) = self.values.keys().find(|name| !is_name(name)) {
+            return Err(fault(format!(
+                "envsubst error: '{name}' var name is invalid, must match '{NAME_PATTERN}'"
+            )));
+        }
+        let value = |name: &str| match self.values.get(name) {
+            Some(value) => Some(value.clone()),
+            None if self.strict => None,
+            None => Some(String::new()),
+        };
+        let text = everflow_envsubst::substitute(yaml, &value).map_err(|error| Fault {
+            text: format!("envsubst error: variable substitution failed: {error}"),
+            variable: match error.cause {
+                Cause::NotSet(name) => Some(name),
+                _ => None,
+            },
+        })?;
+        let json = sigs::yaml_to_json(text.as_bytes())
+            .map_err(|error| fault(format!("envsubst error: YAMLToJSON: {error}")))?;
+        match json {
+            Value::Object(_) => Ok(json),
+            _ => Err(fault(
+                "UnmarshalJSON: the object is none any more after substitution".to_owned(),
+            )),
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_first = |c: char| c == '_' || c.is_ascii_alphabetic();
+    name.starts_with(is_first) && name.chars().all(|c| is_first(c) || c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_variables() {
+        for name in ["a", "_", "A1_b"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "1a", "a-b", "a.b", "ä", "a b"] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+}
