@@ -101,6 +101,30 @@ pub enum Error {
         /// What happened and what to do.
         message: String,
     },
+    /// A registry refused; the text begins as Flux's: `GET URL: CODE: message`.
+    #[error("{message}")]
+    Registry {
+        /// The status of its answer.
+        status: u16,
+        /// What it said.
+        message: String,
+    },
+    /// A step on the way from a registry or a bucket failed.
+    #[error("{message}")]
+    Source {
+        /// The reason as Flux gives it.
+        reason: &'static str,
+        /// What was tried and what happened.
+        message: String,
+    },
+    /// Something that Flux can do and we cannot yet.
+    #[error("{message}")]
+    Unsupported {
+        /// The reason as Flux gives it.
+        reason: &'static str,
+        /// What it is, and what can be done instead.
+        message: String,
+    },
     /// A path of an artifact that should be included is not there.
     #[error("cannot stat {0}: stat {0}: no such file or directory")]
     IncludeMissing(String),
@@ -120,7 +144,11 @@ impl Error {
             Error::Git(_) | Error::RefMissing(_) | Error::NotOurRef | Error::SparseMissing(_) => {
                 "GitOperationFailed"
             }
-            Error::Signature { reason, .. } | Error::Storage { reason, .. } => reason,
+            Error::Signature { reason, .. }
+            | Error::Storage { reason, .. }
+            | Error::Source { reason, .. }
+            | Error::Unsupported { reason, .. } => reason,
+            Error::Registry { .. } => "OCIArtifactPullFailed",
             Error::IncludeMissing(_) => "CopyFailure",
             Error::EmptyRepository => "EmptyGitRepository",
             Error::Request { cause, .. } => cause.reason(),

@@ -8,20 +8,24 @@
 //! - [`http`]: a client for one request after another, with TLS, proxies, redirects and limits.
 //! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
 //! - [`git`]: which commit a name stands for, and an archive of it, over HTTP and SSH.
+//! - [`oci`]: which artifact of a registry a name stands for, and an archive of it.
 //! - [`storage`]: the artifact store and its HTTP server.
 
 #![forbid(unsafe_code)]
 
 pub mod archive;
 mod deadline;
+mod docker_config;
+mod download;
 mod error;
 pub mod git;
 pub mod http;
+pub mod oci;
 mod secret;
 pub mod storage;
 mod temporary;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod url;
 
 pub use deadline::Deadline;

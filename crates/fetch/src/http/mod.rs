@@ -118,6 +118,8 @@ pub struct Request {
     pub body: Bytes,
     /// Ask for a compressed answer and decode it.
     pub compressed: bool,
+    /// Refuse to be sent to a private address by another host.
+    pub guarded: bool,
 }
 
 impl Request {
@@ -134,6 +136,7 @@ impl Request {
             auth,
             body: Bytes::new(),
             compressed: true,
+            guarded: false,
         }
     }
 
@@ -481,7 +484,13 @@ fn redirected(
         _ => return None,
     };
     let location = response.header(header::LOCATION)?;
-    let next = request.url.join(location).map(|url| {
+    let next = request.url.join(location).and_then(|url| {
+        if request.guarded && !url.host.eq_ignore_ascii_case(&first.host) && is_private(&url.host) {
+            return Err(Error::Protocol(format!(
+                "refusing to be redirected by {:?} to the private address {:?}",
+                first.host, url.host
+            )));
+        }
         let mut next = request.clone();
         if !keep {
             next.method = Method::GET;
@@ -499,9 +508,29 @@ fn redirected(
             next.headers.remove(header::COOKIE);
         }
         next.url = url.without_credentials();
-        next
+        Ok(next)
     });
     Some(next)
+}
+
+/// Whether a host is an address of this machine or of a private network. Names are not looked up.
+pub(crate) fn is_private(host: &str) -> bool {
+    match host.parse() {
+        Ok(std::net::IpAddr::V4(address)) => {
+            address.is_loopback()
+                || address.is_private()
+                || address.is_link_local()
+                || address.is_unspecified()
+                || (address.is_multicast() && address.octets()[..3] == [224, 0, 0])
+        }
+        Ok(std::net::IpAddr::V6(address)) => {
+            address.is_loopback()
+                || address.is_unicast_link_local()
+                || address.is_unique_local()
+                || address.is_unspecified()
+        }
+        Err(_) => false,
+    }
 }
 
 /// What went wrong below the protocol, in Go's words.

@@ -1,11 +1,23 @@
 //! Servers in the same process, for tests.
 
+mod registry;
+mod reply;
+
+#[cfg(test)]
 use std::sync::Arc;
 
+pub use registry::{Push, Registry};
+pub use reply::Fault;
+pub(crate) use reply::{Faults, Reply, converse_with};
+
+#[cfg(test)]
 use everflow_env::{MemoryDialer, Stream};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+#[cfg(test)]
+use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// A request as a server saw it.
+#[derive(Debug)]
 pub(crate) struct Seen {
     pub head: String,
     pub body: Vec<u8>,
@@ -26,6 +38,7 @@ impl Seen {
     }
 }
 
+#[cfg(test)]
 /// An answer with a length.
 pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = format!(
@@ -54,6 +67,7 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Optio
     Some(seen)
 }
 
+#[cfg(test)]
 /// Answers requests on one connection until it closes or an empty answer is given.
 pub(crate) async fn converse(mut stream: impl Stream, answer: impl Fn(&Seen) -> Vec<u8>) {
     while let Some(seen) = read_request(&mut stream).await {
@@ -64,6 +78,7 @@ pub(crate) async fn converse(mut stream: impl Stream, answer: impl Fn(&Seen) -> 
     }
 }
 
+#[cfg(test)]
 /// A server that answers every request by a function.
 pub(crate) fn serve(
     dialer: &MemoryDialer,
@@ -81,6 +96,7 @@ pub(crate) fn serve(
     });
 }
 
+#[cfg(test)]
 /// The same over TLS.
 pub(crate) fn serve_tls(
     dialer: &MemoryDialer,

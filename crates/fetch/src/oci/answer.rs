@@ -1,0 +1,133 @@
+//! What registries say when they refuse, in the words that Flux's users know.
+
+use ::http::Method;
+use serde_json::Value;
+
+use crate::http::Response;
+use crate::{Error, Url};
+
+const LARGEST: usize = 64 * 1024;
+/// So much of an answer that is no JSON is shown.
+const SHOWN: usize = 2048;
+
+/// An address without what may be secret in its query, as in addresses that are signed.
+pub(crate) fn redacted(url: &Url) -> String {
+    let mut shown = url.without_credentials();
+    shown.query = url.query.as_ref().map(|query| {
+        let pairs = query.split('&').map(|pair| {
+            let name = pair.split('=').next().unwrap_or_default();
+            match name {
+                "scope" | "service" | "n" | "last" | "mount" | "from" => pair.to_owned(),
+                _ => format!("{name}=REDACTED"),
+            }
+        });
+        pairs.collect::<Vec<_>>().join("&")
+    });
+    shown.to_string()
+}
+
+/// An error on the way, with the address made fit to be shown.
+pub(crate) fn go_error(error: Error) -> Error {
+    match error {
+        Error::Request { verb, url, cause } => Error::Request {
+            verb,
+            url: Url::parse(&url).map_or_else(|_| "?".to_owned(), |url| redacted(&url)),
+            cause,
+        },
+        other => other,
+    }
+}
+
+/// An answer that was not hoped for: `GET URL: CODE: message`.
+pub(crate) async fn refusal(method: &Method, response: Response) -> Error {
+    let (status, url) = (response.status, redacted(&response.url));
+    let bytes = match *method == Method::HEAD {
+        true => Vec::new(),
+        false => response.body.read_some(LARGEST).await,
+    };
+    let words = match said(&bytes) {
+        Some(said) => said,
+        None => {
+            let name = status.canonical_reason().unwrap_or_default();
+            let mut words = format!("unexpected status code {} {name}", status.as_u16());
+            if *method == Method::HEAD {
+                words.push_str(" (HEAD responses have no body, use GET for details)");
+            } else if !bytes.is_empty() {
+                words.push_str(": ");
+                let shown = &bytes[..bytes.len().min(SHOWN)];
+                words.push_str(&String::from_utf8_lossy(shown));
+            }
+            words
+        }
+    };
+    Error::Registry {
+        status: status.as_u16(),
+        message: format!("{method} {url}: {words}"),
+    }
+}
+
+fn said(bytes: &[u8]) -> Option<String> {
+    let whole: Value = serde_json::from_slice(bytes).ok()?;
+    let errors = whole.get("errors")?.as_array()?;
+    let texts: Vec<String> = errors.iter().map(one_error).collect();
+    match texts.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        all => Some(format!("multiple errors returned: {}", all.join("; "))),
+    }
+}
+
+fn one_error(error: &Value) -> String {
+    let text = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
+    let said = format!("{}: {}", text("code"), text("message"));
+    match error.get("detail") {
+        None | Some(Value::Null) => said,
+        Some(detail) => format!("{said}; {}", go_value(detail)),
+    }
+}
+
+/// A value as Go's `%v` prints it.
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_value).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let field = |(name, value)| format!("{name}:{}", go_value(value));
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_worded_as_in_flux() {
+        let one = br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"Unknown manifest"}]}"#;
+        assert_eq!(said(one).unwrap(), "MANIFEST_UNKNOWN: Unknown manifest");
+        let two = br#"{"errors":[{"code":"A","message":"x","detail":{"b":[1,"y"],"a":null}},{"code":"B"}]}"#;
+        assert_eq!(
+            said(two).unwrap(),
+            "multiple errors returned: A: x; map[a:<nil> b:[1 y]]; B: "
+        );
+        for garbage in [&b"<html>"[..], b"{}", br#"{"errors":[]}"#, b"[]"] {
+            assert_eq!(said(garbage), None);
+        }
+    }
+
+    #[test]
+    fn signed_addresses_are_not_shown() {
+        let url = Url::parse("https://b.s3.io/x?X-Amz-Signature=hunter2&scope=a").unwrap();
+        assert_eq!(
+            redacted(&url),
+            "https://b.s3.io/x?X-Amz-Signature=REDACTED&scope=a"
+        );
+    }
+}
