@@ -1,0 +1,21 @@
+//! The controllers.
+//!
+//! - [`resources`]: the kinds they are about.
+//! - [`Options`]: how they run; Flux's flags.
+//! - [`Setup`]: what they are made from; it puts an engine together for chosen [`ControllerKind`]s.
+//!
+//! A source's attempt observes (its Secrets, the artifacts it builds on, what the store holds),
+//! decides (whom to ask for what), acts (fetches, publishes) and reports: the conditions are worked
+//! out on a draft of the status and written once, together with the events.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod manager;
+mod options;
+pub mod resources;
+pub mod source;
+
+pub use error::Error;
+pub use manager::{ControllerKind, Setup};
+pub use options::{FeatureGates, KustomizeOptions, Options};

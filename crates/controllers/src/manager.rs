@@ -1,0 +1,152 @@
+//! Puts an engine together.
+
+use std::fmt;
+
+use everflow_env::Env;
+use everflow_fetch::storage::Storage;
+use everflow_runtime::client::{Client, Resource};
+use everflow_runtime::engine::{Builder, Engine};
+use everflow_runtime::events::Recorder;
+use everflow_runtime::log::Logger;
+use everflow_runtime::metrics::Metrics;
+use everflow_runtime::reflector::Watched;
+
+use crate::resources;
+use crate::source::{self, artifact_changed};
+use crate::{Error, Options};
+
+macro_rules! controller_kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $resource:expr,)*) => {
+        /// A kind that there is a controller for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ControllerKind {
+            $($(#[doc = $doc])+ $kind,)*
+        }
+
+        impl ControllerKind {
+            /// All of them.
+            pub const ALL: &'static [ControllerKind] = &[$(ControllerKind::$kind,)*];
+
+            /// The collection of its objects.
+            pub fn resource(self) -> Resource {
+                match self {
+                    $(ControllerKind::$kind => $resource,)*
+                }
+            }
+        }
+    };
+}
+
+controller_kinds! {
+    /// Git repositories.
+    GitRepository = resources::GIT_REPOSITORIES,
+}
+
+impl fmt::Display for ControllerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.resource().kind)
+    }
+}
+
+impl ControllerKind {
+    /// Reads a comma-separated list of kinds; letters may be large or small, and the plural will
+    /// do.
+    ///
+    /// # Errors
+    /// A kind that there is no controller for.
+    pub fn parse_list(text: &str) -> Result<Vec<ControllerKind>, Error> {
+        let names = text
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
+        names.map(Self::parse).collect()
+    }
+
+    fn parse(name: &str) -> Result<Self, Error> {
+        let is = |kind: &&ControllerKind| {
+            let resource = kind.resource();
+            resource.kind.eq_ignore_ascii_case(name) || resource.plural.eq_ignore_ascii_case(name)
+        };
+        Self::ALL.iter().find(is).copied().ok_or_else(|| {
+            let known: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+            Error::UnknownKind {
+                name: name.to_owned(),
+                known: known.join(", "),
+            }
+        })
+    }
+
+    /// Kinds whose objects its attempts look at.
+    fn looks_at(self) -> &'static [Resource] {
+        match self {
+            ControllerKind::GitRepository => &[],
+        }
+    }
+}
+
+/// What controllers are made from.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The world.
+    pub env: Env,
+    /// The API server.
+    pub client: Client,
+    /// How they run.
+    pub options: Options,
+    /// Where artifacts are.
+    pub storage: Storage,
+    /// The log.
+    pub log: Logger,
+    /// The metrics.
+    pub metrics: Metrics,
+}
+
+impl Setup {
+    /// An engine that runs the controllers of these kinds. Nothing runs yet.
+    pub fn engine(&self, kinds: &[ControllerKind], recorder: Recorder) -> Engine {
+        let mut builder = Builder::new(
+            self.env.clone(),
+            self.client.clone(),
+            self.options.runtime.clone(),
+            self.log.clone(),
+            self.metrics.clone(),
+        );
+        for kind in kinds {
+            builder = self.add(builder, *kind);
+        }
+        let mut beside: Vec<Resource> = Vec::new();
+        for resource in kinds.iter().flat_map(|kind| kind.looks_at()) {
+            let own = kinds.iter().any(|kind| kind.resource() == *resource);
+            if !own && !beside.contains(resource) {
+                beside.push(resource.clone());
+            }
+        }
+        for resource in beside {
+            let mut watched = Watched::all(resource);
+            watched.namespace = self.options.runtime.watch_namespace.clone();
+            builder = builder.watch(watched, artifact_changed);
+        }
+        builder.build(recorder)
+    }
+
+    fn add(&self, builder: Builder, kind: ControllerKind) -> Builder {
+        match kind {
+            ControllerKind::GitRepository => {
+                builder.controller(source::git(self), artifact_changed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_chosen_by_name() {
+        let kinds = ControllerKind::parse_list("gitrepository, gitrepositories").unwrap();
+        assert_eq!(kinds, [ControllerKind::GitRepository; 2]);
+        let error = ControllerKind::parse_list("Pod").unwrap_err();
+        assert_eq!(error.reason(), "UnknownKind");
+    }
+}

@@ -1,0 +1,192 @@
+//! How controllers run: what Flux's controllers have as flags.
+
+use crate::Error;
+
+/// How controllers run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// What all controllers share.
+    pub runtime: everflow_runtime::Options,
+    /// How many attempts run at once for each kind of source. Flux's default is 2; attempts here
+    /// hold no thread while they wait, so more of them cost nothing.
+    pub concurrent: usize,
+    /// The largest index of a Helm repository, in bytes.
+    pub helm_index_max_size: u64,
+    /// The largest chart, in bytes.
+    pub helm_chart_max_size: u64,
+    /// The largest file in a chart, in bytes.
+    pub helm_chart_file_max_size: u64,
+    /// Names of SSH key exchanges to offer; the usual ones when empty.
+    pub ssh_kex_algos: Vec<String>,
+    /// Names of SSH host key algorithms to offer; the usual ones when empty.
+    pub ssh_hostkey_algos: Vec<String>,
+    /// Features that are off or on by default.
+    pub gates: FeatureGates,
+    /// What is for Kustomizations only.
+    pub kustomize: KustomizeOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            runtime: everflow_runtime::Options::default(),
+            concurrent: 8,
+            helm_index_max_size: 52_428_800,
+            helm_chart_max_size: 10_485_760,
+            helm_chart_file_max_size: 5_242_880,
+            ssh_kex_algos: Vec::new(),
+            ssh_hostkey_algos: Vec::new(),
+            gates: FeatureGates::default(),
+            kustomize: KustomizeOptions::default(),
+        }
+    }
+}
+
+/// What is for Kustomizations only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KustomizeOptions {
+    /// How many attempts run at once.
+    pub concurrent: usize,
+    /// How many objects of one Kustomization are applied at once.
+    pub concurrent_ssa: usize,
+    /// Whether bases in other repositories are refused.
+    pub no_remote_bases: bool,
+    /// How often the download of an artifact is tried.
+    pub http_retry: u32,
+    /// A Secret with age keys for all Kustomizations that name none.
+    pub sops_age_secret: String,
+    /// Whose fields are taken over, beside kubectl's.
+    pub override_managers: Vec<String>,
+    /// Kinds that are applied in a stage of their own.
+    pub custom_apply_stage_kinds: Vec<String>,
+    /// Whether kubeconfigs may run programs.
+    pub insecure_kubeconfig_exec: bool,
+    /// Whether kubeconfigs may trust anyone.
+    pub insecure_kubeconfig_tls: bool,
+}
+
+impl Default for KustomizeOptions {
+    fn default() -> Self {
+        KustomizeOptions {
+            concurrent: 8,
+            concurrent_ssa: 4,
+            no_remote_bases: false,
+            http_retry: 9,
+            sops_age_secret: String::new(),
+            override_managers: Vec::new(),
+            custom_apply_stage_kinds: Vec::new(),
+            insecure_kubeconfig_exec: false,
+            insecure_kubeconfig_tls: false,
+        }
+    }
+}
+
+macro_rules! gates {
+    ($($(#[doc = $doc:literal])+ $field:ident $name:literal = $default:literal,)*) => {
+        /// Features that are off or on by default, with Flux's names.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct FeatureGates {
+            $($(#[doc = $doc])+ pub $field: bool,)*
+        }
+
+        impl Default for FeatureGates {
+            fn default() -> Self {
+                FeatureGates { $($field: $default,)* }
+            }
+        }
+
+        impl FeatureGates {
+            const NAMES: &'static [&'static str] = &[$($name,)*];
+
+            fn set(&mut self, name: &str, on: bool) -> bool {
+                match name {
+                    $($name => self.$field = on,)*
+                    _ => return false,
+                }
+                true
+            }
+        }
+    };
+}
+
+gates! {
+    /// Service accounts of objects may sign in at clouds.
+    object_level_workload_identity "ObjectLevelWorkloadIdentity" = false,
+    /// Secrets and ConfigMaps are kept in memory.
+    cache_secrets_and_config_maps "CacheSecretsAndConfigMaps" = false,
+    /// `readyExpr` is asked beside the usual check, not instead of it.
+    additive_cel_dependency_check "AdditiveCELDependencyCheck" = false,
+    /// A new revision ends a health check.
+    cancel_health_check_on_new_revision "CancelHealthCheckOnNewRevision" = false,
+    /// Sources are read from the server, not from memory.
+    direct_source_fetch "DirectSourceFetch" = false,
+    /// Changes of ConfigMaps and Secrets are not heeded at once.
+    disable_config_watchers "DisableConfigWatchers" = false,
+    /// Health checks wait for all objects even when one has failed.
+    disable_fail_fast_behavior "DisableFailFastBehavior" = false,
+    /// Health checks read from the server.
+    disable_status_poller_cache "DisableStatusPollerCache" = true,
+    /// Kustomizations may build on ExternalArtifacts.
+    external_artifact "ExternalArtifact" = false,
+    /// Changes are told in groups.
+    group_change_log "GroupChangeLog" = false,
+    /// Applied objects move to the newest version of their API.
+    migrate_api_version "MigrateAPIVersion" = false,
+    /// A variable that is not set and has no default is an error.
+    strict_post_build_substitutions "StrictPostBuildSubstitutions" = true,
+}
+
+impl FeatureGates {
+    /// Sets gates from text of the form `NAME=true,OTHER=false`.
+    ///
+    /// # Errors
+    /// A gate that is not known, or one without a value.
+    pub fn parse(&mut self, text: &str) -> Result<(), Error> {
+        for gate in text
+            .split(',')
+            .map(str::trim)
+            .filter(|gate| !gate.is_empty())
+        {
+            let value = |text: &str| match text {
+                "true" => Some(true),
+                "false" => Some(false),
+                _ => None,
+            };
+            let (name, on) = gate
+                .split_once('=')
+                .and_then(|(name, text)| Some((name, value(text)?)))
+                .ok_or_else(|| Error::GateValue {
+                    text: gate.to_owned(),
+                })?;
+            if !self.set(name, on) {
+                return Err(Error::UnknownGate {
+                    name: name.to_owned(),
+                    known: Self::NAMES.join(", "),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_are_set_by_name() {
+        let mut gates = FeatureGates::default();
+        gates
+            .parse("ExternalArtifact=true, StrictPostBuildSubstitutions=false")
+            .unwrap();
+        assert!(gates.external_artifact && !gates.strict_post_build_substitutions);
+        assert_eq!(
+            gates.parse("Nope=true").unwrap_err().reason(),
+            "UnknownGate"
+        );
+        assert_eq!(
+            gates.parse("ExternalArtifact").unwrap_err().reason(),
+            "GateValue"
+        );
+    }
+}

@@ -1,0 +1,435 @@
+//! What all sources have in common: finalizer, storage, suspension, deletion, report.
+
+use std::fmt;
+use std::time::Duration;
+
+use everflow_api::condition::{ConditionStatus, Reconciled};
+use everflow_api::names::{FINALIZER, condition as types, manager};
+use everflow_api::object::Kind;
+use everflow_api::source::Produced;
+use everflow_api::{Object, Reason, to_value};
+use everflow_env::{BoxFuture, run_blocking};
+use everflow_fetch::Url;
+use everflow_fetch::archive::Digest;
+use everflow_fetch::storage::{Owner, Storage};
+use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
+use everflow_runtime::client::Resource;
+use everflow_runtime::events::{Event, Severity};
+use everflow_runtime::metadata::Edited;
+use everflow_runtime::queue::Priority;
+use serde_json::{Value, json};
+
+use super::draft::Draft;
+use super::outcome::{Failure, Outcome, Stop};
+use crate::{Options, Setup};
+
+/// The conditions that are ours.
+const OWNED: [&str; 10] = [
+    types::READY,
+    types::RECONCILING,
+    types::STALLED,
+    types::ARTIFACT_IN_STORAGE,
+    types::ARTIFACT_OUTDATED,
+    types::SOURCE_VERIFIED,
+    types::FETCH_FAILED,
+    types::BUILD_FAILED,
+    types::STORAGE_OPERATION_FAILED,
+    types::INCLUDE_UNAVAILABLE,
+];
+
+/// How often a suspended object is looked at: only so that it has a next attempt.
+const SUSPENDED: Duration = Duration::from_secs(3_600);
+/// Beyond the time for fetching: packing, storing, reporting.
+const BESIDE_FETCHING: Duration = Duration::from_secs(240);
+
+/// What one kind of source has of its own.
+pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
+    /// The kind.
+    type Kind: Kind<Spec: Send + Sync, Status: Reconciled + Produced + Send + Sync> + Send + Sync;
+    /// The collection.
+    const RESOURCE: Resource;
+    /// The name in logs and metrics.
+    const NAME: &'static str;
+    /// Whether it is to be left alone.
+    fn is_suspended(spec: &<Self::Kind as Kind>::Spec) -> bool;
+    /// How often to look.
+    fn interval(spec: &<Self::Kind as Kind>::Spec) -> Duration;
+    /// How long fetching may take.
+    fn timeout(spec: &<Self::Kind as Kind>::Spec) -> Duration;
+    /// The field with the address, to share out attempts among hosts.
+    const ADDRESS: &'static str;
+    /// Whether there is nothing to reconcile: a description for others, without a status.
+    fn is_static(_spec: &<Self::Kind as Kind>::Spec) -> bool {
+        false
+    }
+    /// Brings the artifact up to date. What is known of the storage is in the draft already.
+    fn reconcile<'a>(
+        &'a self,
+        draft: &'a mut Draft<Self::Kind>,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, Stop>>;
+}
+
+/// The controller of one kind of source.
+#[derive(Debug)]
+pub(crate) struct SourceController<S> {
+    resource: Resource,
+    options: Options,
+    storage: Storage,
+    source: S,
+}
+
+impl<S: Source> SourceController<S> {
+    pub(crate) fn new(setup: &Setup, source: S) -> Self {
+        SourceController {
+            resource: S::RESOURCE,
+            options: setup.options.clone(),
+            storage: setup.storage.clone(),
+            source,
+        }
+    }
+
+    async fn attempt_read(
+        &self,
+        value: &Value,
+        context: &Context,
+        object: Object<S::Kind>,
+    ) -> Result<Report, Interrupted> {
+        let owner = match Owner::new(
+            &self.resource.kind,
+            &context.key.namespace,
+            &context.key.name,
+        ) {
+            Ok(owner) => owner,
+            Err(error) => return Ok(unreadable(value, &error.to_string(), context)),
+        };
+        if object.metadata.is_deleted() {
+            return Ok(self.delete(value, &object, &owner, context).await);
+        }
+        if S::is_static(&object.spec) {
+            return Ok(self.leave(value, &object, &owner, context).await);
+        }
+        if let Err(error) = context.ensure_finalizer(value, FINALIZER).await {
+            context
+                .log
+                .error("failed to add the finalizer", &error.to_string());
+            return Ok(unchanged(Next::retry("FinalizerFailed"), Verdict::Failure));
+        }
+        let talkative = context.ticket.priority != Priority::Interval
+            || object.status.observed_generation() != object.metadata.generation;
+        let mut draft = Draft::new(object, context.env.clock.now(), talkative);
+        if S::is_suspended(&draft.object.spec) {
+            draft.remove(types::STALLED);
+            draft.summarise();
+            return Ok(finished(draft, Next::At(SUSPENDED), Verdict::Success));
+        }
+        draft.begin();
+        let result = match self.look_at_storage(&mut draft, &owner, context).await {
+            Ok(()) => {
+                context.check()?;
+                self.source.reconcile(&mut draft, context).await
+            }
+            Err(failure) => Err(Stop::Failed(failure)),
+        };
+        let result = match result {
+            Ok(outcome) => Ok(outcome),
+            Err(Stop::Failed(failure)) => Err(failure),
+            Err(Stop::Interrupted(interrupted)) => return Err(interrupted),
+        };
+        Ok(self.report(draft, result, context))
+    }
+
+    fn report(
+        &self,
+        mut draft: Draft<S::Kind>,
+        result: Result<Outcome, Failure>,
+        context: &Context,
+    ) -> Report {
+        draft.conclude(result.as_ref());
+        for event in &draft.events {
+            match event.severity {
+                Severity::Error => context.log.error(&event.message, &event.reason),
+                _ => context
+                    .log
+                    .info(&event.message, &[("reason", &event.reason)]),
+            }
+        }
+        let runtime = &self.options.runtime;
+        let interval = S::interval(&draft.object.spec);
+        let interval = runtime.jittered(interval, context.env.random.unit());
+        let (next, verdict) = match result {
+            Ok(_) if !draft.is_true(types::READY) => (Next::retry("NotReady"), Verdict::Failure),
+            Ok(Outcome::Done { changes, .. } | Outcome::Unchanged { changes, .. }) => {
+                let next = match changes.is_empty() {
+                    true => Next::At(interval),
+                    false => Next::When {
+                        changes,
+                        no_later_than: interval,
+                    },
+                };
+                (next, Verdict::Success)
+            }
+            Err(Failure::Passing { reason, .. }) => (Next::retry(reason), Verdict::Failure),
+            Err(Failure::Stalling { .. }) => {
+                let slowest = interval.max(runtime.max_retry_delay);
+                (Next::At(slowest), Verdict::Stalled)
+            }
+            Err(Failure::Waiting {
+                changes,
+                no_later_than,
+                ..
+            }) => {
+                let next = Next::When {
+                    changes,
+                    no_later_than,
+                };
+                (next, Verdict::Waiting)
+            }
+        };
+        finished(draft, next, verdict)
+    }
+
+    /// Collects garbage, and looks whether the artifact that the status names is there.
+    async fn look_at_storage(
+        &self,
+        draft: &mut Draft<S::Kind>,
+        owner: &Owner,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let mut missing = false;
+        if let Some(artifact) = draft.object.status.artifact().cloned() {
+            match self.storage.collect(owner, &[&artifact.path]).await {
+                Ok(removed) if removed.is_empty() => {}
+                Ok(removed) => {
+                    let count = removed.len();
+                    let message = format!("garbage collected {count} artifacts");
+                    draft.trace(Reason::GarbageCollectionSucceeded.as_str(), message);
+                }
+                // It is tried again at the next attempt; the artifact does not suffer.
+                Err(error) => {
+                    let what = "garbage collection of artifacts failed";
+                    context.log.error(what, &error.to_string());
+                }
+            }
+            match self.verify(&artifact.path, &artifact.digest, context).await {
+                Kept::Whole => {}
+                Kept::Missing => missing = true,
+                Kept::Broken(why) => {
+                    let message = format!("failed to verify integrity of artifact: {why}");
+                    draft.event(
+                        Severity::Error,
+                        Reason::ArtifactVerificationFailed.as_str(),
+                        message,
+                    );
+                    missing = true;
+                }
+            }
+        }
+        let artifact = draft.object.status.artifact_mut();
+        if missing {
+            *artifact = None;
+        }
+        match artifact {
+            Some(artifact) => artifact.url = self.storage.url(&artifact.path),
+            None => {
+                let message = match missing {
+                    true => "building artifact: disappeared from storage",
+                    false => "building artifact",
+                };
+                draft.progress(message);
+                draft.remove(types::ARTIFACT_IN_STORAGE);
+            }
+        }
+        Ok(())
+    }
+
+    async fn verify(&self, path: &str, digest: &str, context: &Context) -> Kept {
+        let digest = match Digest::parse(digest) {
+            Ok(digest) => digest,
+            Err(error) => return Kept::Broken(error.to_string()),
+        };
+        let (disk, name) = (context.env.disk.clone(), path.to_owned());
+        let there = run_blocking(&*context.env.blocking, move || disk.entry(&name).is_ok());
+        if there.await != Some(true) {
+            return Kept::Missing;
+        }
+        match self.storage.verify(path, &digest).await {
+            Ok(true) => Kept::Whole,
+            Ok(false) => Kept::Broken(format!("the digest of the file is not {digest}")),
+            Err(error) => Kept::Broken(error.to_string()),
+        }
+    }
+
+    async fn delete(
+        &self,
+        value: &Value,
+        object: &Object<S::Kind>,
+        owner: &Owner,
+        context: &Context,
+    ) -> Report {
+        if let Err(error) = self.storage.remove_owner(owner).await {
+            let message = format!("garbage collection for deleted resource failed: {error}");
+            context.log.error(&message, "GarbageCollectionFailed");
+            let mut report = unchanged(Next::retry("GarbageCollectionFailed"), Verdict::Failure);
+            let reason = Reason::GarbageCollectionFailed.as_str();
+            report
+                .events
+                .push(Event::new(Severity::Error, reason, message));
+            return report;
+        }
+        let mut report = match context.remove_finalizer(value, FINALIZER).await {
+            Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {
+                unchanged(Next::At(SUSPENDED), Verdict::Success)
+            }
+            Err(error) => {
+                context
+                    .log
+                    .error("failed to remove the finalizer", &error.to_string());
+                unchanged(Next::retry("FinalizerFailed"), Verdict::Failure)
+            }
+        };
+        if object.status.artifact().is_some() && report.verdict == Verdict::Success {
+            let reason = Reason::GarbageCollectionSucceeded.as_str();
+            let message = "garbage collected artifacts for deleted resource";
+            report
+                .events
+                .push(Event::new(Severity::Trace, reason, message));
+        }
+        report
+    }
+
+    /// An object that is only a description: whatever it had of us is taken back.
+    async fn leave(
+        &self,
+        value: &Value,
+        object: &Object<S::Kind>,
+        owner: &Owner,
+        context: &Context,
+    ) -> Report {
+        let mut report = unchanged(Next::At(SUSPENDED), Verdict::Success);
+        let had = object.status.artifact().is_some() || !object.status.conditions().is_empty();
+        let held = object
+            .metadata
+            .finalizers
+            .iter()
+            .any(|name| name == FINALIZER);
+        if held {
+            let removed = async {
+                self.storage
+                    .remove_owner(owner)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                let edited = context.remove_finalizer(value, FINALIZER).await;
+                edited.map_err(|error| error.to_string())
+            };
+            if let Err(error) = removed.await {
+                context.log.error("failed to take back what it had", &error);
+                return unchanged(Next::retry("FinalizerFailed"), Verdict::Failure);
+            }
+        }
+        if had {
+            report.status = Some(json!({}));
+        }
+        report
+    }
+}
+
+/// What became of an artifact in the storage.
+enum Kept {
+    Whole,
+    Missing,
+    Broken(String),
+}
+
+fn unchanged(next: Next, verdict: Verdict) -> Report {
+    Report {
+        status: None,
+        events: Vec::new(),
+        next,
+        verdict,
+    }
+}
+
+fn finished<K: Kind>(draft: Draft<K>, next: Next, verdict: Verdict) -> Report
+where
+    K::Status: Reconciled + Produced,
+{
+    Report {
+        status: Some(to_value(&draft.object.status)),
+        events: draft.events,
+        next,
+        verdict,
+    }
+}
+
+/// What is said of an object that cannot be read, or whose attempt broke.
+fn unreadable(value: &Value, why: &str, context: &Context) -> Report {
+    use everflow_api::condition::{Condition, set};
+    use everflow_api::wire::Wire;
+    let mut status = value.get("status").cloned().unwrap_or_else(|| json!({}));
+    let generation = everflow_api::view::generation(value);
+    let root = everflow_api::error::At::Root;
+    let conditions = status.get("conditions").cloned().unwrap_or(Value::Null);
+    let mut conditions = Vec::<Condition>::read(&conditions, &root).unwrap_or_default();
+    let reason = Reason::Failed.as_str();
+    let ready = Condition::new(types::READY, ConditionStatus::False, reason, why);
+    set(&mut conditions, ready, generation, context.env.clock.now());
+    let conditions: Vec<Value> = conditions.iter().map(to_value).collect();
+    status["conditions"] = conditions.into();
+    Report {
+        status: Some(status),
+        events: vec![Event::new(Severity::Error, reason, why)],
+        next: Next::retry("Failed"),
+        verdict: Verdict::Failure,
+    }
+}
+
+impl<S: Source> Controller for SourceController<S> {
+    fn name(&self) -> &str {
+        S::NAME
+    }
+
+    fn reports_as(&self) -> &str {
+        manager::SOURCE
+    }
+
+    fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    fn owned_conditions(&self) -> &[&str] {
+        &OWNED
+    }
+
+    fn deadline(&self, object: &Value) -> Duration {
+        let read = Object::<S::Kind>::read(object);
+        let fetching = read.map_or(BESIDE_FETCHING, |object| S::timeout(&object.spec));
+        fetching.saturating_mul(2) + BESIDE_FETCHING
+    }
+
+    fn host(&self, object: &Value) -> Option<String> {
+        let url = Url::parse(object.pointer(S::ADDRESS)?.as_str()?).ok()?;
+        Some(url.authority())
+    }
+
+    fn at_once(&self) -> usize {
+        self.options.concurrent
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>> {
+        Box::pin(async move {
+            match Object::<S::Kind>::read(object) {
+                Ok(read) => self.attempt_read(object, context, read).await,
+                Err(error) => Ok(unreadable(object, &error.to_string(), context)),
+            }
+        })
+    }
+
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
+        unreadable(object, &how.to_string(), context)
+    }
+}

@@ -1,0 +1,37 @@
+//! Sources: GitRepository, OCIRepository, HelmRepository, HelmChart, Bucket.
+
+mod controller;
+mod draft;
+mod git;
+mod outcome;
+mod secrets;
+
+use std::sync::Arc;
+
+use everflow_runtime::attempt::Controller;
+use everflow_runtime::store::{Change, Stored};
+use serde_json::Value;
+
+use crate::Setup;
+use controller::SourceController;
+
+/// The controller of Git repositories.
+pub(crate) fn git(setup: &Setup) -> impl Controller + 'static {
+    SourceController::new(setup, git::Git::new(setup))
+}
+
+/// Whether a change of a source matters to those who build on it: another artifact, or none.
+pub fn artifact_changed(change: &Change) -> bool {
+    let artifact = |stored: &Option<Arc<Stored>>| {
+        let object = stored.as_ref()?.value();
+        let artifact = object.pointer("/status/artifact")?;
+        let part = |name: &str| {
+            artifact
+                .get(name)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        Some((part("revision"), part("digest"), part("url")))
+    };
+    change.old.is_none() || change.new.is_none() || artifact(&change.old) != artifact(&change.new)
+}

@@ -1,0 +1,18 @@
+//! Replays what was recorded of the real controllers, on the embedded API server, in one thread and
+//! in simulated time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::panic,
+    dead_code
+)]
+
+mod compare;
+mod facts;
+mod git;
+mod net;
+mod registry;
+mod scenario;
+mod sources;
+mod world;

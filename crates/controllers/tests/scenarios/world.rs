@@ -1,0 +1,604 @@
+//! A cluster, remotes and the engine, for one scenario.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use everflow_cluster::auth::User;
+use everflow_cluster::{ApiServer, ApiService, controllers};
+use everflow_controllers::{ControllerKind, Options, Setup};
+use everflow_env::{Env, MemoryDialer, SeededRandom};
+use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
+use everflow_runtime::Signal;
+use everflow_runtime::client::{At, Client, DeleteOptions, Patch, Resource, WriteOptions};
+use everflow_runtime::engine::Handle;
+use everflow_runtime::events::recorder;
+use everflow_runtime::log::{Encoding, Level, Logger};
+use everflow_runtime::metrics::Metrics;
+use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::git::{self, File, Repository};
+use super::net::{Answer, serve};
+use super::registry::Registry;
+use super::scenario::{Ordered, Scenario};
+
+const GIT: u16 = 9_001;
+const HELM: u16 = 9_002;
+const REGISTRY: u16 = 9_003;
+const STORAGE: u16 = 9_004;
+const SINK: u16 = 9_005;
+const API: u16 = 6_443;
+const DEAD: &str = "127.0.0.1:1";
+
+/// How long nothing may change before a state counts as settled.
+const QUIET: Duration = Duration::from_secs(2);
+/// A state that goes on changing is taken after so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const DEFINITIONS: Resource = Resource::cluster(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+);
+const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
+
+/// Options as the recording had them.
+pub fn recorded_options() -> Options {
+    let mut options = Options::default();
+    options.runtime.requeue_dependency = Duration::from_secs(1);
+    options.runtime.min_retry_delay = Duration::from_millis(300);
+    options.runtime.interval_jitter_percentage = 0;
+    options.concurrent = 48;
+    options.runtime.at_once = 48;
+    options.runtime.at_once_per_host = 48;
+    options.kustomize.http_retry = 1;
+    options.kustomize.concurrent = 48;
+    options
+}
+
+/// An engine that runs.
+struct Running {
+    handle: Handle,
+    stop: Signal,
+    task: JoinHandle<()>,
+}
+
+/// All of it.
+pub struct World {
+    pub env: Env,
+    pub client: Client,
+    pub namespace: String,
+    pub git: Arc<Mutex<BTreeMap<String, Repository>>>,
+    pub charts: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    pub registry: Arc<Mutex<Registry>>,
+    pub posted: Arc<Mutex<Vec<Value>>>,
+    options: Options,
+    kinds: Vec<ControllerKind>,
+    running: Option<Running>,
+    requests: u32,
+}
+
+impl World {
+    /// A world with the remotes and objects of a scenario; the engine runs.
+    pub async fn start(scenario: &Scenario, options: Options, kinds: &[ControllerKind]) -> World {
+        let dialer = MemoryDialer::new();
+        let env = Env::simulated(1, dialer.clone());
+        let server_world = ServerWorld::new(env.clock.clone(), Arc::new(SeededRandom::new(2)));
+        let server = ApiServer::new(
+            Arc::new(server_world),
+            everflow_cluster::Options {
+                authorization: true,
+                // The recording had the controllers of Deployments and ReplicaSets besides, but
+                // nothing that would run Pods.
+                controllers: vec![controllers::Controller::Namespace],
+                ..everflow_cluster::Options::default()
+            },
+        );
+        let service = ApiService::new(server.clone()).as_user(User::admin());
+        let client = Client::new(Arc::new(EmbeddedTransport::new(service)), env.clock.clone());
+        tokio::spawn(tick(server, env.clone()));
+        let mut world = World {
+            env,
+            client,
+            namespace: scenario.namespace.clone(),
+            git: Arc::default(),
+            charts: Arc::default(),
+            registry: Arc::default(),
+            posted: Arc::default(),
+            options,
+            kinds: kinds.to_vec(),
+            running: None,
+            requests: 0,
+        };
+        world.serve_remotes(&dialer);
+        world.prepare(scenario).await;
+        world.start_engine().await;
+        world
+    }
+
+    fn serve_remotes(&self, dialer: &MemoryDialer) {
+        let repositories = self.git.clone();
+        serve(dialer, GIT, move |asked| {
+            git::answer(&repositories.lock().unwrap(), asked)
+        });
+        let charts = self.charts.clone();
+        serve(dialer, HELM, move |asked| {
+            helm(&charts.lock().unwrap(), asked)
+        });
+        let registry = self.registry.clone();
+        serve(dialer, REGISTRY, move |asked| {
+            registry.lock().unwrap().answer(asked)
+        });
+        let posted = self.posted.clone();
+        serve(dialer, SINK, move |asked| {
+            posted
+                .lock()
+                .unwrap()
+                .push(serde_json::from_slice(&asked.body).unwrap());
+            Answer::status(202)
+        });
+        let files = FileServer::new(&self.env, ServerLimits::default());
+        let mut incoming = dialer.listen("127.0.0.1", STORAGE);
+        tokio::spawn(async move {
+            while let Some(stream) = incoming.recv().await {
+                let files = files.clone();
+                tokio::spawn(async move { files.serve(stream).await });
+            }
+        });
+    }
+
+    async fn prepare(&mut self, scenario: &Scenario) {
+        let by = WriteOptions::by("user");
+        for definition in everflow_api::crds() {
+            self.client
+                .create(&DEFINITIONS, "", &definition, &by)
+                .await
+                .unwrap();
+        }
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace},
+        });
+        self.client
+            .create(&NAMESPACES, "", &namespace, &by)
+            .await
+            .unwrap();
+        self.prepare_git(scenario);
+        self.put_charts(&scenario.charts);
+        for push in &scenario.oci {
+            self.registry.lock().unwrap().push(&self.namespace, push);
+        }
+    }
+
+    fn prepare_git(&mut self, scenario: &Scenario) {
+        let mut repository = Repository::new();
+        if let Some(files) = scenario.files.as_object() {
+            repository.write(files);
+            repository.commit("init");
+        }
+        for more in &scenario.git {
+            repository.more(more, &more["files"]);
+        }
+        let mut repositories = self.git.lock().unwrap();
+        if scenario.namespace == "s-git-submodules" {
+            // What the note of that scenario describes.
+            let mut library = Repository::new();
+            library.put_file("lib.yaml", File::Plain(b"lib: 1\n".to_vec()));
+            library.commit("lib");
+            let url = format!("http://127.0.0.1:{GIT}/s-git-submodules-lib.git");
+            let modules = format!("[submodule \"lib\"]\n\tpath = lib\n\turl = {url}\n");
+            repository.put_file(".gitmodules", File::Plain(modules.into_bytes()));
+            repository.put_file("lib", File::Module(library.commits[0]));
+            repository.commit("add submodule");
+            repositories.insert("s-git-submodules-lib".to_owned(), library);
+        }
+        repositories.insert(self.namespace.clone(), repository);
+    }
+
+    fn put_charts(&self, charts: &Value) {
+        let mut files = self.charts.lock().unwrap();
+        for (name, content) in charts.as_object().into_iter().flatten() {
+            let bytes = match content {
+                Value::String(text) => self.real(text).into_bytes(),
+                content => STANDARD
+                    .decode(content["base64"].as_str().unwrap())
+                    .unwrap(),
+            };
+            files.insert(format!("/{}/{name}", self.namespace), bytes);
+        }
+    }
+
+    pub async fn start_engine(&mut self) {
+        let (env, metrics) = (self.env.clone(), Metrics::new());
+        let storage = StorageOptions {
+            advertised: format!("127.0.0.1:{STORAGE}"),
+            ..StorageOptions::default()
+        };
+        let log = match std::env::var_os("EVERFLOW_TEST_LOG") {
+            None => Logger::silent(env.clock.clone()),
+            Some(_) => Logger::to_stderr(env.clock.clone(), Level::Debug, Encoding::Console),
+        };
+        let setup = Setup {
+            env: env.clone(),
+            client: self.client.clone(),
+            options: self.options.clone(),
+            storage: Storage::open(&env, storage).await.unwrap(),
+            log,
+            metrics: metrics.clone(),
+        };
+        let sink = format!("http://127.0.0.1:{SINK}/");
+        let (recorder, teller) =
+            recorder(&env, &self.client, &metrics, Some(&sink), "test").unwrap();
+        let engine = setup.engine(&self.kinds, recorder);
+        let (handle, stop) = (engine.handle(), Signal::new());
+        let ending = stop.clone();
+        tokio::spawn(teller.run());
+        let task = tokio::spawn(engine.run(None, ending));
+        self.running = Some(Running { handle, stop, task });
+    }
+
+    pub async fn stop_engine(&mut self) {
+        let running = self.running.take().unwrap();
+        running.stop.raise();
+        running.task.await.unwrap();
+    }
+
+    pub fn handle(&self) -> &Handle {
+        &self.running.as_ref().unwrap().handle
+    }
+
+    pub async fn sleep(&self, span: Duration) {
+        self.env.clock.sleep(span).await;
+    }
+
+    fn symbols(&self) -> Vec<(String, String)> {
+        let host = |port: u16| format!("127.0.0.1:{port}");
+        let mut symbols: Vec<(String, String)> = Vec::new();
+        for (name, port) in [("GIT", GIT), ("HELM", HELM), ("STORAGE", STORAGE)] {
+            symbols.push((format!("${name}HOST"), host(port)));
+            symbols.push((format!("${name}"), format!("http://{}", host(port))));
+        }
+        symbols.push(("$APIHOST".to_owned(), host(API)));
+        symbols.push(("$API".to_owned(), format!("https://{}", host(API))));
+        symbols.push(("$REG".to_owned(), host(REGISTRY)));
+        symbols.push(("$DEAD".to_owned(), DEAD.to_owned()));
+        let repositories = self.git.lock().unwrap();
+        if let Some(repository) = repositories.get(&self.namespace) {
+            for (at, id) in repository.commits.iter().enumerate().rev() {
+                let (symbol, id) = (format!("$SHA{}", at + 1), id.to_string());
+                symbols.push((format!("{symbol}:short"), id[..7].to_owned()));
+                symbols.push((symbol, id));
+            }
+        }
+        symbols
+    }
+
+    /// Text of a scenario with this world's values.
+    pub fn real(&self, text: &str) -> String {
+        let symbols = self.symbols();
+        symbols
+            .iter()
+            .fold(text.to_owned(), |text, (symbol, value)| {
+                text.replace(symbol, value)
+            })
+    }
+
+    /// Text of this world with a scenario's symbols: longer values first.
+    pub fn symbolic(&self, text: &str) -> String {
+        let mut symbols = self.symbols();
+        symbols.retain(|(symbol, _)| !symbol.ends_with("HOST") && !symbol.ends_with(":short"));
+        symbols.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        let mut text = symbols
+            .iter()
+            .fold(text.to_owned(), |text, (symbol, value)| {
+                text.replace(value, symbol)
+            });
+        for (symbol, port) in [
+            ("$GITHOST", GIT),
+            ("$HELMHOST", HELM),
+            ("$STORAGEHOST", STORAGE),
+        ] {
+            text = text.replace(&format!("127.0.0.1:{port}"), symbol);
+        }
+        text
+    }
+
+    fn real_value(&self, value: &Value) -> Value {
+        serde_json::from_str(&self.real(&value.to_string())).unwrap()
+    }
+
+    pub async fn resource(&self, api_version: &str, kind: &str) -> Resource {
+        self.client.resource(api_version, kind).await.unwrap()
+    }
+
+    /// Applies an object as the recording did; an error when the API refuses it.
+    pub async fn apply(&self, object: &Value) -> Result<(), everflow_runtime::Error> {
+        self.apply_by(object, "user").await
+    }
+
+    pub async fn apply_by(
+        &self,
+        object: &Value,
+        manager: &str,
+    ) -> Result<(), everflow_runtime::Error> {
+        let mut object = self.real_value(object);
+        let status = object.as_object_mut().unwrap().remove("status");
+        let text = |field: &str| object[field].as_str().unwrap().to_owned();
+        let resource = self.resource(&text("apiVersion"), &text("kind")).await;
+        if resource.namespaced && object["metadata"]["namespace"].is_null() {
+            object["metadata"]["namespace"] = self.namespace.as_str().into();
+        }
+        let by = WriteOptions::by(manager).force();
+        let patch = Patch::Apply(object.clone());
+        self.client
+            .patch(&resource, At::of(&object), &patch, &by)
+            .await?;
+        if let Some(status) = status {
+            let patch = Patch::Merge(json!({"status": status}));
+            let by = WriteOptions::by(manager);
+            self.client
+                .patch(&resource, At::of(&object).status(), &patch, &by)
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn at(&self, reference: &Value) -> (Resource, String, String) {
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        let resource = self.resource(text("apiVersion"), text("kind")).await;
+        let namespace = match text("namespace") {
+            "" => self.namespace.clone(),
+            namespace => namespace.to_owned(),
+        };
+        (resource, namespace, text("name").to_owned())
+    }
+
+    async fn merge(
+        &self,
+        reference: &Value,
+        merge: Value,
+        manager: &str,
+        part: &str,
+    ) -> Result<(), everflow_runtime::Error> {
+        let (resource, namespace, name) = self.at(reference).await;
+        let mut at = At::new(&namespace, &name);
+        at.subresource = part;
+        let by = WriteOptions::by(manager);
+        let merge = Patch::Merge(self.real_value(&merge));
+        self.client
+            .patch(&resource, at, &merge, &by)
+            .await
+            .map(drop)
+    }
+
+    /// Carries out one step. Gives what the API refused.
+    pub async fn step(&mut self, step: &Ordered) -> Option<everflow_runtime::Error> {
+        let mut verbs: Vec<&(String, Value)> = step.0.iter().collect();
+        // What changes a remote comes before those who are to see it.
+        verbs.sort_by_key(|(verb, _)| !verb.starts_with("git_"));
+        if !step.get("commit").is_null() {
+            // A tag moves to the commit of the same step.
+            verbs.sort_by_key(|(verb, _)| verb != "commit");
+        }
+        let mut refused = None;
+        for (verb, content) in verbs {
+            let done = self.verb(verb, content, step).await;
+            refused = refused.or(done.err());
+        }
+        refused
+    }
+
+    async fn verb(
+        &mut self,
+        verb: &str,
+        content: &Value,
+        step: &Ordered,
+    ) -> Result<(), everflow_runtime::Error> {
+        let own = self.namespace.clone();
+        match verb {
+            "apply" => {
+                let objects = content
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_else(|| vec![content.clone()]);
+                for object in &objects {
+                    self.apply(object).await?;
+                }
+            }
+            "delete" => {
+                let references = content
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_else(|| vec![content.clone()]);
+                for reference in &references {
+                    let (resource, namespace, name) = self.at(reference).await;
+                    let at = At::new(&namespace, &name);
+                    self.client
+                        .delete(&resource, at, &DeleteOptions::default())
+                        .await?;
+                }
+            }
+            "commit" => {
+                let mut repositories = self.git.lock().unwrap();
+                repositories
+                    .get_mut(&own)
+                    .unwrap()
+                    .more(&step.value(), content);
+            }
+            "git_delete_branch" => {
+                let mut repositories = self.git.lock().unwrap();
+                repositories
+                    .get_mut(&own)
+                    .unwrap()
+                    .delete_branch(content.as_str().unwrap());
+            }
+            "git_amend" => {
+                let mut repositories = self.git.lock().unwrap();
+                let message = content["message"].as_str().unwrap();
+                repositories.get_mut(&own).unwrap().amend(message);
+            }
+            "git_move_tag" => {
+                let mut repositories = self.git.lock().unwrap();
+                repositories
+                    .get_mut(&own)
+                    .unwrap()
+                    .tag(content.as_str().unwrap(), false);
+            }
+            "reconcile" => {
+                for name in content.as_array().unwrap() {
+                    self.request(name.as_str().unwrap()).await?;
+                }
+            }
+            "annotate" => {
+                let merge = json!({"metadata": {"annotations": content["annotations"]}});
+                self.merge(&content["ref"], merge, "user", "").await?;
+            }
+            "patch" => {
+                let manager = content["fieldManager"].as_str().unwrap_or("user");
+                let part = content["subresource"].as_str().unwrap_or_default();
+                self.merge(&content["ref"], content["merge"].clone(), manager, part)
+                    .await?;
+            }
+            "force_ssa" => {
+                let manager = content["fieldManager"].as_str().unwrap();
+                self.apply_by(&content["object"], manager).await?;
+            }
+            "charts" => self.put_charts(content),
+            "oci_push" => {
+                self.registry
+                    .lock()
+                    .unwrap()
+                    .retag(&own, content.as_object().unwrap());
+            }
+            "restart" => {
+                self.stop_engine().await;
+                self.start_engine().await;
+            }
+            "sleep" => {
+                self.sleep(Duration::from_secs_f64(content.as_f64().unwrap()))
+                    .await
+            }
+            "note" | "then" | "result" | "tag" | "branch" | "msg" | "annotated" => {}
+            other => panic!("there is no verb {other}"),
+        }
+        Ok(())
+    }
+
+    /// Asks for a reconcile of `KIND/NAME`.
+    async fn request(&mut self, name: &str) -> Result<(), everflow_runtime::Error> {
+        self.requests += 1;
+        let (kind, name) = name.split_once('/').unwrap();
+        let info = everflow_api::KINDS
+            .iter()
+            .find(|info| info.kind == kind)
+            .unwrap();
+        let reference = json!({"apiVersion": info.api_version(), "kind": kind, "name": name});
+        let value = format!("t{}", self.requests);
+        let annotations = json!({"reconcile.fluxcd.io/requestedAt": value});
+        self.merge(
+            &reference,
+            json!({"metadata": {"annotations": annotations}}),
+            "flux",
+            "",
+        )
+        .await
+    }
+
+    /// Waits until all objects of Flux have had their attempt and nothing changes any more.
+    pub async fn settle(&self) {
+        let started = self.env.clock.elapsed();
+        let mut last = Value::Null;
+        let mut since = started;
+        loop {
+            self.sleep(Duration::from_millis(100)).await;
+            let now = self.env.clock.elapsed();
+            let state = self.state().await;
+            if state != last {
+                (last, since) = (state, now);
+            }
+            let settled = now - since >= QUIET && self.all_attempted(&last);
+            if settled || now - started >= PATIENCE {
+                return;
+            }
+        }
+    }
+
+    /// All objects of Flux, without what changes at every write.
+    async fn state(&self) -> Value {
+        let mut all = Vec::new();
+        for mut object in self.flux_objects().await {
+            let metadata = object["metadata"].as_object_mut().unwrap();
+            metadata.remove("managedFields");
+            metadata.remove("resourceVersion");
+            all.push(object);
+        }
+        all.into()
+    }
+
+    fn all_attempted(&self, state: &Value) -> bool {
+        let run = |object: &Value| {
+            self.kinds
+                .iter()
+                .any(|kind| object["kind"] == kind.resource().kind.as_str())
+                && object["spec"]["suspend"] != true
+                && object["spec"]["type"] != "oci"
+        };
+        state
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|object| run(object))
+            .all(|object| {
+                let requested =
+                    &object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"];
+                let handled = &object["status"]["lastHandledReconcileAt"];
+                object["status"]["observedGeneration"] == object["metadata"]["generation"]
+                    && (requested.is_null() || requested == handled)
+                    && object["metadata"]["deletionTimestamp"].is_null()
+            })
+    }
+
+    /// The objects of Flux's kinds in the namespace.
+    pub async fn flux_objects(&self) -> Vec<Value> {
+        let mut all = Vec::new();
+        for info in everflow_api::KINDS.iter() {
+            let resource = self.resource(&info.api_version(), info.kind).await;
+            let list = self
+                .client
+                .list_all(&resource, Some(&self.namespace), &Default::default())
+                .await
+                .unwrap();
+            all.extend(list.items);
+        }
+        all
+    }
+}
+
+/// Drives what the API server does by the clock.
+async fn tick(server: ApiServer, env: Env) {
+    loop {
+        env.clock.sleep(Duration::from_millis(100)).await;
+        if server.next_due().is_some() {
+            server.tick();
+        }
+    }
+}
+
+fn helm(files: &BTreeMap<String, Vec<u8>>, asked: &super::net::Asked) -> Answer {
+    let path = asked.target.as_str();
+    if path.starts_with("/hang/") {
+        return Answer::Hang;
+    }
+    if path.starts_with("/auth/") && !asked.is_signed_in() {
+        return Answer::status(401);
+    }
+    let path = path.strip_prefix("/auth").unwrap_or(path);
+    match files.get(path) {
+        Some(bytes) => Answer::new(200, "application/octet-stream", bytes.clone()),
+        None => Answer::status(404),
+    }
+}
