@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::auth::{Authenticator, User};
 use crate::env::Environment;
+use crate::faults::View;
 use crate::resource::Registry;
 use crate::rest::request::{Answer, Request, target};
 use crate::status::{ApiError, ApiResult};
@@ -80,6 +81,7 @@ struct Inner {
 #[derive(Clone)]
 pub struct ApiServer {
     inner: Arc<Inner>,
+    view: Option<Arc<View>>,
 }
 
 impl std::fmt::Debug for ApiServer {
@@ -119,6 +121,7 @@ impl ApiServer {
         };
         let server = ApiServer {
             inner: Arc::new(inner),
+            view: None,
         };
         crate::crd::restore(&server);
         if !server.inner.options.controllers.is_empty() {
@@ -140,6 +143,40 @@ impl ApiServer {
         }
         crate::bootstrap::run(&server);
         server
+    }
+
+    /// The same server as one that has seen only what a view shows.
+    #[must_use]
+    pub fn seen_through(mut self, view: Arc<View>) -> Self {
+        self.view = Some(view);
+        self
+    }
+
+    /// The view it is seen through.
+    pub(crate) fn view(&self) -> Option<&Arc<View>> {
+        self.view.as_ref()
+    }
+
+    /// The revision where the view is held, when that is not the newest one.
+    pub(crate) fn held_at(&self) -> Option<u64> {
+        let limit = self.view.as_ref()?.limit()?;
+        (limit < self.store().revision()).then_some(limit)
+    }
+
+    /// The newest revision that is shown.
+    pub fn shown_revision(&self) -> u64 {
+        self.held_at().unwrap_or_else(|| self.store().revision())
+    }
+
+    /// Kills the server: requests and watches break, and nothing it still does counts. Another server may start from
+    /// what its journal kept.
+    pub fn crash(&self) {
+        self.store().crash();
+    }
+
+    /// Whether the server is dead.
+    pub fn is_crashed(&self) -> bool {
+        self.store().crashed().is_set()
     }
 
     /// The store.
@@ -275,6 +312,9 @@ impl ApiServer {
 
     /// Answers a request. A watch is answered with a stream that the caller reads.
     pub fn handle(&self, request: &Request) -> Answer {
+        if self.is_crashed() {
+            return Answer::failure(&crate::rest::write::crashed());
+        }
         let answer = self.handle_quietly(request);
         crate::controllers::settle(self);
         answer

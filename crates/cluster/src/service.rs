@@ -1,26 +1,25 @@
 //! The server as an in-process HTTP service: what a client library talks to instead of a socket.
 
+mod stream;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::unfold;
 use http::{HeaderName, HeaderValue, Request as HttpRequest, Response as HttpResponse, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
-use hyper::body::Frame;
 
 use crate::auth::User;
 use crate::auth::certificates::Peer;
-use crate::faults::{EventVerdict, Faults, NoFaults, Verdict};
+use crate::faults::{Faults, Line, NoFaults, Verdict, View};
 use crate::rest::request::{Answer, Body, Request, parse_query, percent_decode};
-use crate::rest::watch::Watch;
 use crate::server_core::ApiServer;
 use crate::status::ApiError;
+use stream::{Connection, stream};
 
 /// The body of an HTTP answer.
 pub type ApiBody = UnsyncBoxBody<Bytes, std::io::Error>;
@@ -29,14 +28,13 @@ pub type ApiBody = UnsyncBoxBody<Bytes, std::io::Error>;
 const READ_LIMIT: usize = 3 * 1024 * 1024 + 64 * 1024;
 /// Answers beyond this size are compressed where the client asks for it.
 const GZIP_FROM: usize = 128 * 1024;
-/// How long a quiet watch sleeps at most before it looks at the clock.
-const IDLE: Duration = Duration::from_secs(30);
 
 /// An HTTP service over the server. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiService {
     server: ApiServer,
     faults: Arc<dyn Faults>,
+    line: Option<Arc<Line>>,
     user: Option<User>,
     peer_refused: bool,
 }
@@ -55,6 +53,7 @@ impl ApiService {
         ApiService {
             server,
             faults: Arc::new(NoFaults),
+            line: None,
             user: None,
             peer_refused: false,
         }
@@ -82,6 +81,20 @@ impl ApiService {
     #[must_use]
     pub fn with_faults(mut self, faults: Arc<dyn Faults>) -> Self {
         self.faults = faults;
+        self
+    }
+
+    /// The same service as one of an API server that has seen only what a view shows.
+    #[must_use]
+    pub fn with_view(mut self, view: Arc<View>) -> Self {
+        self.server = self.server.seen_through(view);
+        self
+    }
+
+    /// The same service behind a line that can be cut.
+    #[must_use]
+    pub fn with_line(mut self, line: Arc<Line>) -> Self {
+        self.line = Some(line);
         self
     }
 
@@ -124,28 +137,39 @@ impl ApiService {
                     )),
                     false,
                     &plain,
-                    &self.faults,
+                    None,
                 );
             }
         }
+        let connection = Connection::open(&self.server, self.line.as_deref());
+        let mut twice = false;
         match self.faults.before(&plain) {
             Verdict::Pass => {}
             Verdict::Delay(time) => tokio::time::sleep(time).await,
-            Verdict::Fail(error) => {
-                return respond(Answer::failure(&error), gzip, &plain, &self.faults);
-            }
+            Verdict::Fail(error) => return respond(Answer::failure(&error), gzip, &plain, None),
             Verdict::Drop => return broken(),
+            Verdict::Duplicate => twice = true,
+            Verdict::Crash => self.server.crash(),
         }
-        let answer = self.server.handle(&plain);
+        if connection.is_cut() {
+            return broken();
+        }
+        let mut answer = self.server.handle(&plain);
         match self.faults.after(&plain, answer.status) {
             Verdict::Pass => {}
             Verdict::Delay(time) => tokio::time::sleep(time).await,
-            Verdict::Fail(error) => {
-                return respond(Answer::failure(&error), gzip, &plain, &self.faults);
-            }
+            Verdict::Fail(error) => answer = Answer::failure(&error),
             Verdict::Drop => return broken(),
+            Verdict::Duplicate => twice = true,
+            Verdict::Crash => self.server.crash(),
         }
-        respond(answer, gzip, &plain, &self.faults)
+        if twice && !connection.is_cut() {
+            answer = self.server.handle(&plain);
+        }
+        if connection.is_cut() {
+            return broken();
+        }
+        respond(answer, gzip, &plain, Some((self.faults, connection)))
     }
 }
 
@@ -172,14 +196,16 @@ fn indent(text: &[u8]) -> Option<Bytes> {
     serde_json::to_vec_pretty(&value).ok().map(Bytes::from)
 }
 
+fn lost() -> std::io::Error {
+    std::io::Error::new(
+        std::io::ErrorKind::ConnectionReset,
+        "the connection was lost",
+    )
+}
+
 /// A connection that breaks before the answer is complete.
 fn broken() -> HttpResponse<ApiBody> {
-    let failed = futures_util::stream::once(async {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::ConnectionReset,
-            "the connection was lost",
-        ))
-    });
+    let failed = futures_util::stream::once(async { Err(lost()) });
     let mut response = HttpResponse::new(StreamBody::new(failed).boxed_unsync());
     *response.status_mut() = StatusCode::BAD_GATEWAY;
     response
@@ -189,7 +215,7 @@ fn respond(
     answer: Answer,
     gzip: bool,
     request: &Request,
-    faults: &Arc<dyn Faults>,
+    open: Option<(Arc<dyn Faults>, Connection)>,
 ) -> HttpResponse<ApiBody> {
     let mut headers = answer.headers;
     let body: ApiBody = match answer.body {
@@ -219,7 +245,12 @@ fn respond(
                 .map_err(|never: Infallible| match never {})
                 .boxed_unsync()
         }
-        Body::Watch(watch) => stream(watch, faults.clone()),
+        Body::Watch(watch) => match open {
+            Some((faults, connection)) => stream(watch, faults, connection),
+            None => Full::default()
+                .map_err(|never: Infallible| match never {})
+                .boxed_unsync(),
+        },
     };
     let mut response = HttpResponse::new(body);
     *response.status_mut() =
@@ -243,72 +274,6 @@ fn compress(bytes: &[u8]) -> Option<Bytes> {
     );
     encoder.write_all(bytes).ok()?;
     encoder.finish().ok().map(Bytes::from)
-}
-
-struct Streaming {
-    watch: Box<Watch>,
-    faults: Arc<dyn Faults>,
-    server: ApiServer,
-    closed: bool,
-}
-
-/// A watch as a body. It reads from the log only when the client takes more, so a slow client costs nothing.
-fn stream(watch: Box<Watch>, faults: Arc<dyn Faults>) -> ApiBody {
-    let server = watch.server().clone();
-    let state = Streaming {
-        watch,
-        faults,
-        server,
-        closed: false,
-    };
-    let frames = unfold(state, |mut state| async move {
-        let chunk = state.next().await?;
-        Some((Ok(Frame::data(chunk)), state))
-    });
-    StreamBody::new(frames).boxed_unsync()
-}
-
-impl Streaming {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if self.closed {
-                return None;
-            }
-            let mut chunk: Vec<u8> = Vec::new();
-            for event in self.watch.poll() {
-                match self
-                    .faults
-                    .event(self.watch.request(), event.kind, &event.line)
-                {
-                    EventVerdict::Pass => chunk.extend_from_slice(&event.line),
-                    EventVerdict::Delay(time) => {
-                        tokio::time::sleep(time).await;
-                        chunk.extend_from_slice(&event.line);
-                    }
-                    EventVerdict::Drop => {}
-                    EventVerdict::Duplicate => {
-                        chunk.extend_from_slice(&event.line);
-                        chunk.extend_from_slice(&event.line);
-                    }
-                    EventVerdict::Close => {
-                        self.closed = true;
-                        break;
-                    }
-                }
-            }
-            if !chunk.is_empty() {
-                return Some(chunk.into());
-            }
-            if self.watch.is_over() {
-                return None;
-            }
-            let now = self.server.env().now();
-            let left = self.watch.deadline().map_or(IDLE, |end| {
-                Duration::from_micros(end.micros().saturating_sub(now.micros()).max(1000) as u64)
-            });
-            let _ = tokio::time::timeout(left.min(IDLE), self.watch.changed()).await;
-        }
-    }
 }
 
 impl<B> tower_service::Service<HttpRequest<B>> for ApiService

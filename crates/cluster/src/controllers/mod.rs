@@ -153,6 +153,9 @@ pub fn after_delete(call: &Call<'_>, object: &Value) {
 pub fn settle(server: &ApiServer) {
     let _one_at_a_time = server.settling();
     while let Some(task) = server.next_task() {
+        if server.is_crashed() {
+            return;
+        }
         match task {
             Task::Definition(name) => {
                 let _guard = server.write_lock();

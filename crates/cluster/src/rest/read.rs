@@ -25,7 +25,16 @@ pub fn get(call: &Call<'_>) -> ApiResult<Answer> {
         })?;
         check_not_future(call, revision)?;
     }
-    let Some(current) = call.current() else {
+    let held = call.server.held_at().filter(|_| !asked.is_empty());
+    let current = match held {
+        Some(revision) => {
+            let store = call.server.store();
+            let then = store.get_at(&call.resource.table, &call.key(), revision);
+            then.map_err(|_| initializing())?
+        }
+        None => call.current(),
+    };
+    let Some(current) = current else {
         return Err(call.missing());
     };
     if super::request::wants_watch(call.request) {
@@ -55,9 +64,20 @@ fn read_text(call: &Call<'_>, stored: &Arc<Stored>) -> bytes::Bytes {
     }
 }
 
-/// A revision of the future is waited for in vain.
+/// A server that has lost touch with its storage asks to come again.
+fn initializing() -> Box<ApiError> {
+    let mut error = ApiError::new(429, "TooManyRequests", "storage is (re)initializing")
+        .with_details(json!({"retryAfterSeconds": 1}));
+    error.headers.push(("retry-after", "1".into()));
+    error
+}
+
+/// A revision that this server has not seen is waited for in vain.
 pub fn check_not_future(call: &Call<'_>, revision: u64) -> ApiResult<()> {
-    let current = call.server.store().revision();
+    check_seen(revision, call.server.shown_revision())
+}
+
+fn check_seen(revision: u64, current: u64) -> ApiResult<()> {
     if revision <= current {
         return Ok(());
     }
@@ -176,9 +196,12 @@ pub fn collect(call: &Call<'_>) -> ApiResult<Listed> {
             || (options.version_match.is_empty() && options.limit > 0 && revision > 0)
         {
             exact = Some(revision);
+            check_seen(revision, store.revision())?;
+        } else {
+            check_not_future(call, revision)?;
         }
-        check_not_future(call, revision)?;
     }
+    let held = call.server.held_at().filter(|_| asked.is_some());
     // With resourceVersion=0 the real server answers from its cache and ignores the limit.
     let limit = if asked == Some(0) && options.version_match != "Exact" {
         0
@@ -203,7 +226,12 @@ pub fn collect(call: &Call<'_>) -> ApiResult<Listed> {
                     .list_at(table, &prefix, cursor.as_deref(), page_limit, revision)
                     .map_err(|_| too_old())?
             }
-            None => store.list(table, &prefix, cursor.as_deref(), page_limit),
+            None => match held {
+                Some(revision) => store
+                    .list_at(table, &prefix, cursor.as_deref(), page_limit, revision)
+                    .map_err(|_| initializing())?,
+                None => store.list(table, &prefix, cursor.as_deref(), page_limit),
+            },
         };
         listed.revision = page.revision;
         exact = if limit > 0 {

@@ -60,6 +60,7 @@ pub struct Watch {
     opened: Timestamp,
     last_bookmark: Timestamp,
     signal: tokio::sync::watch::Receiver<u64>,
+    view: Option<tokio::sync::watch::Receiver<Option<u64>>>,
 }
 
 impl std::fmt::Debug for Watch {
@@ -110,22 +111,28 @@ pub fn start(call: &Call<'_>) -> ApiResult<Answer> {
         opened: now,
         last_bookmark: now,
         signal,
+        view: call.server.view().map(|view| view.subscribe()),
         options,
     };
     let wants_state = watch.options.send_initial_events.unwrap_or(asked == 0);
     if wants_state {
         super::read::check_not_future(call, asked)?;
-        let revision = store.revision();
+        let revision = call.server.shown_revision();
         watch.position = revision;
         watch.initial = Some(Initial {
             revision,
             after: None,
         });
         if watch.options.send_initial_events == Some(true) && watch.options.bookmarks {
-            watch.bookmark_after_initial = Some(revision);
+            // Without a revision the state is complete when it is as new as this moment.
+            let complete = match watch.options.resource_version.as_str() {
+                "" => store.revision(),
+                _ => revision,
+            };
+            watch.bookmark_after_initial = Some(complete);
         }
     } else if asked == 0 {
-        watch.position = store.revision();
+        watch.position = call.server.shown_revision();
     }
     let media = watch.form.stream_media_type();
     Ok(Answer {
@@ -204,10 +211,31 @@ impl Watch {
 
     /// Waits until there may be something to read.
     pub async fn changed(&mut self) {
-        // The sender lives as long as the store; an error would mean the server is gone.
-        if self.signal.changed().await.is_err() {
+        let alive = match &mut self.view {
+            None => self.signal.changed().await.is_ok(),
+            Some(view) => tokio::select! {
+                biased;
+                table = self.signal.changed() => table.is_ok(),
+                view = view.changed() => view.is_ok(),
+            },
+        };
+        // The senders live as long as the store and its view; an error would mean that the server is gone.
+        if !alive {
             self.ended = true;
         }
+    }
+
+    /// The newest revision that may be shown.
+    fn limit(&self) -> u64 {
+        let limit = self.view.as_ref().and_then(|view| *view.borrow());
+        limit.unwrap_or(u64::MAX)
+    }
+
+    /// Ends the stream with the word that its history is gone.
+    pub fn cut_history(&mut self) -> Event {
+        let mut events = Vec::new();
+        self.expire(&mut events);
+        events.swap_remove(0)
     }
 
     /// The events that are there now.
@@ -217,14 +245,23 @@ impl Watch {
             return events;
         }
         self.signal.borrow_and_update();
+        if let Some(view) = &mut self.view {
+            view.borrow_and_update();
+        }
         if self.initial.is_some() {
             self.poll_initial(&mut events);
             if self.ended || !events.is_empty() {
                 return events;
             }
         }
-        if let Some(revision) = self.bookmark_after_initial.take() {
-            events.push(self.bookmark(revision, true));
+        let mut limit = self.limit();
+        if let Some(complete) = self.bookmark_after_initial {
+            if self.position >= complete {
+                self.bookmark_after_initial = None;
+                events.push(self.bookmark(complete, true));
+            } else {
+                limit = limit.min(complete);
+            }
         }
         let prefix = self.prefix();
         let mut size = 0;
@@ -234,7 +271,11 @@ impl Watch {
             .changes(&self.resource.table, self.position, BATCH)
         {
             Ok(changes) => {
+                let all = changes.len() < BATCH;
                 for change in changes {
+                    if change.revision > limit {
+                        break;
+                    }
                     self.position = change.revision;
                     if change.key.starts_with(&prefix)
                         && let Some(event) = self.translate(&change)
@@ -246,13 +287,23 @@ impl Watch {
                         }
                     }
                 }
+                // Nothing of this kind is missing up to there any more.
+                if let Some(complete) = self.bookmark_after_initial
+                    && complete <= self.limit()
+                    && (all && size < CHUNK)
+                {
+                    self.position = self.position.max(complete);
+                    self.bookmark_after_initial = None;
+                    events.push(self.bookmark(complete, true));
+                }
             }
             Err(_) => self.expire(&mut events),
         }
         let now = self.server.env().now();
         if self.options.bookmarks && now >= self.last_bookmark.plus_seconds(BOOKMARK_PERIOD) {
             self.last_bookmark = now;
-            self.position = self.position.max(self.server.store().revision());
+            let newest = self.server.store().revision();
+            self.position = self.position.max(newest.min(self.limit()));
             events.push(self.bookmark(self.position, false));
         }
         events
@@ -309,7 +360,10 @@ impl Watch {
                     .server
                     .store()
                     .changes(&self.resource.table, self.position, 1)
-                    .is_ok_and(|changes| !changes.is_empty()))
+                    .is_ok_and(|changes| {
+                        let limit = self.limit();
+                        changes.iter().any(|change| change.revision <= limit)
+                    }))
     }
 
     fn translate(&mut self, change: &Change) -> Option<Event> {

@@ -275,12 +275,18 @@ pub fn store_error(call: &Call<'_>, name: &str, error: &StoreError) -> Box<ApiEr
             "Expired",
             "The resourceVersion for the provided list is too old.",
         ),
+        StoreError::Crashed => crashed(),
         StoreError::Durable(message) => ApiError::new(
             500,
             "InternalError",
             format!("Internal error occurred: {message}"),
         ),
     }
+}
+
+/// What a dead server would say if anybody could hear it.
+pub fn crashed() -> Box<ApiError> {
+    ApiError::new(503, "ServiceUnavailable", "the server has crashed")
 }
 
 /// Answers a PUT.

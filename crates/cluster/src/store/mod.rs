@@ -15,6 +15,8 @@ use tokio::sync::watch;
 
 use durable::Journal;
 
+use crate::faults::Switch;
+
 /// One version of an object. Its JSON text is made once and shared by every reader.
 #[derive(Debug)]
 pub struct Stored {
@@ -165,6 +167,9 @@ pub enum StoreError {
     /// The durable store refused.
     #[error("the durable store failed: {0}")]
     Durable(String),
+    /// The server is dead: nothing it does counts any more.
+    #[error("the server has crashed")]
+    Crashed,
 }
 
 #[derive(Debug)]
@@ -190,6 +195,7 @@ pub struct Store {
     state: RwLock<State>,
     window: usize,
     journal: Option<Box<dyn Journal>>,
+    crashed: Switch,
 }
 
 impl std::fmt::Debug for Store {
@@ -226,6 +232,7 @@ impl Store {
             state: RwLock::new(state),
             window,
             journal: None,
+            crashed: Switch::default(),
         }
     }
 
@@ -252,6 +259,7 @@ impl Store {
             state: RwLock::new(state),
             window,
             journal: Some(journal),
+            crashed: Switch::default(),
         })
     }
 
@@ -375,12 +383,56 @@ impl Store {
         object: Option<&Arc<Stored>>,
         revision: u64,
     ) -> Result<(), StoreError> {
-        match &self.journal {
+        if self.crashed.is_set() {
+            return Err(StoreError::Crashed);
+        }
+        let kept = match &self.journal {
             Some(journal) => {
                 journal.append(table, key, object.map(|stored| stored.text()), revision)
             }
             None => Ok(()),
+        };
+        if kept == Err(StoreError::Crashed) {
+            self.crashed.set(true);
         }
+        kept
+    }
+
+    /// From now on nothing is written any more, and everybody who reads is cut off.
+    pub fn crash(&self) {
+        // Whatever is being written is done, or not begun.
+        let _state = self.write();
+        self.crashed.set(true);
+    }
+
+    /// The switch of [`Store::crash`].
+    pub(crate) fn crashed(&self) -> &Switch {
+        &self.crashed
+    }
+
+    /// An object as it was at a revision.
+    pub fn get_at(
+        &self,
+        table: &str,
+        key: &str,
+        revision: u64,
+    ) -> Result<Option<Arc<Stored>>, StoreError> {
+        let state = self.read();
+        let Some(table) = state.tables.get(table) else {
+            return Ok(None);
+        };
+        if revision < table.dropped {
+            return Err(StoreError::TooOld(revision));
+        }
+        let mut later = table.log.iter().skip(
+            table
+                .log
+                .partition_point(|change| change.revision <= revision),
+        );
+        Ok(match later.find(|change| change.key == key) {
+            Some(change) => change.previous.clone(),
+            None => table.objects.get(key).cloned(),
+        })
     }
 
     /// Lists a table below a key prefix at the current revision.

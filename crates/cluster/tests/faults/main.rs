@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod crashes;
+mod views;
+
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -133,6 +136,102 @@ async fn a_lost_connection_before_or_after_the_write() {
     script.before.lock().unwrap().push(Verdict::Fail(busy));
     let (status, _) = send(&service, "GET", MAPS, "", "").await.unwrap();
     assert_eq!(status, 429);
+}
+
+#[tokio::test]
+async fn a_request_that_comes_twice() {
+    let script = Arc::new(Script::default());
+    let server = server(4);
+    let service = ApiService::new(server.clone()).with_faults(script.clone());
+    let map = r#"{"metadata": {"name": "a"}}"#;
+    script.before.lock().unwrap().push(Verdict::Duplicate);
+    let (status, _) = send(&service, "POST", MAPS, JSON, map).await.unwrap();
+    assert_eq!(status, 409, "the first one made it, the second is heard");
+    assert!(server.store().get("/configmaps", "default/a").is_some());
+    script.after.lock().unwrap().push(Verdict::Duplicate);
+    let path = format!("{MAPS}/a");
+    let gone = send(&service, "DELETE", &path, "", "");
+    assert_eq!(gone.await.unwrap().0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn later_requests_overtake_a_slow_one() {
+    let script = Arc::new(Script::default());
+    let service = ApiService::new(server(5)).with_faults(script.clone());
+    let path = format!("{MAPS}/a?fieldManager=test");
+    let slow = Verdict::Delay(Duration::from_secs(3));
+    script.before.lock().unwrap().push(slow);
+    let (first, second) = (applied("a", "1"), applied("a", "2"));
+    let (first, second) = tokio::join!(
+        send(&service, "PATCH", &path, APPLY, &first),
+        send(&service, "PATCH", &path, APPLY, &second)
+    );
+    assert_eq!((first.unwrap().0, second.unwrap().0), (200, 201));
+    let (_, last) = send(&service, "GET", &format!("{MAPS}/a"), "", "")
+        .await
+        .unwrap();
+    assert_eq!(last["data"]["v"], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_come_late_and_in_another_order() {
+    let script = Arc::new(Script::default());
+    let service = ApiService::new(server(6)).with_faults(script.clone());
+    let watch = format!("{MAPS}?watch=true&resourceVersion=0");
+    let mut events = open(&service, "GET", &watch, "", "").await.into_body();
+    script.events.lock().unwrap().extend([
+        EventVerdict::Expire,
+        EventVerdict::Delay(Duration::from_secs(3)),
+        EventVerdict::Pass,
+        EventVerdict::Pass,
+        EventVerdict::Behind(2),
+    ]);
+    for name in ["a", "b", "c", "d", "e"] {
+        let path = format!("{MAPS}/{name}?fieldManager=test");
+        send(&service, "PATCH", &path, APPLY, &applied(name, "1"))
+            .await
+            .unwrap();
+    }
+    let begun = tokio::time::Instant::now();
+    let first = events.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(names(&first), ["b", "c", "a"]);
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    let second = events.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(3));
+    assert_eq!(
+        names(&second),
+        ["d", ""],
+        "and then the word that it is over"
+    );
+    let text = String::from_utf8(second.to_vec()).unwrap();
+    assert!(text.contains(r#""code":410"#), "{text}");
+    assert!(events.frame().await.is_none());
+}
+
+/// The names of the objects in a chunk of events.
+fn names(chunk: &[u8]) -> Vec<String> {
+    serde_json::Deserializer::from_slice(chunk)
+        .into_iter::<Value>()
+        .map(|event| {
+            let name = &event.unwrap()["object"]["metadata"]["name"];
+            name.as_str().unwrap_or_default().to_owned()
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn events_of_others_do_not_hide_ours() {
+    let service = ApiService::new(server(9));
+    let watch = format!("{MAPS}?watch=true&resourceVersion=1&labelSelector=ours");
+    let mut events = open(&service, "GET", &watch, "", "").await.into_body();
+    for index in 0..600 {
+        let map = json!({"metadata": {"name": format!("other-{index}")}}).to_string();
+        send(&service, "POST", MAPS, JSON, &map).await.unwrap();
+    }
+    let ours = r#"{"metadata": {"name": "a", "labels": {"ours": ""}}}"#;
+    send(&service, "POST", MAPS, JSON, ours).await.unwrap();
+    let seen = next_event(&mut events).await.unwrap();
+    assert_eq!(seen["object"]["metadata"]["name"], "a");
 }
 
 #[tokio::test]
