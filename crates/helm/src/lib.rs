@@ -6,6 +6,7 @@ pub use everflow_gotemplate::{Limits, on_large_stack};
 pub mod chart;
 pub mod dependencies;
 mod go_text;
+pub mod index;
 pub mod json_schema;
 pub mod lint;
 pub mod manifests;

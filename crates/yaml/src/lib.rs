@@ -7,6 +7,7 @@
 //! - [`sigs::yaml_to_json`] reads a manifest into plain JSON, [`Loader`] into a tree with positions,
 //!   styles and comments, [`documents`] cuts streams the way each tool does.
 //! - [`kyaml`] expands aliases and converts between trees and JSON as kustomize does.
+//! - [`walk`] goes over documents that are too large to be held as a whole.
 //! - [`emit`] prints, and [`gojson`] writes JSON text as Go does.
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod load;
 mod node;
 mod read;
 pub mod sigs;
+pub mod walk;
 
 pub use error::{Error, Limit};
 pub use load::{Document, Limits, Loader, parse_documents};

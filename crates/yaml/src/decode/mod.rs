@@ -7,7 +7,7 @@ mod text;
 mod value;
 
 pub(crate) use alias::AliasTargets;
-pub(crate) use plain::{plain_document, plain_tree};
+pub(crate) use plain::{plain_document, plain_scalar, plain_tree};
 pub(crate) use text::{format_float_g32, go_quote};
 pub(crate) use value::{GoKey, GoMap, GoValue};
 

@@ -143,7 +143,7 @@ impl Open {
 }
 
 /// The value of a scalar that is no text; none for text and for infinities.
-fn plain_scalar(kind: ScalarKind, text: &str) -> Option<Json> {
+pub(crate) fn plain_scalar(kind: ScalarKind, text: &str) -> Option<Json> {
     Some(match kind {
         ScalarKind::Null => Json::Null,
         ScalarKind::Bool(value) => Json::Bool(value),

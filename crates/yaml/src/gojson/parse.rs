@@ -94,7 +94,7 @@ fn build(scanner: &mut Scanner<'_>, numbers: Numbers) -> Result<Value, JsonError
     Ok(root)
 }
 
-fn number(digits: &[u8], numbers: Numbers) -> Result<Value, JsonError> {
+pub(super) fn number(digits: &[u8], numbers: Numbers) -> Result<Value, JsonError> {
     let text = String::from_utf8_lossy(digits);
     if numbers == Numbers::Integers
         && let Ok(integer) = text.parse::<i64>()
