@@ -9,6 +9,7 @@
 //! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
 //! - [`git`]: which commit a name stands for, and an archive of it, over HTTP and SSH.
 //! - [`oci`]: which artifact of a registry a name stands for, and an archive of it.
+//! - [`helm`]: indexes of chart repositories, and charts.
 //! - [`storage`]: the artifact store and its HTTP server.
 
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ mod docker_config;
 mod download;
 mod error;
 pub mod git;
+pub mod helm;
 pub mod http;
 pub mod oci;
 mod secret;

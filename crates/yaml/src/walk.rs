@@ -64,7 +64,10 @@ pub fn walk_yaml<V: Visitor>(
     let mut parser = Parser::new(&input, Dialect::Sigs);
     let mut walk = Walk::new(visitor, true);
     parser.next().map_err(Stop::Yaml)?;
-    if matches!(parser.next().map_err(Stop::Yaml)?.kind, EventKind::StreamEnd) {
+    if matches!(
+        parser.next().map_err(Stop::Yaml)?.kind,
+        EventKind::StreamEnd
+    ) {
         return walk.scalar(Json::Null, Position::default());
     }
     loop {
@@ -368,7 +371,13 @@ mod tests {
         let stop = |text: &str| {
             walk_yaml(text.as_bytes(), Limits::DEFAULT, &mut Log::default()).unwrap_err()
         };
-        for text in ["a: &x 1\nb: *x\n", "a: !!str 1\n", "1: a\n", "<<: {}\n", "? [a]\n: b\n"] {
+        for text in [
+            "a: &x 1\nb: *x\n",
+            "a: !!str 1\n",
+            "1: a\n",
+            "<<: {}\n",
+            "? [a]\n: b\n",
+        ] {
             assert!(matches!(stop(text), Stop::NotPlain(_)), "{text}");
         }
         for text in ["a: 1\na: 2\n", "x: {a: 1, a: 2}\n"] {

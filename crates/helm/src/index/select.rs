@@ -171,10 +171,7 @@ mod tests {
             ("1.0.0+b", "2026-01-03T00:00:00Z"),
             ("1.0.0+c", "2026-01-01T00:00:00Z"),
         ]);
-        assert_eq!(
-            select_version("app", &all, "1").unwrap().version,
-            "1.0.0+b"
-        );
+        assert_eq!(select_version("app", &all, "1").unwrap().version, "1.0.0+b");
     }
 
     #[test]

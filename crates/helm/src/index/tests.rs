@@ -6,8 +6,7 @@ use super::*;
 
 fn rewritten(text: &str) -> Result<String, String> {
     let mut aside = Vec::new();
-    let outline =
-        read_index(text.as_bytes(), &mut aside).map_err(|error| error.to_string())?;
+    let outline = read_index(text.as_bytes(), &mut aside).map_err(|error| error.to_string())?;
     let mut out = Vec::new();
     outline.write(Cursor::new(aside), &mut out).unwrap();
     Ok(String::from_utf8(out).unwrap())
@@ -51,19 +50,31 @@ fn garbage_is_named() {
     let error = |text: &str| rewritten(text).unwrap_err();
     assert_eq!(error(""), "empty index.yaml file");
     assert_eq!(error("# nothing\n"), "no API version specified");
-    assert!(error("<html>x</html>").ends_with("cannot unmarshal string into Go value of type repo.IndexFile"));
+    assert!(
+        error("<html>x</html>")
+            .ends_with("cannot unmarshal string into Go value of type repo.IndexFile")
+    );
     assert!(error("a: [\n").starts_with("error converting YAML to JSON: yaml: line 1"));
     assert!(error("apiVersion: v1\nfoo: 1\n").ends_with("json: unknown field \"foo\""));
     let twice = error("apiVersion: v1\nentries: {}\nentries: {}\n");
-    assert!(twice.contains("line 3: key \"entries\" already set in map"), "{twice}");
+    assert!(
+        twice.contains("line 3: key \"entries\" already set in map"),
+        "{twice}"
+    );
     let deep = format!("apiVersion: v1\nentries: {{a: {}}}\n", "[".repeat(600));
-    assert!(error(&deep).contains("nest") || error(&deep).contains("deep"), "{}", error(&deep));
+    assert!(
+        error(&deep).contains("nest") || error(&deep).contains("deep"),
+        "{}",
+        error(&deep)
+    );
 }
 
 #[test]
 fn a_large_index_may_not_need_to_be_held_as_a_whole() {
     let filler = "# filler\n".repeat(SMALL / 9 + 1);
-    let error = rewritten(&format!("{filler}apiVersion: v1\nentries: &x {{}}\nannotations: *x\n"));
+    let error = rewritten(&format!(
+        "{filler}apiVersion: v1\nentries: &x {{}}\nannotations: *x\n"
+    ));
     assert!(error.unwrap_err().contains("may not use anchors"));
     let error = rewritten(&format!("{filler}apiVersion: v1\napiVersion: v1\n"));
     assert!(error.unwrap_err().contains("already set in map"));

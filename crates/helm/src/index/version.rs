@@ -272,8 +272,11 @@ fn print_metadata(metadata: &Metadata, fields: &mut Fields<'_>) {
     fields.texts("keywords", &metadata.keywords);
     if !metadata.maintainers.is_empty() {
         let (out, depth) = fields.field("maintainers");
-        print::items(out, depth, &metadata.maintainers, |out, maintainer| {
-            match maintainer {
+        print::items(
+            out,
+            depth,
+            &metadata.maintainers,
+            |out, maintainer| match maintainer {
                 None => out.push_str("null"),
                 Some(maintainer) => {
                     let mut fields = Fields::new(out, depth + 1);
@@ -282,8 +285,8 @@ fn print_metadata(metadata: &Metadata, fields: &mut Fields<'_>) {
                     fields.text("url", &maintainer.url);
                     fields.finish();
                 }
-            }
-        });
+            },
+        );
     }
     fields.text("icon", &metadata.icon);
     fields.text("apiVersion", &metadata.api_version);
@@ -298,12 +301,15 @@ fn print_metadata(metadata: &Metadata, fields: &mut Fields<'_>) {
     fields.text("kubeVersion", &metadata.kube_version);
     if !metadata.dependencies.is_empty() {
         let (out, depth) = fields.field("dependencies");
-        print::items(out, depth, &metadata.dependencies, |out, dependency| {
-            match dependency {
+        print::items(
+            out,
+            depth,
+            &metadata.dependencies,
+            |out, dependency| match dependency {
                 None => out.push_str("null"),
                 Some(dependency) => print_dependency(dependency, out, depth + 1),
-            }
-        });
+            },
+        );
     }
     fields.text("type", &metadata.kind);
 }
