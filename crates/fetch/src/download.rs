@@ -26,7 +26,7 @@ pub(crate) async fn save(
         .ok_or(Error::Lost)?
         .map_err(|error| Error::disk("create", path, error))?;
     let mut digester = Digester::new(algorithm);
-    let mut piece = Vec::with_capacity(PIECE);
+    let mut piece = Vec::new();
     let mut total = 0;
     loop {
         let chunk = body.chunk().await?;

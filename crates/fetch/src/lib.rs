@@ -7,6 +7,7 @@
 //!
 //! - [`http`]: a client for one request after another, with TLS, proxies, redirects and limits.
 //! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
+//! - [`bucket`]: what is in a bucket of the S3 kind, and an archive of it.
 //! - [`git`]: which commit a name stands for, and an archive of it, over HTTP and SSH.
 //! - [`oci`]: which artifact of a registry a name stands for, and an archive of it.
 //! - [`helm`]: indexes of chart repositories, and charts.
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod bucket;
 mod deadline;
 mod docker_config;
 mod download;

@@ -183,7 +183,12 @@ impl Body {
             .await
         {
             Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(error)) => Err(super::transport_error(&error)),
+            Ok(Err(error)) => Err(match super::transport_error(&error) {
+                Error::Protocol(text) if text == "EOF" => {
+                    Error::Protocol("unexpected EOF".to_owned())
+                }
+                other => other,
+            }),
             Err(true) => Err(Error::Deadline(
                 " (Client.Timeout or context cancellation while reading body)",
             )),

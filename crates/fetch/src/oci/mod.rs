@@ -4,7 +4,7 @@
 //! (plain or secure, a token) and sends credentials to that registry alone. What comes back is
 //! checked against the digests that name it before anything is made of it.
 
-mod answer;
+pub(crate) mod answer;
 mod challenge;
 mod chart;
 mod layer;
@@ -127,23 +127,13 @@ pub struct OciClient {
 impl OciClient {
     /// A client for a repository; an error when its address, certificates or keys cannot be used.
     pub fn new(env: &Env, mut remote: Remote) -> Result<Self, Error> {
-        // What stands before an @ may be a password.
-        if let Some((_, host)) = remote.url.rsplit_once('@')
-            && remote.url.starts_with(SCHEME)
-        {
-            let shown = format!("{SCHEME}{host}");
-            let error = Repository::parse(&remote.url).err();
-            if let Some(error) = error {
-                return Err(Error::Url(format!(
-                    "URL validation failed for '{shown}': {error}"
-                )));
-            }
-        }
         let repository = Repository::parse(&remote.url).map_err(|error| {
-            Error::Url(format!(
-                "URL validation failed for '{}': {error}",
-                remote.url
-            ))
+            // What stands before an @ may be a password.
+            let shown = match remote.url.rsplit_once('@') {
+                Some((_, host)) => format!("{SCHEME}{host}"),
+                None => remote.url.clone(),
+            };
+            Error::Url(format!("URL validation failed for '{shown}': {error}"))
         })?;
         let tls = &mut remote.tls;
         if remote.insecure && tls.ca.is_none() && tls.client.is_none() {

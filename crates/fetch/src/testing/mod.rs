@@ -1,11 +1,13 @@
 //! Servers in the same process, for tests.
 
+mod bucket;
 mod registry;
 mod reply;
 
 #[cfg(test)]
 use std::sync::Arc;
 
+pub use bucket::Buckets;
 pub use registry::{Push, Registry};
 pub use reply::Fault;
 pub(crate) use reply::{Faults, Reply, converse_with};

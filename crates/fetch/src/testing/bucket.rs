@@ -1,0 +1,217 @@
+//! A small server of buckets.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use everflow_env::{MemoryDialer, Stream};
+
+use super::{Fault, Faults, Reply, Seen, converse_with};
+use crate::archive::{Algorithm, digest_of};
+
+#[derive(Debug, Default)]
+struct State {
+    /// By bucket and key.
+    objects: BTreeMap<String, BTreeMap<String, Vec<u8>>>,
+    page: usize,
+    /// The access key that requests must be signed with.
+    access: Option<String>,
+    seen: Vec<String>,
+}
+
+/// Buckets in the same process, addressed by path. Clones share everything.
+#[derive(Debug, Clone, Default)]
+pub struct Buckets {
+    state: Arc<Mutex<State>>,
+    faults: Arc<Faults>,
+}
+
+impl Buckets {
+    /// No buckets.
+    pub fn new() -> Self {
+        Buckets::default()
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Answers plain HTTP at a host and port in memory.
+    pub fn listen(&self, dialer: &MemoryDialer, host: &str, port: u16) {
+        let mut incoming = dialer.listen(host, port);
+        let own = self.clone();
+        tokio::spawn(async move {
+            while let Some(stream) = incoming.recv().await {
+                let own = own.clone();
+                tokio::spawn(async move { own.serve(stream).await });
+            }
+        });
+    }
+
+    /// Answers on one connection.
+    pub async fn serve(&self, stream: impl Stream) {
+        converse_with(stream, |seen| {
+            let reply = self.answer(seen);
+            self.faults.apply(seen, reply)
+        })
+        .await;
+    }
+
+    /// Makes a bucket.
+    pub fn create(&self, bucket: &str) {
+        self.with(|state| {
+            state.objects.entry(bucket.to_owned()).or_default();
+        });
+    }
+
+    /// Puts an object into a bucket, which is made.
+    pub fn put(&self, bucket: &str, key: &str, content: &[u8]) {
+        self.with(|state| {
+            let objects = state.objects.entry(bucket.to_owned()).or_default();
+            objects.insert(key.to_owned(), content.to_vec());
+        });
+    }
+
+    /// Removes an object.
+    pub fn remove(&self, bucket: &str, key: &str) {
+        self.with(|state| {
+            if let Some(objects) = state.objects.get_mut(bucket) {
+                objects.remove(key);
+            }
+        });
+    }
+
+    /// At most so many objects in one page.
+    pub fn set_page(&self, size: usize) {
+        self.with(|state| state.page = size);
+    }
+
+    /// Only requests signed with this access key are answered. The signature itself is taken on
+    /// trust.
+    pub fn require(&self, access: &str) {
+        self.with(|state| state.access = Some(access.to_owned()));
+    }
+
+    /// Requests whose first line holds `part` go wrong from now on.
+    pub fn fault(&self, part: &str, fault: Fault) {
+        self.faults.add(part, fault, false);
+    }
+
+    /// The next request whose first line holds `part` goes wrong.
+    pub fn fault_once(&self, part: &str, fault: Fault) {
+        self.faults.add(part, fault, true);
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn heal(&self) {
+        self.faults.clear();
+    }
+
+    /// The requests so far, as `GET /bucket/key`.
+    pub fn seen(&self) -> Vec<String> {
+        self.with(|state| state.seen.clone())
+    }
+
+    /// The etag that an object of this content has.
+    pub fn etag(content: &[u8]) -> String {
+        let digest = digest_of(Algorithm::Sha256, content);
+        digest.hex()[..32].to_owned()
+    }
+
+    fn answer(&self, seen: &Seen) -> Reply {
+        let mut words = seen.line().split(' ');
+        let method = words.next().unwrap_or_default().to_owned();
+        let target = words.next().unwrap_or_default().to_owned();
+        let signed = seen.header("authorization").unwrap_or_default().to_owned();
+        self.with(|state| {
+            state.seen.push(format!("{method} {target}"));
+            if let Some(access) = &state.access
+                && !signed.starts_with(&format!("AWS4-HMAC-SHA256 Credential={access}/"))
+            {
+                return refuse(403, "AccessDenied", "Access Denied.");
+            }
+            state.content(&target)
+        })
+    }
+}
+
+fn refuse(status: u16, code: &str, message: &str) -> Reply {
+    let body = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+    Reply::new(status, body).with("Content-Type", "application/xml")
+}
+
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        let digits = after
+            .get(..2)
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (first, digits) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            (other, _) => bytes.push(*other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl State {
+    fn content(&self, target: &str) -> Reply {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let path = unescaped(path.trim_start_matches('/'));
+        let (bucket, key) = path.split_once('/').unwrap_or((&path, ""));
+        let Some(objects) = self.objects.get(bucket) else {
+            return refuse(404, "NoSuchBucket", "The specified bucket does not exist");
+        };
+        if query.starts_with("location") {
+            return Reply::new(200, "<LocationConstraint></LocationConstraint>");
+        }
+        if !key.is_empty() {
+            return match objects.get(key) {
+                Some(content) => Reply::new(200, content.clone())
+                    .with("ETag", &format!("\"{}\"", Buckets::etag(content))),
+                None => refuse(404, "NoSuchKey", "The specified key does not exist."),
+            };
+        }
+        self.list(objects, query)
+    }
+
+    fn list(&self, objects: &BTreeMap<String, Vec<u8>>, query: &str) -> Reply {
+        let asked = |name: &str| {
+            let found = query.split('&').find_map(|pair| pair.strip_prefix(name));
+            unescaped(found.unwrap_or_default())
+        };
+        let (prefix, after) = (asked("prefix="), asked("continuation-token="));
+        let found: Vec<(&String, &Vec<u8>)> = objects
+            .iter()
+            .filter(|(key, _)| key.starts_with(&prefix) && **key > after)
+            .collect();
+        let size = match self.page {
+            0 => found.len(),
+            page => page.min(found.len()),
+        };
+        let mut body = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><EncodingType>url</EncodingType>".to_owned();
+        if size < found.len() {
+            let last = found[size - 1].0;
+            body.push_str(&format!(
+                "<IsTruncated>true</IsTruncated><NextContinuationToken>{last}</NextContinuationToken>"
+            ));
+        } else {
+            body.push_str("<IsTruncated>false</IsTruncated>");
+        }
+        for (key, content) in &found[..size] {
+            let key = crate::bucket::escaped(key);
+            let etag = Buckets::etag(content);
+            body.push_str(&format!(
+                "<Contents><Key>{key}</Key><ETag>&quot;{etag}&quot;</ETag><Size>{}</Size></Contents>",
+                content.len()
+            ));
+        }
+        body.push_str("</ListBucketResult>");
+        Reply::new(200, body).with("Content-Type", "application/xml")
+    }
+}
