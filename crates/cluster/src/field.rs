@@ -23,10 +23,14 @@ impl Path {
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         if self.0.is_empty() {
-            Path(name.to_owned())
-        } else {
-            Path(format!("{}.{name}", self.0))
+            return Path(name.to_owned());
         }
+        // Paths are made all the time and printed hardly ever.
+        let mut text = String::with_capacity(self.0.len() + 1 + name.len());
+        text.push_str(&self.0);
+        text.push('.');
+        text.push_str(name);
+        Path(text)
     }
 
     /// A list item below this one.

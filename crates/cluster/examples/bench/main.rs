@@ -1,6 +1,6 @@
 //! Benchmarks of the API server; `bench/cluster.sh` runs them against ours and the real one.
 //!
-//! `bench in-process`, `bench remote KUBECONFIG PID...`, `bench memory KUBECONFIG PID`.
+//! `bench in-process [OBJECTS]`, `bench remote KUBECONFIG PID...`, `bench memory KUBECONFIG PID`.
 
 #![allow(clippy::print_stdout)]
 
@@ -26,12 +26,13 @@ fn main() -> Result<(), Failure> {
         .enable_all()
         .build()?;
     match words.as_slice() {
-        ["in-process"] => in_process(),
+        ["in-process"] => in_process(&[1_000, 10_000, 100_000]),
+        ["in-process", size] => in_process(&[size.parse()?]),
         ["remote", kubeconfig, pids @ ..] => runtime.block_on(remote(kubeconfig, pids)),
         ["memory", kubeconfig, pid] => runtime.block_on(memory(kubeconfig, pid)),
         ["start", program] => start(program),
         ["serve", kubeconfig] => serve(kubeconfig),
-        _ => Err("usage: bench in-process | remote KUBECONFIG PID... | memory KUBECONFIG PID | start PROGRAM".into()),
+        _ => Err("usage: bench in-process [OBJECTS] | remote KUBECONFIG PID... | memory KUBECONFIG PID | start PROGRAM".into()),
     }
 }
 
@@ -44,7 +45,7 @@ fn micros(time: Duration, count: usize) -> f64 {
 }
 
 /// Applies in process, and the cost of a write as objects become many.
-fn in_process() -> Result<(), Failure> {
+fn in_process(sizes: &[usize]) -> Result<(), Failure> {
     let server = ApiServer::new(Arc::new(SystemEnvironment::new()), Options::default());
     let send = |method: &str, path: &str, media: &str, body: String| {
         let request = Request::new(method, path, body)
@@ -60,7 +61,7 @@ fn in_process() -> Result<(), Failure> {
     let namespace = r#"{"metadata": {"name": "bench"}}"#.to_owned();
     send("POST", "/api/v1/namespaces", "application/json", namespace)?;
     let mut made = 0;
-    for size in [1_000, 10_000, 100_000] {
+    for &size in sizes {
         let begin = Instant::now();
         let from = made;
         while made < size {
@@ -157,9 +158,10 @@ async fn remote(kubeconfig: &str, pids: &[&str]) -> Result<(), Failure> {
     client
         .send("POST", "/api/v1/namespaces", "application/json", namespace)
         .await?;
-    apply_all(&access, 0, 200, 0).await?;
     const APPLIES: usize = 4_000;
-    for (what, value) in [("creating", 1), ("changing", 2)] {
+    // Warm up with objects of which none is measured.
+    apply_all(&access, APPLIES, APPLIES + 200, 0).await?;
+    for (what, value) in [("creating", 1), ("changing", 2), ("nothing", 2)] {
         let (begin, cpu) = (Instant::now(), cpu_seconds(pids)?);
         apply_all(&access, 0, APPLIES, value).await?;
         let (time, cpu) = (begin.elapsed().as_secs_f64(), cpu_seconds(pids)? - cpu);

@@ -385,7 +385,8 @@ impl GoTypes {
     }
 }
 
-fn is_empty(ty: &GoType, value: &Value) -> bool {
+/// Whether a value is what `omitempty` leaves out.
+pub(super) fn is_empty(ty: &GoType, value: &Value) -> bool {
     match (ty, value) {
         // Structs are never empty, whatever they print.
         (GoType::Time | GoType::MicroTime | GoType::Any, Value::Null) => false,

@@ -61,6 +61,23 @@ impl Json {
         }
     }
 
+    /// As [`Json::to_value`], without a copy.
+    pub fn into_value(self) -> Value {
+        match self {
+            Json::Null => Value::Null,
+            Json::Bool(flag) => Value::Bool(flag),
+            Json::Number(number) => Value::Number(number),
+            Json::String(text) => Value::String(text),
+            Json::Array(items) => Value::Array(items.into_iter().map(Json::into_value).collect()),
+            Json::Object(entries) => Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (key, value.into_value()))
+                    .collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
     /// The ordered tree of a plain one.
     pub fn from_value(value: &Value) -> Json {
         match value {
@@ -74,6 +91,20 @@ impl Json {
                     .map(|(key, value)| (key.clone(), Json::from_value(value)))
                     .collect(),
             ),
+        }
+    }
+
+    /// Whether a key occurs twice in one map.
+    pub fn has_duplicates(&self) -> bool {
+        match self {
+            Json::Object(entries) => {
+                let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).collect();
+                keys.sort_unstable();
+                keys.windows(2).any(|pair| pair[0] == pair[1])
+                    || entries.iter().any(|(_, value)| value.has_duplicates())
+            }
+            Json::Array(items) => items.iter().any(Json::has_duplicates),
+            _ => false,
         }
     }
 

@@ -20,7 +20,7 @@ fn kind(value: &Value) -> &'static str {
 
 /// The first problem, if there is one.
 pub fn problem(ty: &GoType, value: &Value) -> Option<String> {
-    if value.is_null() {
+    if value.is_null() || super::convert::is_settled(ty, value) {
         return None;
     }
     match ty {

@@ -35,7 +35,7 @@ fn plain_json(body: &[u8]) -> Option<Json> {
         return None;
     }
     let tree = super::json::parse(body).ok()?;
-    (is_simple(&tree, 0) && tree.duplicates().is_empty()).then_some(tree)
+    (is_simple(&tree, 0) && !tree.has_duplicates()).then_some(tree)
 }
 
 fn is_simple(tree: &Json, depth: usize) -> bool {

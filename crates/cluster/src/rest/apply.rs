@@ -34,8 +34,8 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
     }
     let live = current
         .as_ref()
-        .map(|current| super::read::read_value(call, current));
-    let merged = managed::apply(call, live.as_ref(), &applied, &manager, options.force)?;
+        .map(|current| super::read::read_shared(call, current));
+    let merged = managed::apply(call, live.as_deref(), &applied, &manager, options.force)?;
     if let (Some(current), Some(live)) = (&current, &live)
         && sent_data::applies(&call.resource)
         && same_but_managers(live, &merged)
@@ -66,15 +66,14 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
             "failed to convert new object ({name}; {kind}) to proper version: unable to convert unstructured object to {kind}: {problem}"
         )));
     }
-    let mut object = super::decode::normalize_wrapping(&call.resource, &merged);
     // A message may have to show this list as empty, not as missing.
-    if call.resource.plural == "persistentvolumeclaims"
+    let empty_modes = call.resource.plural == "persistentvolumeclaims"
         && merged
             .pointer("/spec/accessModes")
             .and_then(Value::as_array)
-            .is_some_and(Vec::is_empty)
-        && let Some(spec) = crate::kinds::prepare::part(&mut object, "spec")
-    {
+            .is_some_and(Vec::is_empty);
+    let mut object = super::decode::normalize_wrapping(&call.resource, merged);
+    if empty_modes && let Some(spec) = crate::kinds::prepare::part(&mut object, "spec") {
         spec.insert("accessModes".into(), Value::Array(Vec::new()));
     }
     check_name(call, &object)?;
@@ -83,7 +82,7 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         Some(current) => {
             check_namespace(call, &mut object)?;
             let updated = replace(call, &current, object, options, |_, _, _| Ok(()))?;
-            call.answer(200, &updated)
+            call.answer_outcome(200, &updated)
         }
         None if !call.target.subresource.is_empty() => Err(call.missing()),
         None => {
@@ -95,7 +94,7 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
                 return Err(crate::auth::refusal(call.user, &wanted, &why));
             }
             let created = insert(call, object, options, |_, _| Ok(()))?;
-            call.answer(201, &created)
+            call.answer_outcome(201, &created)
         }
     }
 }
@@ -120,7 +119,7 @@ fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
     })?;
     match tree {
         Json::Null => Ok((crate::crd::empty(), duplicates)),
-        Json::Object(_) => Ok((tree.to_value(), duplicates)),
+        Json::Object(_) => Ok((tree.into_value(), duplicates)),
         other => {
             let name = super::patch::json_kind(&other);
             Err(ApiError::bad_request(format!(

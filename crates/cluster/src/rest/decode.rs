@@ -304,11 +304,13 @@ pub fn convert_tree(resource: &Resource, value: &Value) -> Result<(Value, Vec<St
 }
 
 /// As [`normalize`]; whole numbers too large for their field lose their upper bits, as in Go's conversion from a tree.
-pub fn normalize_wrapping(resource: &Resource, value: &Value) -> Value {
+pub fn normalize_wrapping(resource: &Resource, mut value: Value) -> Value {
     match &resource.go_type {
-        Some(ty) => types().convert(ty, &Json::from_value(value)),
+        Some(ty) => {
+            crate::codec::convert::convert(ty, &mut value);
+            value
+        }
         None => {
-            let mut value = value.clone();
             everflow_yaml::sigs::normalize_numbers(&mut value);
             // Metadata has a type even where the rest has none: empty maps and lists in it are as good as missing.
             if let (Some(ty), Some(metadata)) = (object_meta_type(), value.get_mut("metadata")) {

@@ -95,6 +95,16 @@ impl Call<'_> {
         ApiError::not_found(&self.resource.group_resource(), &self.target.name)
     }
 
+    /// An answer with what a write left. What is stored as it is read has its text already.
+    pub fn answer_outcome(&self, status: u16, outcome: &write::Outcome) -> ApiResult<Answer> {
+        match outcome {
+            write::Outcome::Stored(stored) if crate::negotiate::wants_plain_json(self) => {
+                Ok(Answer::new(status, "application/json", stored.line()))
+            }
+            outcome => self.answer(status, outcome.value()),
+        }
+    }
+
     /// An answer with an object, in the form the client asked for.
     pub fn answer(&self, status: u16, object: &Value) -> ApiResult<Answer> {
         crate::negotiate::object(self, status, object)

@@ -54,7 +54,7 @@ pub fn patch(call: &Call<'_>) -> ApiResult<Answer> {
     let Some(current) = call.current() else {
         return Err(call.missing());
     };
-    let live = super::read::read_value(call, &current);
+    let live = super::read::read_shared(call, &current);
     let mut object = patched(call, kind, &live, &options)?;
     if kind != Kind::Strategic
         && sent_data::applies(&call.resource)
@@ -72,7 +72,7 @@ pub fn patch(call: &Call<'_>) -> ApiResult<Answer> {
     let updated = replace(call, &current, object, &options, |call, old, object| {
         managed::track_update(call, Some(old), object, &manager, &subresource)
     })?;
-    call.answer(200, &updated)
+    call.answer_outcome(200, &updated)
 }
 
 /// The document after the request's patch, whatever its kind.

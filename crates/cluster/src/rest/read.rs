@@ -1,5 +1,6 @@
 //! Get and list.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -54,6 +55,20 @@ pub fn get(call: &Call<'_>) -> ApiResult<Answer> {
 pub fn read_value(call: &Call<'_>, stored: &Arc<Stored>) -> Value {
     let value = convert::from_storage(&call.resource, stored.value.clone());
     crate::crd::on_read(&call.resource, value)
+}
+
+/// As [`read_value`], without a copy where the object is read as it is stored.
+pub fn read_shared<'s>(call: &Call<'_>, stored: &'s Arc<Stored>) -> Cow<'s, Value> {
+    if reads_unchanged(&call.resource) {
+        Cow::Borrowed(&stored.value)
+    } else {
+        Cow::Owned(read_value(call, stored))
+    }
+}
+
+/// Whether objects of a resource are read exactly as they are stored.
+pub fn reads_unchanged(resource: &crate::resource::Resource) -> bool {
+    convert::is_storage(resource) && crate::crd::reads_as_stored(resource)
 }
 
 fn read_text(call: &Call<'_>, stored: &Arc<Stored>) -> bytes::Bytes {

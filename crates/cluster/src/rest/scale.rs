@@ -206,7 +206,7 @@ fn write(call: &Call<'_>) -> ApiResult<Answer> {
         meta::set(&mut parent, "resourceVersion", Some(given.into()));
     }
     let updated = super::write::replace(call, &current, parent, &options, |_, _, _| Ok(()))?;
-    call.answer(200, &scale_of(&call.resource, &updated))
+    call.answer(200, &scale_of(&call.resource, updated.value()))
 }
 
 fn replicas_paths(call: &Call<'_>) -> ReplicasPaths {
@@ -256,7 +256,7 @@ fn changed(
         let merged = fields
             .apply(live, &tree.to_value(), writer, options.force)
             .map_err(super::managed::merge_error)?;
-        return Ok(super::decode::normalize_wrapping(&resource, &merged));
+        return Ok(super::decode::normalize_wrapping(&resource, merged));
     }
     let new = if call.target.verb == "update" {
         super::decode::decode(&resource, call.request, options.field_validation)?.value

@@ -1,5 +1,6 @@
 //! Create and update, and the steps every write shares.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,11 +13,47 @@ use super::request::Answer;
 use crate::env::{name_suffix, new_uid};
 use crate::field::Errors;
 use crate::kinds::{Generation, convert, meta, sent_data};
+use crate::resource::Resource;
 use crate::status::{ApiError, ApiResult};
 use crate::store::{StoreError, Stored};
 
 /// The longest generated name without its suffix.
 const GENERATED_LIMIT: usize = 58;
+
+/// What a write left.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The version that is stored, which reads as it is stored.
+    Stored(Arc<Stored>),
+    /// The object as it reads.
+    Shown(Value),
+}
+
+impl Outcome {
+    /// The object in the request's version.
+    pub fn value(&self) -> &Value {
+        match self {
+            Outcome::Stored(stored) => &stored.value,
+            Outcome::Shown(value) => value,
+        }
+    }
+
+    /// What became of an object that is stored now.
+    fn of_stored(resource: &Resource, stored: Arc<Stored>) -> Self {
+        if super::read::reads_unchanged(resource) {
+            return Outcome::Stored(stored);
+        }
+        Self::of_value(resource, stored.value.clone())
+    }
+
+    /// What would become of an object.
+    fn of_value(resource: &Resource, stored: Value) -> Self {
+        Outcome::Shown(crate::crd::on_read(
+            resource,
+            convert::from_storage(resource, stored),
+        ))
+    }
+}
 
 /// Answers a POST to a collection.
 pub fn create(call: &Call<'_>) -> ApiResult<Answer> {
@@ -35,7 +72,7 @@ pub fn create(call: &Call<'_>) -> ApiResult<Answer> {
     let created = insert(call, object, &options, |call, object| {
         managed::track_update(call, None, object, &manager, "")
     })?;
-    call.answer(201, &created)
+    call.answer_outcome(201, &created)
 }
 
 /// An owner is named once.
@@ -85,7 +122,7 @@ pub fn insert(
     mut object: Value,
     options: &WriteOptions,
     track: impl FnOnce(&Call<'_>, &mut Value) -> ApiResult<()>,
-) -> ApiResult<Value> {
+) -> ApiResult<Outcome> {
     let resource = &call.resource;
     crate::auth::escalation::check(call, &object, None)?;
     check_namespace(call, &mut object)?;
@@ -169,10 +206,7 @@ pub fn insert(
         return Err(error);
     }
     if options.dry_run {
-        return Ok(crate::crd::on_read(
-            resource,
-            convert::from_storage(resource, stored),
-        ));
+        return Ok(Outcome::of_value(resource, stored));
     }
     meta::set(&mut stored, "resourceVersion", None);
     crate::crd::to_stored(resource, &mut stored);
@@ -183,10 +217,7 @@ pub fn insert(
         .map_err(|error| store_error(call, &name, &error))?;
     note_service(call, None, &written.value);
     crate::controllers::after_write(call, &written.value, None);
-    Ok(crate::crd::on_read(
-        resource,
-        convert::from_storage(resource, written.value.clone()),
-    ))
+    Ok(Outcome::of_stored(resource, written))
 }
 
 /// What a stored Service uses is taken, and what it used before is free again.
@@ -212,11 +243,12 @@ fn drop_status(call: &Call<'_>, object: &mut Value) {
         return;
     };
     map.remove("status");
-    if let Some(fresh) = super::decode::normalize(&call.resource, object)
-        .get("status")
-        .cloned()
-        && let Some(map) = object.as_object_mut()
-    {
+    let fresh = call
+        .resource
+        .go_type
+        .as_ref()
+        .and_then(|ty| crate::codec::convert::unset_field(ty, "status"));
+    if let Some(fresh) = fresh {
         map.insert("status".into(), fresh);
     }
 }
@@ -316,7 +348,7 @@ pub fn update(call: &Call<'_>) -> ApiResult<Answer> {
         let created = insert(call, object, &options, |call, object| {
             managed::track_update(call, None, object, &manager, "")
         })?;
-        return call.answer(201, &created);
+        return call.answer_outcome(201, &created);
     };
     check_namespace(call, &mut object)?;
     let uid = meta::text(&object, "uid").to_owned();
@@ -331,7 +363,7 @@ pub fn update(call: &Call<'_>) -> ApiResult<Answer> {
     let updated = replace(call, &current, object, &options, |call, live, object| {
         managed::track_update(call, Some(live), object, &manager, &subresource)
     })?;
-    call.answer(200, &updated)
+    call.answer_outcome(200, &updated)
 }
 
 fn uid_precondition(call: &Call<'_>, given: &str, actual: &str) -> Box<ApiError> {
@@ -381,14 +413,21 @@ pub fn replace(
     mut object: Value,
     options: &WriteOptions,
     track: impl FnOnce(&Call<'_>, &Value, &mut Value) -> ApiResult<()>,
-) -> ApiResult<Value> {
+) -> ApiResult<Outcome> {
     let resource = &call.resource;
-    let read = crate::crd::on_read(resource, current.value.clone());
-    let old = &read;
+    let read = match crate::crd::reads_as_stored(resource) {
+        true => Cow::Borrowed(&current.value),
+        false => Cow::Owned(crate::crd::on_read(resource, current.value.clone())),
+    };
+    let old: &Value = &read;
     crate::auth::escalation::check(call, &object, Some(old))?;
     check_revision(call, &mut object, current)?;
-    let live = convert::from_storage(resource, old.clone());
-    track(call, &live, &mut object)?;
+    if convert::is_storage(resource) && !sent_data::applies(resource) {
+        track(call, old, &mut object)?;
+    } else {
+        let live = convert::from_storage(resource, old.clone());
+        track(call, &live, &mut object)?;
+    }
     let sent = (resource.plural == "persistentvolumeclaims").then(|| object.clone());
     settle(call, &mut object);
     let mut new = convert::to_storage(resource, object);
@@ -575,7 +614,7 @@ pub fn commit(
     current: &Arc<Stored>,
     mut new: Value,
     options: &WriteOptions,
-) -> ApiResult<Value> {
+) -> ApiResult<Outcome> {
     let resource = &call.resource;
     let store = call.server.store();
     let name = call.target.name.clone();
@@ -584,37 +623,25 @@ pub fn commit(
         && grace_is_over(&new)
         && crate::kinds::may_disappear(resource, &new);
     if options.dry_run {
-        return Ok(crate::crd::on_read(
-            resource,
-            convert::from_storage(resource, new),
-        ));
+        return Ok(Outcome::of_value(resource, new));
     }
     if gone && !call.target.subresource.contains("approval") {
         let removed = store
             .delete(&resource.table, &call.key(), current.revision, None)
             .map_err(|error| store_error(call, &name, &error))?;
         crate::controllers::after_delete(call, &removed.value);
-        return Ok(crate::crd::on_read(
-            resource,
-            convert::from_storage(resource, new),
-        ));
+        return Ok(Outcome::of_value(resource, new));
     }
     crate::crd::to_stored(resource, &mut new);
     if new == current.value && !(current.fresh && crate::kinds::fills_in_on_read(resource, &new)) {
-        return Ok(crate::crd::on_read(
-            resource,
-            convert::from_storage(resource, new),
-        ));
+        return Ok(Outcome::of_stored(resource, current.clone()));
     }
     let written = store
         .update(&resource.table, &call.key(), current.revision, new)
         .map_err(|error| store_error(call, &name, &error))?;
     note_service(call, Some(&current.value), &written.value);
     crate::controllers::after_write(call, &written.value, Some(&current.value));
-    Ok(crate::crd::on_read(
-        resource,
-        convert::from_storage(resource, written.value.clone()),
-    ))
+    Ok(Outcome::of_stored(resource, written))
 }
 
 fn grace_is_over(object: &Value) -> bool {

@@ -1,6 +1,6 @@
 //! Writes that change nothing but a time.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::managed::entries_of;
 
@@ -9,7 +9,7 @@ use super::managed::entries_of;
 ///
 /// Entries are compared pairwise: a new time that changes their order counts as a change.
 #[must_use]
-pub fn without_time_only_changes(old: &Value, new: Value) -> Value {
+pub fn without_time_only_changes(old: &Value, mut new: Value) -> Value {
     let (old_entries, new_entries) = (entries_of(old), entries_of(&new));
     let same_time = |(a, b): (&Value, &Value)| a.get("time") == b.get("time");
     if old_entries.len() != new_entries.len()
@@ -21,26 +21,44 @@ pub fn without_time_only_changes(old: &Value, new: Value) -> Value {
     let differs = old_entries
         .iter()
         .zip(new_entries)
-        .any(|(a, b)| !equal_but_time(a, b));
-    if differs {
+        .any(|(a, b)| !equal_beside(a, b, "time", |_, _| true));
+    if differs || !equal_but_entries(old, &new) {
         return new;
     }
-    let mut candidate = new.clone();
     if let (Some(target), Some(source)) = (
-        candidate.pointer_mut("/metadata/managedFields"),
+        new.pointer_mut("/metadata/managedFields"),
         old.pointer("/metadata/managedFields"),
     ) {
         target.clone_from(source);
     }
-    if candidate == *old { candidate } else { new }
+    new
 }
 
-fn equal_but_time(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Object(left), Value::Object(right)) => {
-            let known = |(key, _): &(&String, &Value)| key.as_str() != "time";
-            left.iter().filter(known).eq(right.iter().filter(known))
-        }
-        (left, right) => left == right,
-    }
+/// Whether two objects are equal apart from the entries of their managed fields.
+fn equal_but_entries(old: &Value, new: &Value) -> bool {
+    equal_beside(old, new, "metadata", |old, new| {
+        equal_beside(old, new, "managedFields", |_, _| true)
+    })
+}
+
+/// Whether two values are equal, where `equal` decides about the values under one key of theirs.
+fn equal_beside(
+    left: &Value,
+    right: &Value,
+    key: &str,
+    equal: impl Fn(&Value, &Value) -> bool,
+) -> bool {
+    let (Value::Object(left), Value::Object(right)) = (left, right) else {
+        return left == right;
+    };
+    let others = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(key));
+    let same =
+        |((a_key, a), (b_key, b)): ((&String, &Value), (&String, &Value))| a_key == b_key && a == b;
+    let beside = |map| Map::iter(map).filter(|(name, _)| name.as_str() != key);
+    others(left) == others(right)
+        && beside(left).zip(beside(right)).all(same)
+        && equal(
+            left.get(key).unwrap_or(&Value::Null),
+            right.get(key).unwrap_or(&Value::Null),
+        )
 }
