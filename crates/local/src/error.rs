@@ -1,0 +1,59 @@
+//! What can go wrong before the controllers even start.
+
+use std::io;
+
+/// Why a repository cannot be brought up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The directory could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which file or directory.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file that was named is no manifest.
+    #[error("{path}: {message}; it must hold Kubernetes objects as YAML or JSON")]
+    Manifest {
+        /// Which file.
+        path: String,
+        /// What the parser says.
+        message: String,
+    },
+    /// Nothing in the directory looks like a place to begin.
+    #[error(
+        "found nothing to deploy: no Flux sync manifest, FluxInstance, clusters/ directory, \
+         kustomization.yaml or manifest; name the directory to begin with by --entry DIR"
+    )]
+    NothingFound,
+    /// Several places to begin, and none was chosen.
+    #[error("several places to begin; choose one with --entry:\n{}", listed(.0))]
+    Several(Vec<(String, String)>),
+    /// The directory that was chosen is not there.
+    #[error("--entry {0}: there is no such directory in the repository")]
+    NoSuchEntry(String),
+    /// `--source` was not understood.
+    #[error("--source {0}: expected [KIND/]NAME=DIR, such as GitRepository/apps=../apps")]
+    SourceMapping(String),
+}
+
+impl Error {
+    /// A stable word for the failure.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Error::Read { .. } => "ReadFailed",
+            Error::Manifest { .. } => "InvalidManifest",
+            Error::NothingFound => "NothingFound",
+            Error::Several(_) => "EntryAmbiguous",
+            Error::NoSuchEntry(_) => "EntryNotFound",
+            Error::SourceMapping(_) => "InvalidSourceMapping",
+        }
+    }
+}
+
+fn listed(entries: &[(String, String)]) -> String {
+    let width = entries.iter().map(|(dir, _)| dir.len()).max().unwrap_or(0);
+    let line = |(dir, why): &(String, String)| format!("  {dir:width$}  {why}");
+    entries.iter().map(line).collect::<Vec<_>>().join("\n")
+}

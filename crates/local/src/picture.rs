@@ -1,0 +1,440 @@
+//! What there is, how it stands and why: a tree of sources, Kustomizations and what they deploy,
+//! derived from the objects alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use everflow_api::inventory::ObjectId;
+use everflow_api::view;
+use everflow_apply::health::{Health, assess};
+use everflow_apply::inventory::Inventory;
+use everflow_time::Timestamp;
+use serde_json::Value;
+
+/// The reason of sources that are not fetched because the network is not to be used.
+pub const SKIPPED: &str = "SkippedOffline";
+/// The reason of objects whose controller does not exist yet.
+pub const NOT_SUPPORTED: &str = "NotSupportedYet";
+
+/// How an object stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Did not work.
+    Failed,
+    /// Waits for something that will not come unless something else is mended.
+    Blocked,
+    /// Waits for something that is on its way.
+    Waiting,
+    /// On its way.
+    Progressing,
+    /// Left out, because the network is not to be used.
+    Skipped,
+    /// Nobody here takes care of its kind yet.
+    Unsupported,
+    /// Suspended by its owner.
+    Suspended,
+    /// As asked for.
+    Ready,
+}
+
+impl State {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Failed => "failed",
+            State::Blocked => "blocked",
+            State::Waiting => "waiting",
+            State::Progressing => "progressing",
+            State::Skipped => "skipped",
+            State::Unsupported => "not supported yet",
+            State::Suspended => "suspended",
+            State::Ready => "ready",
+        }
+    }
+
+    /// Whether it will change by itself.
+    pub fn is_moving(self) -> bool {
+        matches!(self, State::Waiting | State::Progressing)
+    }
+}
+
+/// One object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Which object.
+    pub id: ObjectId,
+    /// How it stands.
+    pub state: State,
+    /// The stable word for why.
+    pub reason: String,
+    /// Why, in words.
+    pub message: String,
+    /// The revision of its content, when it has any.
+    pub revision: String,
+    /// What it waits for, as `Kind/namespace/name`.
+    pub waits_for: Vec<String>,
+    /// What it deployed.
+    pub children: Vec<Node>,
+}
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Picture {
+    /// Sources, by kind and name.
+    pub sources: Vec<Node>,
+    /// Kustomizations, by name.
+    pub kustomizations: Vec<Node>,
+    /// Other kinds of Flux.
+    pub others: Vec<Node>,
+}
+
+/// The kinds of sources, in the order in which they are shown.
+pub const SOURCES: [&str; 6] = [
+    "GitRepository",
+    "OCIRepository",
+    "Bucket",
+    "HelmRepository",
+    "HelmChart",
+    "ExternalArtifact",
+];
+
+impl Picture {
+    /// Draws it. `objects` are all objects of Flux's kinds, `deployed` are those that inventories
+    /// name.
+    pub fn of(objects: &[Value], deployed: &BTreeMap<ObjectId, Value>, now: Timestamp) -> Self {
+        let mut picture = Picture::default();
+        for object in objects {
+            let kind = object["kind"].as_str().unwrap_or_default();
+            let mut node = node(object);
+            match kind {
+                "Kustomization" => {
+                    node.children = children(object, deployed, now);
+                    picture.kustomizations.push(node);
+                }
+                kind if SOURCES.contains(&kind) => picture.sources.push(node),
+                _ => picture.others.push(node),
+            }
+        }
+        picture.sort();
+        picture.pass_on();
+        picture
+    }
+
+    fn sort(&mut self) {
+        let place = |node: &Node| SOURCES.iter().position(|kind| *kind == node.id.kind);
+        self.sources
+            .sort_by(|one, two| (place(one), &one.id).cmp(&(place(two), &two.id)));
+        self.kustomizations.sort_by(|one, two| one.id.cmp(&two.id));
+        self.others.sort_by(|one, two| one.id.cmp(&two.id));
+    }
+
+    /// What waits for something skipped is skipped too; what waits for something that failed, is
+    /// blocked, or does not exist is blocked.
+    fn pass_on(&mut self) {
+        loop {
+            let states: BTreeMap<String, State> = self
+                .all()
+                .map(|node| (node.id.subject(), node.state))
+                .collect();
+            let mut changed = false;
+            let nodes = self
+                .kustomizations
+                .iter_mut()
+                .chain(&mut self.sources)
+                .chain(&mut self.others);
+            for node in nodes.filter(|node| node.state == State::Waiting) {
+                let fates = node.waits_for.iter().map(|name| states.get(name).copied());
+                let fate = fates
+                    .filter_map(|state| match state {
+                        None | Some(State::Failed | State::Blocked) => Some(State::Blocked),
+                        Some(State::Suspended) => Some(State::Blocked),
+                        Some(State::Skipped) => Some(State::Skipped),
+                        _ => None,
+                    })
+                    .min();
+                if let Some(fate) = fate {
+                    node.state = fate;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+
+    /// All objects of Flux's kinds.
+    pub fn all(&self) -> impl Iterator<Item = &Node> {
+        let Picture {
+            sources,
+            kustomizations,
+            others,
+        } = self;
+        sources.iter().chain(kustomizations).chain(others)
+    }
+
+    /// Whether nothing will change by itself any more.
+    pub fn is_settled(&self) -> bool {
+        !self.all().any(|node| node.state.is_moving())
+    }
+
+    /// Whether all that can be ready is.
+    pub fn is_ready(&self) -> bool {
+        let good = |node: &Node| {
+            matches!(
+                node.state,
+                State::Ready | State::Suspended | State::Skipped | State::Unsupported
+            )
+        };
+        self.all().all(good)
+    }
+
+    /// How many there are in each state.
+    pub fn counts(&self) -> BTreeMap<State, usize> {
+        let mut counts = BTreeMap::new();
+        for node in self.all() {
+            *counts.entry(node.state).or_default() += 1;
+        }
+        counts
+    }
+
+    /// All that is not as it should be, causes first: what failed by itself, then what waits for
+    /// it.
+    pub fn troubles(&self) -> Vec<&Node> {
+        let is_trouble = |node: &&Node| {
+            matches!(node.state, State::Failed | State::Blocked) || node.state.is_moving()
+        };
+        let mut troubles: Vec<&Node> = self.all().filter(is_trouble).collect();
+        troubles.sort_by_key(|node| node.state);
+        troubles
+    }
+}
+
+fn node(object: &Value) -> Node {
+    let ready = view::condition(object, "Ready");
+    let text = |name: &str| {
+        ready
+            .and_then(|ready| ready[name].as_str())
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned()
+    };
+    let waits_for = waits_for(object);
+    let state = state(object, &text("reason"), !waits_for.is_empty());
+    let revision = view::artifact_revision(object)
+        .or_else(|| object.pointer("/status/lastAppliedRevision")?.as_str())
+        .unwrap_or_default()
+        .to_owned();
+    Node {
+        id: ObjectId::of(object),
+        state,
+        reason: text("reason"),
+        message: text("message"),
+        revision,
+        waits_for: match state {
+            State::Waiting => waits_for,
+            _ => Vec::new(),
+        },
+        children: Vec::new(),
+    }
+}
+
+fn state(object: &Value, reason: &str, depends: bool) -> State {
+    if view::is_suspended(object) {
+        return State::Suspended;
+    }
+    match reason {
+        SKIPPED => return State::Skipped,
+        NOT_SUPPORTED => return State::Unsupported,
+        _ => {}
+    }
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let oci_repository = kind == "HelmRepository" && object["spec"]["type"] == "oci";
+    let unconditional = matches!(kind, "Alert" | "Provider") || oci_repository;
+    let ready = view::condition(object, "Ready").and_then(|ready| ready["status"].as_str());
+    match ready {
+        None if unconditional => State::Ready,
+        Some("True") if view::is_current(object) => State::Ready,
+        Some("False") if !tells_of_newest(object) => State::Progressing,
+        Some("False") => match reason {
+            "DependencyNotReady" => State::Waiting,
+            "ArtifactFailed" | "SourceUnavailable" | "NoSourceArtifact" if depends => {
+                State::Waiting
+            }
+            _ => State::Failed,
+        },
+        _ => State::Progressing,
+    }
+}
+
+/// Whether the Ready condition tells of the newest spec; Flux moves `status.observedGeneration` only
+/// on success.
+fn tells_of_newest(object: &Value) -> bool {
+    let ready = view::condition(object, "Ready");
+    let observed = ready.and_then(|ready| ready["observedGeneration"].as_i64());
+    observed.is_none_or(|observed| observed == view::generation(object))
+}
+
+/// What an object that is not ready may wait for.
+fn waits_for(object: &Value) -> Vec<String> {
+    let own = view::namespace(object);
+    let mut names = Vec::new();
+    let mut add = |kind: &str, reference: &Value| {
+        if let Some(name) = reference["name"].as_str() {
+            let namespace = reference["namespace"].as_str().unwrap_or(own);
+            names.push(view::joined(kind, namespace, name));
+        }
+    };
+    let kind = object["kind"].as_str().unwrap_or_default();
+    for dependency in object["spec"]["dependsOn"].as_array().into_iter().flatten() {
+        add(kind, dependency);
+    }
+    let source = &object["spec"]["sourceRef"];
+    add(source["kind"].as_str().unwrap_or_default(), source);
+    names
+}
+
+fn children(object: &Value, deployed: &BTreeMap<ObjectId, Value>, now: Timestamp) -> Vec<Node> {
+    let Ok(inventory) = Inventory::read(&object["status"]["inventory"]) else {
+        return Vec::new();
+    };
+    let mut seen = BTreeSet::new();
+    let mut nodes = Vec::new();
+    for entry in inventory.entries() {
+        if seen.insert(entry.id.clone()) {
+            nodes.push(child(&entry.id, deployed.get(&entry.id), now));
+        }
+    }
+    nodes
+}
+
+fn child(id: &ObjectId, live: Option<&Value>, now: Timestamp) -> Node {
+    let (state, reason, message) = match live {
+        None => (State::Failed, "NotFound".to_owned(), "not found".to_owned()),
+        Some(live) if id.group.ends_with("toolkit.fluxcd.io") => {
+            let node = node(live);
+            (node.state, node.reason, node.message)
+        }
+        Some(live) => {
+            let assessment = assess(live, now);
+            let state = match assessment.health {
+                Health::Current => State::Ready,
+                Health::InProgress | Health::Terminating | Health::Unknown => State::Progressing,
+                Health::Failed | Health::NotFound => State::Failed,
+            };
+            (state, assessment.reason, assessment.message)
+        }
+    };
+    Node {
+        id: id.clone(),
+        state,
+        reason,
+        message,
+        revision: String::new(),
+        waits_for: Vec::new(),
+        children: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kustomization(name: &str, ready: &str, reason: &str, depends_on: &[&str]) -> Value {
+        let depends_on: Vec<Value> = depends_on
+            .iter()
+            .map(|name| json!({ "name": name }))
+            .collect();
+        json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+            "kind": "Kustomization",
+            "metadata": { "namespace": "n", "name": name, "generation": 1 },
+            "spec": { "dependsOn": depends_on, "sourceRef": { "kind": "GitRepository", "name": "repo" } },
+            "status": {
+                "observedGeneration": 1,
+                "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": "why" }],
+            },
+        })
+    }
+
+    fn repository(ready: &str, reason: &str) -> Value {
+        json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1",
+            "kind": "GitRepository",
+            "metadata": { "namespace": "n", "name": "repo", "generation": 1 },
+            "spec": {},
+            "status": {
+                "observedGeneration": 1,
+                "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": "why" }],
+            },
+        })
+    }
+
+    fn drawn(objects: &[Value]) -> (Picture, Vec<State>) {
+        let now = Timestamp {
+            seconds: 0,
+            nanos: 0,
+        };
+        let picture = Picture::of(objects, &BTreeMap::new(), now);
+        let states = picture
+            .kustomizations
+            .iter()
+            .map(|node| node.state)
+            .collect();
+        (picture, states)
+    }
+
+    #[test]
+    fn a_failure_blocks_what_depends_on_it() {
+        let (picture, states) = drawn(&[
+            repository("True", "Succeeded"),
+            kustomization("a", "False", "BuildFailed", &[]),
+            kustomization("b", "False", "DependencyNotReady", &["a"]),
+            kustomization("c", "False", "DependencyNotReady", &["b"]),
+            kustomization("d", "True", "ReconciliationSucceeded", &[]),
+        ]);
+        assert_eq!(
+            states,
+            [State::Failed, State::Blocked, State::Blocked, State::Ready]
+        );
+        assert!(picture.is_settled() && !picture.is_ready());
+        let troubles: Vec<String> = picture
+            .troubles()
+            .iter()
+            .map(|n| n.id.name.clone())
+            .collect();
+        assert_eq!(troubles, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_waits_for_something_on_its_way_is_still_moving() {
+        let (picture, states) = drawn(&[
+            repository("True", "Succeeded"),
+            kustomization("a", "Unknown", "Progressing", &[]),
+            kustomization("b", "False", "DependencyNotReady", &["a"]),
+        ]);
+        assert_eq!(states, [State::Progressing, State::Waiting]);
+        assert!(!picture.is_settled());
+    }
+
+    #[test]
+    fn a_skipped_source_skips_its_dependents() {
+        let (picture, states) = drawn(&[
+            repository("False", SKIPPED),
+            kustomization("a", "False", "ArtifactFailed", &[]),
+            kustomization("b", "False", "DependencyNotReady", &["a"]),
+        ]);
+        assert_eq!(states, [State::Skipped, State::Skipped]);
+        assert!(picture.is_settled() && picture.is_ready());
+    }
+
+    #[test]
+    fn a_dependency_that_does_not_exist_blocks() {
+        let (_, states) = drawn(&[
+            repository("True", "Succeeded"),
+            kustomization("a", "False", "DependencyNotReady", &["nobody"]),
+        ]);
+        assert_eq!(states, [State::Blocked]);
+    }
+}
