@@ -33,6 +33,9 @@ pub enum Error {
     /// The directory that was chosen is not there.
     #[error("--entry {0}: there is no such directory in the repository")]
     NoSuchEntry(String),
+    /// The artifact could not be made or stored.
+    #[error(transparent)]
+    Fetch(#[from] everflow_fetch::Error),
     /// `--source` was not understood.
     #[error("--source {0}: expected [KIND/]NAME=DIR, such as GitRepository/apps=../apps")]
     SourceMapping(String),
@@ -47,6 +50,7 @@ impl Error {
             Error::NothingFound => "NothingFound",
             Error::Several(_) => "EntryAmbiguous",
             Error::NoSuchEntry(_) => "EntryNotFound",
+            Error::Fetch(error) => error.reason(),
             Error::SourceMapping(_) => "InvalidSourceMapping",
         }
     }

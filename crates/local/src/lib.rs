@@ -3,6 +3,7 @@
 //! - [`tree`]: the files of the repository.
 //! - [`entry`]: where it begins.
 //! - [`kinds`]: the kinds that it uses and nobody defines.
+//! - [`stand_in`]: directories on this machine that stand for sources.
 //! - [`picture`]: what there is, how it stands and why.
 
 #![forbid(unsafe_code)]
@@ -10,7 +11,9 @@
 pub mod entry;
 mod error;
 pub mod kinds;
+mod pack;
 pub mod picture;
+pub mod stand_in;
 pub mod tree;
 
 pub use error::Error;

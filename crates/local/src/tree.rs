@@ -1,9 +1,12 @@
 //! The files of a repository.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use everflow_env::Disk;
 use everflow_env::disk::{EntryKind, read_all};
+use everflow_fetch::archive::ignore::read_patterns;
+use everflow_fetch::archive::{Ignore, Pattern};
 use everflow_yaml::documents::yaml_or_json_decoder;
 use serde_json::Value;
 
@@ -18,6 +21,17 @@ const DEEPEST: usize = 64;
 #[derive(Debug, Clone)]
 pub struct Tree {
     disk: Arc<dyn Disk>,
+}
+
+/// A file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Relative to the repository.
+    pub path: String,
+    /// Its size.
+    pub size: u64,
+    /// When it was last changed.
+    pub modified: SystemTime,
 }
 
 /// An object and where it stands.
@@ -78,31 +92,23 @@ impl Tree {
         String::from_utf8(bytes).ok()
     }
 
-    /// All YAML files, sorted by path; directories of version control are left out.
-    pub fn manifests(&self) -> Result<Vec<String>, Error> {
-        let mut files = Vec::new();
-        self.walk("", 0, &mut files)?;
-        Ok(files)
+    /// All files that git would track, sorted by path within each directory; what `.gitignore`
+    /// files leave out is not listed.
+    pub fn files(&self) -> Result<Vec<File>, Error> {
+        let mut walk = Walk {
+            tree: self,
+            ignored: Vec::new(),
+            files: Vec::new(),
+        };
+        walk.directory("", 0)?;
+        Ok(walk.files)
     }
 
-    fn walk(&self, directory: &str, depth: usize, files: &mut Vec<String>) -> Result<(), Error> {
-        let entries = self.disk.list(directory).map_err(|source| Error::Read {
-            path: shown(directory).to_owned(),
-            source,
-        })?;
-        for entry in entries {
-            let path = joined(directory, &entry.name);
-            match entry.kind {
-                EntryKind::Directory if entry.name != ".git" && depth < DEEPEST => {
-                    self.walk(&path, depth + 1, files)?;
-                }
-                EntryKind::File if is_yaml(&entry.name) && entry.size <= LARGEST_MANIFEST => {
-                    files.push(path);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+    /// All YAML files that may be manifests, sorted by path.
+    pub fn manifests(&self) -> Result<Vec<String>, Error> {
+        let may_be_one = |file: &File| is_yaml(&file.path) && file.size <= LARGEST_MANIFEST;
+        let files = self.files()?.into_iter();
+        Ok(files.filter(may_be_one).map(|file| file.path).collect())
     }
 
     /// The objects in a file; none when it is no manifest, such as a template.
@@ -115,6 +121,53 @@ impl Tree {
         };
         objects.into_iter().map(found).collect()
     }
+}
+
+/// Goes through the directories.
+struct Walk<'t> {
+    tree: &'t Tree,
+    /// The patterns of `.gitignore` files so far.
+    ignored: Vec<Pattern>,
+    files: Vec<File>,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, directory: &str, depth: usize) -> Result<(), Error> {
+        let listed = self.tree.disk.list(directory);
+        let entries = listed.map_err(|source| Error::Read {
+            path: shown(directory).to_owned(),
+            source,
+        })?;
+        let before = self.ignored.len();
+        if let Some(text) = self.tree.text(&joined(directory, ".gitignore")) {
+            self.ignored.extend(read_patterns(&text, &scope(directory)));
+        }
+        let ignore = Ignore::only(self.ignored.clone());
+        for entry in entries {
+            let path = joined(directory, &entry.name);
+            let is_directory = entry.kind == EntryKind::Directory;
+            if entry.name == ".git" || ignore.leaves_out(&path, is_directory) {
+                continue;
+            }
+            match entry.kind {
+                EntryKind::Directory if depth < DEEPEST => self.directory(&path, depth + 1)?,
+                EntryKind::File => self.files.push(File {
+                    path,
+                    size: entry.size,
+                    modified: entry.modified,
+                }),
+                _ => {}
+            }
+        }
+        self.ignored.truncate(before);
+        Ok(())
+    }
+}
+
+/// The parts of a directory's path, which patterns in it are in force below.
+pub fn scope(directory: &str) -> Vec<String> {
+    let parts = directory.split('/').filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
 }
 
 /// The Kubernetes objects in a text of YAML documents, lists taken apart.

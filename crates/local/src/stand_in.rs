@@ -1,0 +1,332 @@
+//! Directories on this machine that stand for sources.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everflow_api::names::condition::READY;
+use everflow_api::view;
+use everflow_env::{BoxFuture, run_blocking};
+use everflow_fetch::archive::Summary;
+use everflow_fetch::storage::{Owner, Storage, Stored};
+use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
+use everflow_runtime::client::Resource;
+use serde_json::{Value, json};
+
+use crate::entry::same_repository;
+use crate::picture::{NOT_SUPPORTED, SKIPPED};
+use crate::tree::Tree;
+use crate::{Error, pack};
+
+/// When sources from directories are looked at again by themselves.
+const INTERVAL: Duration = Duration::from_secs(3_600);
+
+/// Which directory stands for which source.
+#[derive(Debug, Clone, Default)]
+pub struct StandIns {
+    /// The repository itself.
+    pub repository: Option<Repository>,
+    /// Others, as the user mapped them.
+    pub mapped: Vec<Mapped>,
+    /// Whether sources that no directory stands for are left out instead of fetched.
+    pub offline: bool,
+}
+
+/// The repository that is brought up.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    /// Its files.
+    pub tree: Tree,
+    /// Its address, when it has one.
+    pub remote: Option<String>,
+    /// The namespace and name of the source that it is deployed from.
+    pub source: (String, String),
+}
+
+/// A directory that stands for a source.
+#[derive(Debug, Clone)]
+pub struct Mapped {
+    /// Only sources of this kind; any without it.
+    pub kind: Option<String>,
+    /// Sources of this name, or `namespace/name`.
+    pub name: String,
+    /// The files.
+    pub tree: Tree,
+}
+
+impl Mapped {
+    /// Reads `[KIND/]NAME=DIR`; where the first part is no kind of source it is a namespace.
+    pub fn parse(text: &str) -> Result<(Option<String>, String, PathBuf), Error> {
+        let odd = || Error::SourceMapping(text.to_owned());
+        let (source, directory) = text.split_once('=').ok_or_else(odd)?;
+        if source.is_empty() || directory.is_empty() {
+            return Err(odd());
+        }
+        let (kind, name) = match source.split_once('/') {
+            Some((kind, name)) if kind.starts_with(char::is_uppercase) => {
+                if !crate::picture::SOURCES.contains(&kind) || name.is_empty() {
+                    return Err(odd());
+                }
+                (Some(kind.to_owned()), name)
+            }
+            _ => (None, source),
+        };
+        Ok((kind, name.to_owned(), PathBuf::from(directory)))
+    }
+
+    fn stands_for(&self, object: &Value) -> bool {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let (namespace, name) = (view::namespace(object), view::name(object));
+        self.kind.as_deref().is_none_or(|wanted| wanted == kind)
+            && (self.name == name || self.name == format!("{namespace}/{name}"))
+    }
+}
+
+impl StandIns {
+    /// The files that stand for a source.
+    pub fn tree_of(&self, object: &Value) -> Option<&Tree> {
+        if let Some(mapped) = self.mapped.iter().find(|mapped| mapped.stands_for(object)) {
+            return Some(&mapped.tree);
+        }
+        let repository = self.repository.as_ref()?;
+        let (namespace, name) = &repository.source;
+        let is_entry = (view::namespace(object), view::name(object)) == (namespace, name);
+        let url = object["spec"]["url"].as_str().unwrap_or_default();
+        let remote = repository.remote.as_deref();
+        let is_remote = remote.is_some_and(|remote| same_repository(remote, url));
+        (is_entry || is_remote).then_some(&repository.tree)
+    }
+}
+
+/// A controller of sources that takes directories for some of them.
+#[derive(Debug)]
+pub struct StandIn {
+    /// Who takes care of the others.
+    pub inner: Arc<dyn Controller>,
+    /// Which directory stands for which source.
+    pub stand_ins: Arc<StandIns>,
+    /// Where artifacts go.
+    pub storage: Storage,
+}
+
+impl Controller for StandIn {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+    fn reports_as(&self) -> &str {
+        self.inner.reports_as()
+    }
+    fn field_manager(&self) -> &str {
+        self.inner.field_manager()
+    }
+    fn resource(&self) -> &Resource {
+        self.inner.resource()
+    }
+    fn owned_conditions(&self) -> &[&str] {
+        self.inner.owned_conditions()
+    }
+    fn deadline(&self, object: &Value) -> Duration {
+        self.inner.deadline(object)
+    }
+    fn host(&self, object: &Value) -> Option<String> {
+        match self.stand_ins.tree_of(object) {
+            Some(_) => None,
+            None => self.inner.host(object),
+        }
+    }
+    fn at_once(&self) -> usize {
+        self.inner.at_once()
+    }
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>> {
+        if view::is_deleted(object) || view::is_suspended(object) {
+            return self.inner.attempt(object, context);
+        }
+        match self.stand_ins.tree_of(object) {
+            Some(tree) => Box::pin(self.store(object, tree.clone(), context)),
+            None if self.stand_ins.offline && is_remote(object) => {
+                let message =
+                    "not fetched: --offline; name a directory that stands for it with --source";
+                Box::pin(async move { Ok(left_out(object, SKIPPED, message, context)) })
+            }
+            None => self.inner.attempt(object, context),
+        }
+    }
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
+        self.inner.broken(object, how, context)
+    }
+}
+
+/// Whether a source needs the network. Charts come from other sources.
+fn is_remote(object: &Value) -> bool {
+    object["kind"] != "HelmChart" && object["kind"] != "ExternalArtifact"
+}
+
+impl StandIn {
+    async fn store(
+        &self,
+        object: &Value,
+        tree: Tree,
+        context: &Context,
+    ) -> Result<Report, Interrupted> {
+        Ok(match self.publish(object, tree, context).await {
+            Ok((stored, summary)) => self.stored(object, &stored, &summary, context),
+            Err(error) => {
+                let message = format!("cannot take the directory for the source: {error}");
+                failed(object, &message, context)
+            }
+        })
+    }
+
+    async fn publish(
+        &self,
+        object: &Value,
+        tree: Tree,
+        context: &Context,
+    ) -> Result<(Stored, Summary), Error> {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let owner = Owner::new(kind, view::namespace(object), view::name(object))?;
+        let ignore = object["spec"]["ignore"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let packed = run_blocking(&*context.env.blocking, move || {
+            pack::write(&tree, &ignore, Vec::new())
+        });
+        let (bytes, summary) = packed.await.ok_or(everflow_fetch::Error::Lost)??;
+        let name = format!("{}.tar.gz", summary.digest.hex());
+        let stored = self.storage.publish_bytes(bytes, &owner, &name).await?;
+        self.storage.collect(&owner, &[&stored.path]).await?;
+        Ok((stored, summary))
+    }
+
+    fn stored(
+        &self,
+        object: &Value,
+        stored: &Stored,
+        summary: &Summary,
+        context: &Context,
+    ) -> Report {
+        let revision = format!("local@{}", summary.digest);
+        let message = format!("stored {} files of the directory", summary.files);
+        let now = context.env.clock.now();
+        let before = object
+            .pointer("/status/artifact")
+            .cloned()
+            .unwrap_or_default();
+        let unchanged = before["digest"] == stored.digest.as_str() && before["path"] == stored.path;
+        let since = match before["lastUpdateTime"].as_str() {
+            Some(since) if unchanged => since.to_owned(),
+            _ => now.truncated().to_string(),
+        };
+        let mut status = status(object, "Succeeded", &message, true, context);
+        status["artifact"] = json!({
+            "path": stored.path,
+            "url": stored.url,
+            "revision": revision,
+            "digest": stored.digest.as_str(),
+            "lastUpdateTime": since,
+            "size": stored.size,
+        });
+        Report {
+            status: Some(status),
+            events: Vec::new(),
+            next: Next::At(INTERVAL),
+            verdict: Verdict::Success,
+        }
+    }
+}
+
+/// A kind that nobody here takes care of yet: it says so, and holds up nobody who waits for it.
+#[derive(Debug)]
+pub struct Unsupported {
+    /// The kind.
+    pub resource: Resource,
+    /// What to say.
+    pub message: String,
+}
+
+impl Controller for Unsupported {
+    fn name(&self) -> &str {
+        "unsupported"
+    }
+    fn reports_as(&self) -> &str {
+        "everflow"
+    }
+    fn resource(&self) -> &Resource {
+        &self.resource
+    }
+    fn owned_conditions(&self) -> &[&str] {
+        &[READY]
+    }
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>> {
+        let status = status(object, NOT_SUPPORTED, &self.message, true, context);
+        let report = Report {
+            status: Some(status),
+            events: Vec::new(),
+            next: Next::At(INTERVAL),
+            verdict: Verdict::Success,
+        };
+        Box::pin(async move { Ok(report) })
+    }
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
+        failed(object, &how.to_string(), context)
+    }
+}
+
+fn failed(object: &Value, message: &str, context: &Context) -> Report {
+    Report {
+        status: Some(status(object, "Failed", message, false, context)),
+        events: Vec::new(),
+        next: Next::retry("Failed"),
+        verdict: Verdict::Failure,
+    }
+}
+
+fn left_out(object: &Value, reason: &str, message: &str, context: &Context) -> Report {
+    Report {
+        status: Some(status(object, reason, message, false, context)),
+        events: Vec::new(),
+        next: Next::At(INTERVAL),
+        verdict: Verdict::Waiting,
+    }
+}
+
+/// The status with one condition, whose time changes only with what it says.
+fn status(object: &Value, reason: &str, message: &str, holds: bool, context: &Context) -> Value {
+    let generation = view::generation(object);
+    let mut condition = json!({
+        "type": READY,
+        "status": if holds { "True" } else { "False" },
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+        "lastTransitionTime": context.env.clock.now().truncated().to_string(),
+    });
+    if let Some(before) = view::condition(object, READY)
+        && ["status", "reason", "message"]
+            .iter()
+            .all(|field| before[*field] == condition[*field])
+    {
+        condition["lastTransitionTime"] = before["lastTransitionTime"].clone();
+    }
+    let mut status = json!({ "observedGeneration": generation, "conditions": [condition] });
+    if let Some(requested) = view::requested_at(object) {
+        status["lastHandledReconcileAt"] = json!(requested);
+    }
+    status
+}
+
+impl fmt::Display for Mapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
