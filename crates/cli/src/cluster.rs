@@ -290,6 +290,30 @@ async fn listen(
     Ok(())
 }
 
+/// Serves a cluster that runs in this process on a free port of this machine, and writes how to
+/// reach it.
+pub async fn open(
+    server: &ApiServer,
+    token: &str,
+    file: &Path,
+) -> Result<tokio::task::JoinHandle<()>, Failure> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("https://127.0.0.1:{}", listener.local_addr()?.port());
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let failed = |error: everflow_cluster::server::TlsError| Failure::Work(error.to_string());
+    let authority = Authority::generate(&names).map_err(failed)?;
+    let tls = authority.server_config().map_err(failed)?;
+    let text = kubeconfig(&url, &authority.ca_certificate, token);
+    write_private(file, &text).map_err(|error| {
+        Failure::Work(format!("cannot write {}: {error}", file.display()))
+    })?;
+    let server = server.clone();
+    Ok(tokio::spawn(async move {
+        // It ends with the program.
+        let _ = serve(server, Arc::new(NoFaults), listener, tls, std::future::pending()).await;
+    }))
+}
+
 /// Done when the program is asked to stop.
 async fn stop_signal() {
     #[cfg(unix)]

@@ -33,6 +33,20 @@ pub enum Error {
     /// The directory that was chosen is not there.
     #[error("--entry {0}: there is no such directory in the repository")]
     NoSuchEntry(String),
+    /// The cluster in memory does not take an object.
+    #[error("{object}: {source}")]
+    Refused {
+        /// Which object or collection.
+        object: String,
+        /// Why.
+        source: everflow_runtime::Error,
+    },
+    /// Something of the runtime could not be set up.
+    #[error(transparent)]
+    Runtime(#[from] everflow_runtime::Error),
+    /// The cluster in memory could not be set up.
+    #[error("{0}")]
+    Server(String),
     /// The artifact could not be made or stored.
     #[error(transparent)]
     Fetch(#[from] everflow_fetch::Error),
@@ -50,6 +64,8 @@ impl Error {
             Error::NothingFound => "NothingFound",
             Error::Several(_) => "EntryAmbiguous",
             Error::NoSuchEntry(_) => "EntryNotFound",
+            Error::Refused { .. } => "Refused",
+            Error::Runtime(_) | Error::Server(_) => "SetupFailed",
             Error::Fetch(error) => error.reason(),
             Error::SourceMapping(_) => "InvalidSourceMapping",
         }

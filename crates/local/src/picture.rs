@@ -97,6 +97,18 @@ pub const SOURCES: [&str; 6] = [
     "ExternalArtifact",
 ];
 
+/// The kinds whose objects are part of every picture.
+const COUNTED: [&str; 8] = [
+    "GitRepository",
+    "OCIRepository",
+    "Bucket",
+    "HelmRepository",
+    "HelmChart",
+    "Kustomization",
+    "HelmRelease",
+    "Receiver",
+];
+
 impl Picture {
     /// Draws it. `objects` are all objects of Flux's kinds, `deployed` are those that inventories
     /// name.
@@ -114,9 +126,45 @@ impl Picture {
                 _ => picture.others.push(node),
             }
         }
+        picture.await_revisions(objects);
+        picture.await_objects();
         picture.sort();
         picture.pass_on();
         picture
+    }
+
+    /// A Kustomization is not there yet while its source has a revision that it has not applied.
+    fn await_revisions(&mut self, objects: &[Value]) {
+        let revisions: BTreeMap<String, &str> = self
+            .sources
+            .iter()
+            .map(|node| (node.id.subject(), node.revision.as_str()))
+            .collect();
+        let specs = objects.iter().filter(|object| object["kind"] == "Kustomization");
+        for (node, object) in self.kustomizations.iter_mut().zip(specs) {
+            let newest = waits_for(object).pop().and_then(|source| revisions.get(&source).copied());
+            let newest = newest.filter(|newest| !newest.is_empty());
+            if node.state == State::Ready && newest.is_some_and(|newest| newest != node.revision) {
+                node.state = State::Progressing;
+                node.message = format!("revision {} is there to apply", newest.unwrap_or_default());
+            }
+        }
+    }
+
+    /// What a Kustomization deployed of Flux's kinds counts too, even before it was seen.
+    fn await_objects(&mut self) {
+        let seen: BTreeSet<ObjectId> = self.all().map(|node| node.id.clone()).collect();
+        for node in &mut self.kustomizations {
+            let unseen = |child: &Node| {
+                COUNTED.contains(&child.id.kind.as_str())
+                    && child.id.group.ends_with("toolkit.fluxcd.io")
+                    && child.reason != "NotFound"
+                    && !seen.contains(&child.id)
+            };
+            if node.state == State::Ready && node.children.iter().any(unseen) {
+                node.state = State::Progressing;
+            }
+        }
     }
 
     fn sort(&mut self) {

@@ -1,0 +1,283 @@
+//! `everflow up` and `everflow test`: a whole repository with no cluster.
+
+mod data;
+mod lines;
+mod repository;
+mod screen;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use everflow_api::inventory::ObjectId;
+use everflow_env::{Env, RealDisk};
+use everflow_local::picture::{Node, Picture, State};
+use everflow_local::world::{Ended, World};
+
+use crate::exit::Failure;
+use crate::output::{DataFormat, print_data, print_text};
+use lines::Paint;
+use repository::Opened;
+use screen::Screen;
+
+/// What to bring up, and how.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Common {
+    /// The repository: a directory with Flux's objects, kustomizations or plain manifests
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub path: PathBuf,
+    /// The directory to begin with; needed where several fit
+    #[arg(long, value_name = "DIR")]
+    pub entry: Option<String>,
+    /// Fetch nothing: other sources are skipped, and what depends on them
+    #[arg(long)]
+    pub offline: bool,
+    /// Take a directory for another source; may be given several times
+    #[arg(long = "source", value_name = "[KIND/]NAME=DIR")]
+    pub sources: Vec<String>,
+    /// Definitions of kinds that the repository does not contain; may be given several times
+    #[arg(long = "crds", value_name = "DIR")]
+    pub crds: Vec<PathBuf>,
+    /// Accept kinds that nobody defines, without a schema
+    #[arg(long)]
+    pub assume_crds: bool,
+    /// Objects that the cluster has before anything is deployed, such as the Secret with the key
+    /// for decryption; may be given several times
+    #[arg(long = "with", value_name = "FILE")]
+    pub with: Vec<PathBuf>,
+    /// How long to wait until everything is there
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    pub timeout: Duration,
+    /// How long workloads take to come up
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    pub workload_delay: Duration,
+    /// Print the outcome as data instead
+    #[arg(short, long, value_name = "FORMAT")]
+    pub output: Option<Format>,
+    /// Log what the controllers do to standard error
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// `everflow up`
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Keep running, and deploy what changes on disk
+    #[arg(long)]
+    watch: bool,
+    /// Open the API for kubectl, write how to reach it to this file, and keep running
+    #[arg(long, value_name = "FILE")]
+    kubeconfig_out: Option<PathBuf>,
+}
+
+/// Formats of the outcome.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Indented JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// JUnit's XML.
+    Junit,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = everflow_time::Duration::parse(text).map_err(|error| error.to_string())?;
+    u64::try_from(parsed.nanoseconds())
+        .map(Duration::from_nanos)
+        .map_err(|_| "a span must not be negative".to_owned())
+}
+
+/// Runs `everflow up`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    in_runtime(up(args))
+}
+
+fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(work)
+}
+
+async fn up(args: &Args) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let scratch = Scratch::new()?;
+    let mut session = Session::start(&args.common, &scratch).await?;
+    let ended = session.settle(args.common.timeout).await?;
+    session.conclude(ended, begun.elapsed())?;
+    if args.watch || args.kubeconfig_out.is_some() {
+        watch::stay(&mut session, args.watch, args.kubeconfig_out.as_deref()).await?;
+    }
+    session.end(ended).await
+}
+
+/// A repository that is up, and how it is shown.
+struct Session {
+    options: Common,
+    opened: Opened,
+    world: World,
+    screen: Option<Screen>,
+    told: Told,
+    picture: Picture,
+}
+
+impl Session {
+    async fn start(options: &Common, scratch: &Scratch) -> Result<Session, Failure> {
+        let opened = repository::open(options)?;
+        let disk = RealDisk::new(&scratch.directory)?;
+        let plan = opened.plan(options);
+        let world = World::start(Env::system(disk), plan).await;
+        let quiet = options.output.is_some();
+        let screen = if quiet { None } else { Screen::of_terminal() };
+        let paint = match screen {
+            Some(_) => Paint::Colours,
+            None => Paint::Plain,
+        };
+        let session = Session {
+            options: options.clone(),
+            world: world.map_err(|error| Failure::Work(error.to_string()))?,
+            screen,
+            told: Told {
+                states: BTreeMap::new(),
+                paint,
+                quiet,
+            },
+            picture: Picture::default(),
+            opened,
+        };
+        if !quiet {
+            print_text(&session.opened.introduction())?;
+        }
+        Ok(session)
+    }
+
+    /// Shows what happens until nothing moves.
+    async fn settle(&mut self, patience: Duration) -> Result<Ended, Failure> {
+        let Session {
+            world,
+            screen,
+            told,
+            ..
+        } = self;
+        let mut last = Vec::new();
+        let settled = world.settle(patience, |picture| match screen {
+            Some(screen) => {
+                let lines = lines::tree(picture, Paint::Colours);
+                if lines != last {
+                    // A terminal that is gone cannot be told so.
+                    let _ = screen.draw(&lines);
+                    last = lines;
+                }
+            }
+            None => told.tell(picture),
+        });
+        let (picture, ended) = settled.await.map_err(|error| Failure::Work(error.to_string()))?;
+        self.picture = picture;
+        Ok(ended)
+    }
+
+    /// Prints the outcome.
+    fn conclude(&mut self, ended: Ended, took: Duration) -> Result<(), Failure> {
+        let missing = &self.opened.missing;
+        match self.options.output {
+            Some(Format::Json) => {
+                return print_data(&data::data(&self.picture, missing), DataFormat::Json);
+            }
+            Some(Format::Yaml) => {
+                return print_data(&data::data(&self.picture, missing), DataFormat::Yaml);
+            }
+            Some(Format::Junit) => {
+                return print_text(&data::junit(&self.picture, took.as_secs_f64()));
+            }
+            None => {}
+        }
+        let paint = self.told.paint;
+        let mut text = String::from("\n");
+        if let Some(screen) = &mut self.screen {
+            screen.draw(&lines::tree(&self.picture, paint))?;
+            *screen = Screen::default();
+        }
+        for line in lines::summary(&self.picture, paint) {
+            text += &format!("{line}\n");
+        }
+        if ended == Ended::OutOfTime {
+            text += "the time is up; --timeout gives more\n";
+        }
+        text += &self.opened.lacking();
+        text += &format!("{:.1}s\n", took.as_secs_f64());
+        print_text(&text)
+    }
+
+    /// Stops, with the exit code that belongs to the outcome.
+    async fn end(self, ended: Ended) -> Result<(), Failure> {
+        let good = ended == Ended::Settled && self.picture.is_ready();
+        let first = self.picture.troubles().first().map(|node| cause(node));
+        self.world.stop().await;
+        match good {
+            true => Ok(()),
+            false => Err(Failure::Work(first.unwrap_or_else(|| {
+                "not everything was ready in time".to_owned()
+            }))),
+        }
+    }
+}
+
+/// The cause in one line.
+fn cause(node: &Node) -> String {
+    let message = node.message.lines().next().unwrap_or_default();
+    let what = node.id.subject();
+    match node.state {
+        State::Failed => format!("{what} failed: {}: {message}", node.reason),
+        state => format!("{what} is {}: {message}", state.word()),
+    }
+}
+
+/// What was told line by line.
+struct Told {
+    states: BTreeMap<ObjectId, (State, String)>,
+    paint: Paint,
+    quiet: bool,
+}
+
+impl Told {
+    /// Tells what has changed.
+    fn tell(&mut self, picture: &Picture) {
+        for node in picture.all() {
+            let line = lines::line(node, self.paint);
+            let now = (node.state, line.clone());
+            let before = self.states.insert(node.id.clone(), now.clone());
+            let news = before.as_ref() != Some(&now) && !node.state.is_moving();
+            if news && !self.quiet {
+                // A reader that went away needs no more lines.
+                let _ = print_text(&format!("{line}\n"));
+            }
+        }
+    }
+}
+
+/// A place for artifacts and unfinished work, gone with the value.
+struct Scratch {
+    directory: PathBuf,
+}
+
+impl Scratch {
+    fn new() -> Result<Self, Failure> {
+        let name = format!("everflow-up-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory)?;
+        Ok(Scratch { directory })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clean up.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}

@@ -1,0 +1,391 @@
+//! A cluster in memory with the controllers that ship, for one repository.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everflow_api::inventory::ObjectId;
+use everflow_api::{names, view};
+use everflow_apply::inventory::{Entry as Deployed, Inventory};
+use everflow_cluster::auth::User;
+use everflow_cluster::{ApiServer, ApiService, Options as ServerOptions};
+use everflow_controllers::{ControllerKind, Options, Setup, resources};
+use everflow_env::Env;
+use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
+use everflow_runtime::client::{At, Client, Patch, Resource, Selection, WriteOptions};
+use everflow_runtime::events::recorder;
+use everflow_runtime::log::Logger;
+use everflow_runtime::metrics::Metrics;
+use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
+use everflow_runtime::{Signal, attempt::Controller};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::Error;
+use crate::picture::{Picture, State};
+use crate::stand_in::{StandIn, StandIns, Unsupported};
+
+/// Whose fields the objects are that a world begins with.
+const MANAGER: &str = "everflow-up";
+/// How often the world is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a world is made of.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What is applied first, in this order: definitions, Secrets, the source and the first
+    /// Kustomization.
+    pub first: Vec<Value>,
+    /// Which directories stand for which sources.
+    pub stand_ins: StandIns,
+    /// How long workloads take to come up.
+    pub workload_delay: Duration,
+    /// Where the log goes.
+    pub log: Logger,
+}
+
+/// A world that runs.
+pub struct World {
+    env: Env,
+    server: ApiServer,
+    client: Client,
+    token: String,
+    stop: Signal,
+    tasks: JoinSet<()>,
+    requests: u64,
+}
+
+/// How bringing up ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing moves any more.
+    Settled,
+    /// The time was up while something still moved.
+    OutOfTime,
+}
+
+impl World {
+    /// Starts the cluster, applies what comes first, and lets the controllers run.
+    pub async fn start(env: Env, plan: Plan) -> Result<World, Error> {
+        let token: String = (0..4).map(|_| format!("{:016x}", env.random.next())).collect();
+        let server = server(&env, &token, plan.workload_delay)?;
+        let service = ApiService::new(server.clone()).as_user(User::admin());
+        let transport = Arc::new(EmbeddedTransport::new(service));
+        let client = Client::new(transport, env.clock.clone());
+        let mut world = World {
+            env,
+            server,
+            client,
+            token,
+            stop: Signal::new(),
+            tasks: JoinSet::new(),
+            requests: 0,
+        };
+        world.keep_time();
+        world.begin_with(&plan.first).await?;
+        world.run_controllers(plan).await?;
+        Ok(world)
+    }
+
+    /// The cluster.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// What opens the cluster's API.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// A client of the cluster that may do everything.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Lets the cluster's own controllers do what is due.
+    fn keep_time(&mut self) {
+        let (server, clock, stop) = (
+            self.server.clone(),
+            self.env.clock.clone(),
+            self.stop.clone(),
+        );
+        self.tasks.spawn(async move {
+            while !stop.is_raised() {
+                let now = server.env().now();
+                if server.next_due().is_some_and(|due| due <= now) {
+                    server.tick();
+                }
+                clock.sleep(Duration::from_millis(20)).await;
+            }
+        });
+    }
+
+    async fn begin_with(&self, first: &[Value]) -> Result<(), Error> {
+        for definition in everflow_api::crds() {
+            self.apply(&definition).await?;
+        }
+        for object in first {
+            self.ensure_namespace(view::namespace(object)).await?;
+            self.apply(object).await?;
+        }
+        Ok(())
+    }
+
+    async fn ensure_namespace(&self, name: &str) -> Result<(), Error> {
+        if name.is_empty() {
+            return Ok(());
+        }
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        self.apply(&namespace).await
+    }
+
+    /// Applies an object as somebody with all rights.
+    async fn apply(&self, object: &Value) -> Result<(), Error> {
+        let refused = |source| Error::Refused {
+            object: ObjectId::of(object).subject(),
+            source,
+        };
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        let resource = self.client.resource(text("apiVersion"), text("kind")).await;
+        let resource = resource.map_err(refused)?;
+        let mut at = At::of(object);
+        if resource.namespaced && at.namespace.is_empty() {
+            at.namespace = "default";
+        }
+        let patch = Patch::Apply(object.clone());
+        let options = WriteOptions::by(MANAGER).force();
+        self.client
+            .patch(&resource, at, &patch, &options)
+            .await
+            .map(|_| ())
+            .map_err(refused)
+    }
+
+    async fn run_controllers(&mut self, plan: Plan) -> Result<(), Error> {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.map_err(|source| Error::Read {
+            path: "a port of this machine".to_owned(),
+            source,
+        })?;
+        let address = listener.local_addr().map_err(|source| Error::Read {
+            path: "the port of the artifact server".to_owned(),
+            source,
+        })?;
+        let storage = StorageOptions {
+            advertised: address.to_string(),
+            ..StorageOptions::default()
+        };
+        let storage = Storage::open(&self.env, storage).await?;
+        let files = FileServer::new(&self.env, ServerLimits::default());
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            files.run(listener, async move { stop.raised().await }).await;
+        });
+        let metrics = Metrics::new();
+        let (recorder, teller) = recorder(&self.env, &self.client, &metrics, None, "everflow-up")?;
+        let setup = Setup {
+            env: self.env.clone(),
+            client: self.client.clone(),
+            options: options(),
+            storage: storage.clone(),
+            log: plan.log,
+            metrics,
+        };
+        let stand_ins = Arc::new(plan.stand_ins);
+        let wrap = move |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
+            match inner.resource().group == "source.toolkit.fluxcd.io" {
+                true => Arc::new(StandIn {
+                    inner,
+                    stand_ins: stand_ins.clone(),
+                    storage: storage.clone(),
+                }),
+                false => inner,
+            }
+        };
+        let engine = setup.engine_with(ControllerKind::ALL, recorder, &wrap, unsupported());
+        self.tasks.spawn(teller.run());
+        self.tasks.spawn(engine.run(None, self.stop.clone()));
+        Ok(())
+    }
+
+    /// How everything stands.
+    pub async fn picture(&self) -> Result<Picture, Error> {
+        let mut objects = Vec::new();
+        for resource in flux_kinds() {
+            objects.extend(self.list(&resource).await?);
+        }
+        let deployed = self.deployed(&objects).await;
+        Ok(Picture::of(&objects, &deployed, self.env.clock.now()))
+    }
+
+    async fn list(&self, resource: &Resource) -> Result<Vec<Value>, Error> {
+        let listed = self.client.list_all(resource, None, &Selection::default());
+        let listed = listed.await.map_err(|source| Error::Refused {
+            object: resource.plural.to_string(),
+            source,
+        })?;
+        let mut objects = listed.items;
+        for object in &mut objects {
+            object["apiVersion"] = json!(resource.api_version());
+            object["kind"] = json!(resource.kind);
+        }
+        Ok(objects)
+    }
+
+    /// The objects that inventories name.
+    pub async fn deployed(&self, objects: &[Value]) -> BTreeMap<ObjectId, Value> {
+        let mut deployed = BTreeMap::new();
+        for object in objects {
+            let Ok(inventory) = Inventory::read(&object["status"]["inventory"]) else {
+                continue;
+            };
+            for entry in inventory.entries() {
+                if let Some(live) = self.live(entry).await {
+                    deployed.insert(entry.id.clone(), live);
+                }
+            }
+        }
+        deployed
+    }
+
+    async fn live(&self, entry: &Deployed) -> Option<Value> {
+        let resource = self.client.resource(&entry.api_version(), &entry.id.kind).await;
+        let at = At::new(&entry.id.namespace, &entry.id.name);
+        self.client.get(&resource.ok()?, at).await.ok()
+    }
+
+    /// Waits until nothing moves any more, or the time is up. What failed is tried once more when
+    /// all else has come to rest: it may have failed only because something else was not there yet.
+    pub async fn settle(
+        &mut self,
+        patience: Duration,
+        mut seen: impl FnMut(&Picture),
+    ) -> Result<(Picture, Ended), Error> {
+        let until = self.env.clock.elapsed() + patience;
+        let mut tried_again = false;
+        loop {
+            let picture = self.picture().await?;
+            seen(&picture);
+            if picture.is_settled() {
+                if picture.is_ready() || tried_again {
+                    return Ok((picture, Ended::Settled));
+                }
+                tried_again = true;
+                self.try_again(&picture).await?;
+            }
+            if self.env.clock.elapsed() >= until {
+                return Ok((picture, Ended::OutOfTime));
+            }
+            self.env.clock.sleep(LOOK).await;
+        }
+    }
+
+    /// Asks for another attempt of all that failed, and waits until it was made.
+    async fn try_again(&mut self, picture: &Picture) -> Result<(), Error> {
+        let failed = picture.all().filter(|node| node.state == State::Failed);
+        let ids: Vec<ObjectId> = failed.map(|node| node.id.clone()).collect();
+        let token = self.request(&ids).await?;
+        let until = self.env.clock.elapsed() + Duration::from_secs(30);
+        for id in ids {
+            while self.env.clock.elapsed() < until {
+                let Some(object) = self.flux_object(&id).await else {
+                    break;
+                };
+                if view::last_handled_reconcile_at(&object) == Some(&token) {
+                    break;
+                }
+                self.env.clock.sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for an attempt of these objects now, as `flux reconcile` does. The answer is what
+    /// `lastHandledReconcileAt` will be.
+    pub async fn request(&mut self, ids: &[ObjectId]) -> Result<String, Error> {
+        self.requests += 1;
+        let token = format!("everflow-{}", self.requests);
+        let annotations = json!({ names::annotation::REQUESTED_AT: token });
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
+        for id in ids {
+            let Some(resource) = flux_kind(id) else {
+                continue;
+            };
+            let at = At::new(&id.namespace, &id.name);
+            let options = WriteOptions::by(MANAGER);
+            // One that has gone meanwhile needs no attempt.
+            let _ = self.client.patch(&resource, at, &patch, &options).await;
+        }
+        Ok(token)
+    }
+
+    async fn flux_object(&self, id: &ObjectId) -> Option<Value> {
+        let resource = flux_kind(id)?;
+        let at = At::new(&id.namespace, &id.name);
+        self.client.get(&resource, at).await.ok()
+    }
+
+    /// Lets the controllers come to their safe points and ends everything.
+    pub async fn stop(mut self) {
+        self.stop.raise();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        let _ = everflow_env::within(&*self.env.clock, Duration::from_secs(5), all).await;
+    }
+}
+
+fn server(env: &Env, token: &str, workload_delay: Duration) -> Result<ApiServer, Error> {
+    let options = ServerOptions {
+        authorization: true,
+        tokens: vec![(token.to_owned(), User::admin())],
+        workload_delay,
+        ..ServerOptions::default()
+    };
+    let options = options.with_controllers("all").map_err(Error::Server)?;
+    let world = ServerWorld::new(env.clock.clone(), env.random.clone());
+    Ok(ApiServer::new(Arc::new(world), options))
+}
+
+/// Somebody waits for the outcome: short pauses.
+fn options() -> Options {
+    let mut options = Options::default();
+    options.runtime.requeue_dependency = Duration::from_secs(2);
+    options.runtime.min_retry_delay = Duration::from_millis(300);
+    options.runtime.max_retry_delay = Duration::from_secs(30);
+    options.kustomize.http_retry = 2;
+    options.gates.external_artifact = true;
+    options
+}
+
+/// Kinds of Flux that nobody here takes care of yet.
+fn unsupported() -> Vec<Arc<dyn Controller>> {
+    let covered: Vec<Resource> = ControllerKind::ALL.iter().map(|kind| kind.resource()).collect();
+    let kinds = [resources::HELM_RELEASES, resources::RECEIVERS].into_iter();
+    kinds
+        .filter(|resource| !covered.contains(resource))
+        .map(|resource| {
+            let message = format!(
+                "{}s are not supported yet: nothing was deployed, and what waits for it goes on",
+                resource.kind
+            );
+            Arc::new(Unsupported { resource, message }) as Arc<dyn Controller>
+        })
+        .collect()
+}
+
+/// All kinds of Flux that are looked at.
+fn flux_kinds() -> Vec<Resource> {
+    let mut kinds: Vec<Resource> = ControllerKind::ALL.iter().map(|kind| kind.resource()).collect();
+    for kind in [resources::HELM_RELEASES, resources::RECEIVERS, resources::EXTERNAL_ARTIFACTS] {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
+}
+
+fn flux_kind(id: &ObjectId) -> Option<Resource> {
+    flux_kinds()
+        .into_iter()
+        .find(|resource| resource.group == id.group && resource.kind == id.kind)
+}
