@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{cluster, helm, kustomize, version};
+use crate::{cluster, helm, kustomize, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -30,6 +30,8 @@ pub enum Verb {
     Helm(helm::Args),
     /// Build kustomizations as the real kustomize does
     Kustomize(kustomize::Args),
+    /// Bring up a whole repository on this machine, with no cluster
+    Up(up::Args),
     /// Print the version of this program
     Version(version::Args),
 }

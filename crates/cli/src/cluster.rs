@@ -304,13 +304,19 @@ pub async fn open(
     let authority = Authority::generate(&names).map_err(failed)?;
     let tls = authority.server_config().map_err(failed)?;
     let text = kubeconfig(&url, &authority.ca_certificate, token);
-    write_private(file, &text).map_err(|error| {
-        Failure::Work(format!("cannot write {}: {error}", file.display()))
-    })?;
+    write_private(file, &text)
+        .map_err(|error| Failure::Work(format!("cannot write {}: {error}", file.display())))?;
     let server = server.clone();
     Ok(tokio::spawn(async move {
         // It ends with the program.
-        let _ = serve(server, Arc::new(NoFaults), listener, tls, std::future::pending()).await;
+        let _ = serve(
+            server,
+            Arc::new(NoFaults),
+            listener,
+            tls,
+            std::future::pending(),
+        )
+        .await;
     }))
 }
 

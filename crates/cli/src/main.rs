@@ -12,6 +12,7 @@ mod helm;
 mod kustomize;
 mod kustomize_helm;
 mod output;
+mod up;
 mod version;
 
 use clap::Parser;
@@ -32,6 +33,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),
         Verb::Helm(args) => helm::run(args),
+        Verb::Up(args) => up::run(&args),
         Verb::Version(args) => version::run(&args),
     }
 }

@@ -104,6 +104,11 @@ pub struct Setup {
 impl Setup {
     /// An engine that runs the controllers of these kinds. Nothing runs yet.
     pub fn engine(&self, kinds: &[ControllerKind], recorder: Recorder) -> Engine {
+        self.builder(kinds).build(recorder)
+    }
+
+    /// What [`Setup::engine`] builds, for those who want to add to it.
+    pub fn builder(&self, kinds: &[ControllerKind]) -> Builder {
         let mut builder = Builder::new(
             self.env.clone(),
             self.client.clone(),
@@ -126,7 +131,7 @@ impl Setup {
             watched.namespace = self.options.runtime.watch_namespace.clone();
             builder = builder.watch(watched, artifact_changed);
         }
-        builder.build(recorder)
+        builder
     }
 
     fn add(&self, builder: Builder, kind: ControllerKind) -> Builder {

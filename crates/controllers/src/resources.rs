@@ -34,3 +34,17 @@ pub const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "
 /// Service accounts.
 pub const SERVICE_ACCOUNTS: Resource =
     Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount");
+/// Releases of charts.
+pub const HELM_RELEASES: Resource = Resource::namespaced(
+    everflow_api::names::group::HELM,
+    "v2",
+    "helmreleases",
+    "HelmRelease",
+);
+/// Receivers of webhooks.
+pub const RECEIVERS: Resource = Resource::namespaced(
+    everflow_api::names::group::NOTIFICATION,
+    "v1",
+    "receivers",
+    "Receiver",
+);

@@ -5,6 +5,7 @@
 //! - [`kinds`]: the kinds that it uses and nobody defines.
 //! - [`stand_in`]: directories on this machine that stand for sources.
 //! - [`picture`]: what there is, how it stands and why.
+//! - [`world`]: a cluster in memory with the controllers that ship.
 
 #![forbid(unsafe_code)]
 
@@ -15,5 +16,6 @@ mod pack;
 pub mod picture;
 pub mod stand_in;
 pub mod tree;
+pub mod world;
 
 pub use error::Error;

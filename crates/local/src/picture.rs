@@ -140,9 +140,13 @@ impl Picture {
             .iter()
             .map(|node| (node.id.subject(), node.revision.as_str()))
             .collect();
-        let specs = objects.iter().filter(|object| object["kind"] == "Kustomization");
+        let specs = objects
+            .iter()
+            .filter(|object| object["kind"] == "Kustomization");
         for (node, object) in self.kustomizations.iter_mut().zip(specs) {
-            let newest = waits_for(object).pop().and_then(|source| revisions.get(&source).copied());
+            let newest = waits_for(object)
+                .pop()
+                .and_then(|source| revisions.get(&source).copied());
             let newest = newest.filter(|newest| !newest.is_empty());
             if node.state == State::Ready && newest.is_some_and(|newest| newest != node.revision) {
                 node.state = State::Progressing;

@@ -68,7 +68,9 @@ pub enum Ended {
 impl World {
     /// Starts the cluster, applies what comes first, and lets the controllers run.
     pub async fn start(env: Env, plan: Plan) -> Result<World, Error> {
-        let token: String = (0..4).map(|_| format!("{:016x}", env.random.next())).collect();
+        let token: String = (0..4)
+            .map(|_| format!("{:016x}", env.random.next()))
+            .collect();
         let server = server(&env, &token, plan.workload_delay)?;
         let service = ApiService::new(server.clone()).as_user(User::admin());
         let transport = Arc::new(EmbeddedTransport::new(service));
@@ -136,7 +138,8 @@ impl World {
         if name.is_empty() {
             return Ok(());
         }
-        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        let namespace =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
         self.apply(&namespace).await
     }
 
@@ -180,7 +183,9 @@ impl World {
         let files = FileServer::new(&self.env, ServerLimits::default());
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
-            files.run(listener, async move { stop.raised().await }).await;
+            files
+                .run(listener, async move { stop.raised().await })
+                .await;
         });
         let metrics = Metrics::new();
         let (recorder, teller) = recorder(&self.env, &self.client, &metrics, None, "everflow-up")?;
@@ -193,8 +198,8 @@ impl World {
             metrics,
         };
         let stand_ins = Arc::new(plan.stand_ins);
-        let wrap = move |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
-            match inner.resource().group == "source.toolkit.fluxcd.io" {
+        let around = move |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
+            match inner.resource().group == names::group::SOURCE {
                 true => Arc::new(StandIn {
                     inner,
                     stand_ins: stand_ins.clone(),
@@ -203,7 +208,11 @@ impl World {
                 false => inner,
             }
         };
-        let engine = setup.engine_with(ControllerKind::ALL, recorder, &wrap, unsupported());
+        let mut builder = setup.builder(ControllerKind::ALL).wrap(around);
+        for controller in unsupported() {
+            builder = builder.controller(controller, |_| false);
+        }
+        let engine = builder.build(recorder);
         self.tasks.spawn(teller.run());
         self.tasks.spawn(engine.run(None, self.stop.clone()));
         Ok(())
@@ -220,7 +229,8 @@ impl World {
     }
 
     async fn list(&self, resource: &Resource) -> Result<Vec<Value>, Error> {
-        let listed = self.client.list_all(resource, None, &Selection::default());
+        let everything = Selection::default();
+        let listed = self.client.list_all(resource, None, &everything);
         let listed = listed.await.map_err(|source| Error::Refused {
             object: resource.plural.to_string(),
             source,
@@ -250,7 +260,10 @@ impl World {
     }
 
     async fn live(&self, entry: &Deployed) -> Option<Value> {
-        let resource = self.client.resource(&entry.api_version(), &entry.id.kind).await;
+        let resource = self
+            .client
+            .resource(&entry.api_version(), &entry.id.kind)
+            .await;
         let at = At::new(&entry.id.namespace, &entry.id.name);
         self.client.get(&resource.ok()?, at).await.ok()
     }
@@ -358,8 +371,11 @@ fn options() -> Options {
 }
 
 /// Kinds of Flux that nobody here takes care of yet.
-fn unsupported() -> Vec<Arc<dyn Controller>> {
-    let covered: Vec<Resource> = ControllerKind::ALL.iter().map(|kind| kind.resource()).collect();
+fn unsupported() -> Vec<Unsupported> {
+    let covered: Vec<Resource> = ControllerKind::ALL
+        .iter()
+        .map(|kind| kind.resource())
+        .collect();
     let kinds = [resources::HELM_RELEASES, resources::RECEIVERS].into_iter();
     kinds
         .filter(|resource| !covered.contains(resource))
@@ -368,15 +384,22 @@ fn unsupported() -> Vec<Arc<dyn Controller>> {
                 "{}s are not supported yet: nothing was deployed, and what waits for it goes on",
                 resource.kind
             );
-            Arc::new(Unsupported { resource, message }) as Arc<dyn Controller>
+            Unsupported { resource, message }
         })
         .collect()
 }
 
 /// All kinds of Flux that are looked at.
 fn flux_kinds() -> Vec<Resource> {
-    let mut kinds: Vec<Resource> = ControllerKind::ALL.iter().map(|kind| kind.resource()).collect();
-    for kind in [resources::HELM_RELEASES, resources::RECEIVERS, resources::EXTERNAL_ARTIFACTS] {
+    let mut kinds: Vec<Resource> = ControllerKind::ALL
+        .iter()
+        .map(|kind| kind.resource())
+        .collect();
+    for kind in [
+        resources::HELM_RELEASES,
+        resources::RECEIVERS,
+        resources::EXTERNAL_ARTIFACTS,
+    ] {
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }

@@ -83,7 +83,10 @@ fn is_failure(state: State) -> bool {
 }
 
 fn is_left_out(state: State) -> bool {
-    matches!(state, State::Skipped | State::Unsupported | State::Suspended)
+    matches!(
+        state,
+        State::Skipped | State::Unsupported | State::Suspended
+    )
 }
 
 fn escaped(text: &str) -> String {

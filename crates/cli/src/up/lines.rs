@@ -89,7 +89,10 @@ pub fn tree(picture: &Picture, paint: Paint) -> Vec<String> {
         lines.push(title.to_owned());
         for node in nodes {
             lines.push(format!("  {}{}", line(node, paint), counted(node)));
-            let troubled = node.children.iter().filter(|child| child.state != State::Ready);
+            let troubled = node
+                .children
+                .iter()
+                .filter(|child| child.state != State::Ready);
             lines.extend(troubled.map(|child| format!("      {}", line(child, paint))));
         }
     }
@@ -97,7 +100,11 @@ pub fn tree(picture: &Picture, paint: Paint) -> Vec<String> {
 }
 
 fn counted(node: &Node) -> String {
-    let ready = node.children.iter().filter(|child| child.state == State::Ready).count();
+    let ready = node
+        .children
+        .iter()
+        .filter(|child| child.state == State::Ready)
+        .count();
     match node.children.len() {
         0 => String::new(),
         all => format!("  ({ready}/{all} objects)"),
@@ -119,7 +126,11 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     let counts: Vec<String> = counts
         .map(|(state, count)| paint.wrap(state, &format!("{count} {}", state.word())))
         .collect();
-    let objects: usize = picture.kustomizations.iter().map(|node| node.children.len()).sum();
+    let objects: usize = picture
+        .kustomizations
+        .iter()
+        .map(|node| node.children.len())
+        .sum();
     lines.push(format!("{}; {objects} objects deployed", counts.join(", ")));
     lines
 }

@@ -87,7 +87,7 @@ pub enum Format {
 
 fn duration(text: &str) -> Result<Duration, String> {
     let parsed = everflow_time::Duration::parse(text).map_err(|error| error.to_string())?;
-    u64::try_from(parsed.nanoseconds())
+    u64::try_from(parsed.0)
         .map(Duration::from_nanos)
         .map_err(|_| "a span must not be negative".to_owned())
 }
@@ -177,7 +177,9 @@ impl Session {
             }
             None => told.tell(picture),
         });
-        let (picture, ended) = settled.await.map_err(|error| Failure::Work(error.to_string()))?;
+        let (picture, ended) = settled
+            .await
+            .map_err(|error| Failure::Work(error.to_string()))?;
         self.picture = picture;
         Ok(ended)
     }
@@ -221,9 +223,11 @@ impl Session {
         self.world.stop().await;
         match good {
             true => Ok(()),
-            false => Err(Failure::Work(first.unwrap_or_else(|| {
-                "not everything was ready in time".to_owned()
-            }))),
+            false => {
+                Err(Failure::Work(first.unwrap_or_else(|| {
+                    "not everything was ready in time".to_owned()
+                })))
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use everflow_env::{Clock as _, Disk, RealDisk, SystemClock};
+use everflow_env::{Clock, Disk, RealDisk, SystemClock};
 use everflow_local::entry::{self, Entry};
 use everflow_local::kinds::{self, MissingKind};
 use everflow_local::stand_in::{Mapped, Repository, StandIns};
@@ -32,7 +32,9 @@ pub struct Opened {
 /// Opens the repository.
 pub fn open(options: &Common) -> Result<Opened, Failure> {
     let tree = open_tree(&options.path)?;
-    let remote = tree.text(".git/config").and_then(|text| entry::remote_in(&text));
+    let remote = tree
+        .text(".git/config")
+        .and_then(|text| entry::remote_in(&text));
     let chosen = entry::choose(&tree, options.entry.as_deref(), remote.as_deref());
     let entry = chosen.map_err(|error| Failure::Usage(error.to_string()))?;
     let mut mapped = Vec::new();
@@ -49,7 +51,9 @@ pub fn open(options: &Common) -> Result<Opened, Failure> {
     for file in &options.with {
         given.extend(objects(file)?);
     }
-    let manifests = tree.manifests().map_err(|error| Failure::Work(error.to_string()))?;
+    let manifests = tree
+        .manifests()
+        .map_err(|error| Failure::Work(error.to_string()))?;
     let missing = kinds::missing(&tree, &manifests, &|group, kind| {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
@@ -72,7 +76,7 @@ impl Opened {
             first.extend(self.missing.iter().map(MissingKind::assumed));
         }
         first.extend(self.entry.objects.iter().cloned());
-        let clock: Arc<dyn everflow_env::Clock> = Arc::new(SystemClock::new());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let log = match options.verbose {
             true => Logger::to_stderr(clock, Level::Info, Encoding::Console),
             false => Logger::silent(clock),
@@ -107,7 +111,9 @@ impl Opened {
         }
         text += match self.assumed {
             true => "kinds that nobody defines, accepted without a schema:\n",
-            false => "kinds that nobody defines (--crds DIR adds definitions, --assume-crds accepts them):\n",
+            false => {
+                "kinds that nobody defines (--crds DIR adds definitions, --assume-crds accepts them):\n"
+            }
         };
         for missing in &self.missing {
             let versions: Vec<&str> = missing.versions.iter().map(String::as_str).collect();
@@ -129,7 +135,10 @@ impl Opened {
 
 fn open_tree(directory: &Path) -> Result<Tree, Failure> {
     let refused = |why: &dyn std::fmt::Display| {
-        Failure::Usage(format!("{}: {why}; it must be a directory", directory.display()))
+        Failure::Usage(format!(
+            "{}: {why}; it must be a directory",
+            directory.display()
+        ))
     };
     if !directory.is_dir() {
         return Err(refused(&"not found"));
@@ -143,9 +152,15 @@ fn definitions(path: &Path) -> Result<Vec<Value>, Failure> {
     let mut found = Vec::new();
     if path.is_dir() {
         let tree = open_tree(path)?;
-        let manifests = tree.manifests().map_err(|error| Failure::Work(error.to_string()))?;
+        let manifests = tree
+            .manifests()
+            .map_err(|error| Failure::Work(error.to_string()))?;
         for manifest in manifests {
-            found.extend(tree.objects(&manifest).into_iter().map(|found| found.object));
+            found.extend(
+                tree.objects(&manifest)
+                    .into_iter()
+                    .map(|found| found.object),
+            );
         }
     } else {
         found = objects(path)?;
@@ -161,9 +176,8 @@ fn definitions(path: &Path) -> Result<Vec<Value>, Failure> {
 }
 
 fn objects(file: &Path) -> Result<Vec<Value>, Failure> {
-    let refused = |why: &dyn std::fmt::Display| {
-        Failure::Usage(format!("{}: {why}", file.display()))
-    };
+    let refused =
+        |why: &dyn std::fmt::Display| Failure::Usage(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
     read_objects(&text).map_err(|error| refused(&error))
 }
@@ -176,7 +190,9 @@ fn defines(object: &Value, group: &str, kind: &str) -> bool {
 
 /// Whether the embedded API server or Flux defines a kind.
 fn is_known(group: &str, kind: &str) -> bool {
-    let built_in = everflow_schema::Registry::builtin().resources();
+    let built_in = everflow_schema::builtin().resources();
     everflow_api::crd::kind(Some(group), kind).is_some()
-        || built_in.iter().any(|known| known.group == group && known.kind == kind)
+        || built_in
+            .iter()
+            .any(|known| known.group == group && known.kind == kind)
 }

@@ -32,15 +32,6 @@ impl Screen {
         out.flush()
     }
 
-    /// Takes what was drawn away.
-    pub fn clear(&mut self) -> io::Result<()> {
-        let text = self.up() + "\x1b[J";
-        self.drawn = 0;
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()
-    }
-
     fn up(&self) -> String {
         match self.drawn {
             0 => String::new(),

@@ -27,7 +27,10 @@ pub async fn stay(
         None => None,
     };
     if let (Some(file), None) = (kubeconfig, session.options.output) {
-        print_text(&format!("kubectl --kubeconfig {} get all -A\n", file.display()))?;
+        print_text(&format!(
+            "kubectl --kubeconfig {} get all -A\n",
+            file.display()
+        ))?;
     }
     print_text(match follow {
         true => "watching for changes; ^C ends\n",
@@ -90,7 +93,9 @@ fn changes(before: &Fingerprint, now: &Fingerprint) -> String {
 async fn redeploy(session: &mut Session) -> Result<(), Failure> {
     let begun = Instant::now();
     let sources = session.picture.sources.iter().map(|node| node.id.clone());
-    let sources: Vec<_> = sources.filter(|id| SOURCES.contains(&id.kind.as_str())).collect();
+    let sources: Vec<_> = sources
+        .filter(|id| SOURCES.contains(&id.kind.as_str()))
+        .collect();
     let asked = session.world.request(&sources).await;
     asked.map_err(|error| Failure::Work(error.to_string()))?;
     // The sources take a moment to have the new revision.

@@ -96,6 +96,13 @@ impl Builder {
         self
     }
 
+    /// Puts something around each controller so far, such as another way to get at a source.
+    #[must_use]
+    pub fn wrap(mut self, around: impl Fn(Arc<dyn Controller>) -> Arc<dyn Controller>) -> Self {
+        self.controllers = self.controllers.into_iter().map(around).collect();
+        self
+    }
+
     /// Watches objects that no controller here owns.
     #[must_use]
     pub fn watch(
