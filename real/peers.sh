@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the real peers (etcd, Kubernetes, kustomize, helm) from the Go module proxy into a cache
+# Builds the real peers (etcd, Kubernetes, kustomize, helm, sops) from the Go module proxy into a cache
 # outside the tree, and starts a real Kubernetes API on loopback. See README.md beside this file.
 set -euo pipefail
 
 cache=${EVERFLOW_PEERS:-$HOME/.cache/everflow/peers}
 kubernetes_version=1.36.1
 etcd_version=3.6.8
-all_peers=(kustomize helm helm3 etcd kube-apiserver kube-controller-manager)
+all_peers=(kustomize helm helm3 sops etcd kube-apiserver kube-controller-manager)
 
 usage() {
   cat <<'TEXT'
@@ -20,7 +20,7 @@ usage: peers.sh COMMAND
                     ready and print the path of a kubeconfig (D/kubeconfig)
   stop --dir D      stop what start left running in D
 
-peers: kustomize helm helm3 etcd kube-apiserver kube-controller-manager
+peers: kustomize helm helm3 sops etcd kube-apiserver kube-controller-manager
 The cache is $EVERFLOW_PEERS, or ~/.cache/everflow/peers.
 TEXT
 }
@@ -32,6 +32,7 @@ version_of() {
     kustomize) echo 5.8.1 ;;
     helm) echo 4.3.1 ;;
     helm3) echo 3.21.4 ;;
+    sops) echo 3.13.3 ;;
     etcd) echo "$etcd_version" ;;
     kube-apiserver | kube-controller-manager) echo "$kubernetes_version" ;;
     *) fail "unknown peer '$1' (known: ${all_peers[*]})" ;;
@@ -80,6 +81,11 @@ build_helm3() {
     flags+=" -X helm.sh/helm/v3/$package.k8sVersionMajor=1 -X helm.sh/helm/v3/$package.k8sVersionMinor=$minor"
   done
   go_build "$1" "$flags" helm.sh/helm/v3/cmd/helm
+}
+
+build_sops() {
+  own_module github.com/getsops/sops/v3 "v$(version_of sops)"
+  go_build "$1" "" github.com/getsops/sops/v3/cmd/sops
 }
 
 build_etcd() {

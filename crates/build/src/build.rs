@@ -8,10 +8,12 @@ use everflow_kustomize::{
     BuiltObject, Cache, Gvk, LoadRestriction, Located, Options, Output, Plugins, Release, Reorder,
     TreeView, ViewError, build_cached, paths,
 };
+use everflow_sops::Keys;
 use everflow_yaml::emit;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::decryption::{Decryption, Integrity};
 use crate::error::Error;
 use crate::finish;
 use crate::generate;
@@ -34,15 +36,18 @@ pub struct Request<'a> {
     pub no_variables: Option<&'a str>,
     /// Whether a variable without value and default is an error.
     pub strict: bool,
+    /// The keys of `spec.decryption`; they are used only when that is there.
+    pub keys: &'a Keys,
     /// What builds share.
     pub cache: Option<&'a Cache>,
 }
 
 static NO_VARIABLES: BTreeMap<String, String> = BTreeMap::new();
+static NO_KEYS: Keys = Keys::new();
 
 impl<'a> Request<'a> {
-    /// A request without variables from elsewhere and with strict substitution, as Flux has it by
-    /// default.
+    /// A request without keys, without variables from elsewhere and with strict substitution, as
+    /// Flux has it by default.
     pub fn new(kustomization: &'a Object<Kustomization>, tree: &'a dyn TreeView) -> Self {
         Request {
             kustomization,
@@ -50,6 +55,7 @@ impl<'a> Request<'a> {
             variables: &NO_VARIABLES,
             no_variables: None,
             strict: true,
+            keys: &NO_KEYS,
             cache: None,
         }
     }
@@ -124,6 +130,13 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
     let directory = directory(request)?;
     let mut mount = Mount::new(request.tree);
     let generated = generate::kustomization_file(&mut mount, &directory, spec)?;
+    let decryption = spec
+        .decryption
+        .as_ref()
+        .map(|_| Decryption { keys: request.keys });
+    if let Some(decryption) = &decryption {
+        decryption.sources(&mut mount, &directory)?;
+    }
     let output = run_kustomize(&mount, &directory, request.cache)?;
     let variables = variables(request);
     let mut work = Work {
@@ -133,9 +146,12 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
             strict: request.strict,
             missing: request.no_variables,
         }),
+        decryption,
         identities: HashMap::new(),
+        warnings: output.warnings.clone(),
     };
     let (yaml, objects) = work.all(&output)?;
+    let warnings = work.warnings;
     let digest = format!("sha256:{}", hex(&Sha256::digest(yaml.as_bytes())));
     let mut objects = finish::expand(objects);
     for object in &mut objects {
@@ -155,7 +171,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
             false => Contents::Objects(objects),
         },
         digest,
-        warnings: output.warnings.clone(),
+        warnings,
     })
 }
 
@@ -225,6 +241,8 @@ fn run_kustomize(
 struct Work<'a> {
     mount: &'a Mount<'a>,
     variables: Option<Variables<'a>>,
+    decryption: Option<Decryption<'a>>,
+    warnings: Vec<String>,
     /// How many objects there are of each identity.
     identities: HashMap<Identity, usize>,
 }
@@ -264,13 +282,17 @@ impl Work<'_> {
                 place: self.place_of(built),
             });
         }
+        let decrypted = self.decrypt(built, object)?;
         let Some(variables) = &self.variables else {
-            return Ok(false);
+            return Ok(decrypted);
         };
         if substitute::opts_out(object) {
-            return Ok(false);
+            return Ok(decrypted);
         }
-        let yaml = self.yaml(built)?;
+        let yaml = match decrypted {
+            true => emit::sigs(object),
+            false => self.yaml(built)?,
+        };
         let substituted = variables.apply(&yaml).map_err(|fault| {
             let original = &built.original_id;
             let name = fault.variable.as_ref();
@@ -300,6 +322,33 @@ impl Work<'_> {
                     place: self.place_of(built),
                 });
             }
+        }
+        Ok(true)
+    }
+
+    /// True when something in the object was encrypted.
+    fn decrypt(&mut self, built: &BuiltObject, object: &mut Value) -> Result<bool, Error> {
+        let Some(decryption) = &self.decryption else {
+            return Ok(false);
+        };
+        let decrypted =
+            decryption
+                .object(self.mount, object)
+                .map_err(|text| Error::Decryption {
+                    object: object_name(built),
+                    place: self.place_of(built),
+                    text,
+                })?;
+        let Some((plain, integrity)) = decrypted else {
+            return Ok(false);
+        };
+        *object = plain;
+        if let Integrity::Unknown = integrity {
+            self.warnings.push(format!(
+                "{} was decrypted, but whether it was changed after its encryption could not be \
+                 verified: the file it comes from was not found",
+                object_name(built)
+            ));
         }
         Ok(true)
     }

@@ -55,6 +55,38 @@ pub enum Error {
          (spec.components takes directories relative to spec.path)"
     )]
     Component(String),
+    /// A file that a generator or a patch names cannot be decrypted.
+    #[error("error decrypting sources: {cause} (in {place})")]
+    Source {
+        /// The file.
+        place: Place,
+        /// What is wrong.
+        #[source]
+        cause: everflow_sops::Error,
+    },
+    /// A file is too large to be decrypted.
+    #[error(
+        "error decrypting sources: cannot decrypt file with size ({size} bytes) exceeding limit \
+         ({limit}) (in {place})"
+    )]
+    SourceTooLarge {
+        /// The file.
+        place: Place,
+        /// How large it is.
+        size: usize,
+        /// How large it may be.
+        limit: usize,
+    },
+    /// An object cannot be decrypted.
+    #[error("decryption failed for '{object}': {text}{}", InPlaces(place.as_slice()))]
+    Decryption {
+        /// Which object.
+        object: String,
+        /// What is wrong.
+        text: String,
+        /// Where it is.
+        place: Option<Place>,
+    },
     /// kustomize fails.
     #[error("kustomize build failed: {text}{}", InPlaces(places))]
     Kustomize {
@@ -125,11 +157,13 @@ impl Error {
     /// Where the fault is, as far as known.
     pub fn places(&self) -> &[Place] {
         match self {
-            Error::Decode { place, .. } | Error::KustomizationFile { place, .. } => {
-                std::slice::from_ref(place)
-            }
+            Error::Decode { place, .. }
+            | Error::KustomizationFile { place, .. }
+            | Error::Source { place, .. }
+            | Error::SourceTooLarge { place, .. } => std::slice::from_ref(place),
             Error::Kustomize { places, .. } => places,
             Error::Identity { place, .. }
+            | Error::Decryption { place, .. }
             | Error::PostBuild { place, .. }
             | Error::Duplicate { place, .. }
             | Error::StillEncrypted { place, .. } => place.as_slice(),

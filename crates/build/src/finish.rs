@@ -1,5 +1,7 @@
 //! From built objects to those that are applied.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
 use serde_json::{Map, Value, json};
@@ -70,4 +72,14 @@ pub fn stays_encrypted(object: &Value) -> bool {
 /// Whether an object is a Secret with the mark of SOPS.
 pub fn is_encrypted_secret(object: &Value) -> bool {
     object["kind"] == "Secret" && object["apiVersion"] == "v1" && object.get("sops").is_some()
+}
+
+/// The bytes of a value in a Secret.
+pub fn from_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// A value for a Secret.
+pub fn to_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }

@@ -26,12 +26,14 @@
 //! ```
 //!
 //! The steps are those of Flux: a kustomization file is made or changed (`generate`), kustomize
-//! runs over the source and nothing outside of it (`mount`), variables are put in (`substitute`),
+//! runs over the source and nothing outside of it (`mount`), secrets are decrypted (`decryption`),
+//! variables are put in (`substitute`),
 //! the digest is taken over the YAML of the result, and labels and annotations are added
 //! (`finish`). Where something fails, the file and line are looked for (`place`).
 #![forbid(unsafe_code)]
 
 mod build;
+mod decryption;
 mod error;
 mod finish;
 mod generate;
@@ -41,5 +43,6 @@ mod substitute;
 
 pub use build::{Built, Contents, EmptyBecause, ProvenEmpty, Request, build};
 pub use error::Error;
+pub use everflow_sops::Keys;
 pub use place::Place;
 pub use substitute::add_variables;

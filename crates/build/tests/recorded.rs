@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
-use everflow_build::{Request, add_variables, build};
+use everflow_build::{Keys, Request, add_variables, build};
 use everflow_corpus::Outcome;
 use everflow_kustomize::MemoryView;
 use serde_json::{Value, json};
@@ -106,6 +106,28 @@ impl World {
         Ok(variables)
     }
 
+    fn keys(&self, kustomization: &Object<Kustomization>) -> Result<Keys, String> {
+        let mut keys = Keys::new();
+        let decryption = kustomization.spec.decryption.as_ref();
+        let Some(reference) = decryption.and_then(|decryption| decryption.secret_ref.as_ref())
+        else {
+            return Ok(keys);
+        };
+        let secret = ("Secret".to_owned(), reference.name.clone());
+        let Some(entries) = self.holders.get(&secret) else {
+            return Err(format!("secrets {:?} not found", reference.name));
+        };
+        for (name, content) in entries {
+            keys.add(name, content.as_bytes()).map_err(|error| {
+                let secret = format!("{}/{}", self.namespace, reference.name);
+                format!(
+                    "failed to import '{name}' data from sops decryption Secret '{secret}': {error}"
+                )
+            })?;
+        }
+        Ok(keys)
+    }
+
     fn build(&self, object: &Value, revision: &str, strict: bool) -> Result<String, String> {
         let object = json!({
             "metadata": {"namespace": self.namespace, "name": object["metadata"]["name"]},
@@ -122,6 +144,8 @@ impl World {
             Err(text) => request.no_variables = Some(text),
         }
         request.strict = strict;
+        let keys = self.keys(&kustomization)?;
+        request.keys = &keys;
         build(&request)
             .map(|built| built.digest)
             .map_err(|error| error.to_string())

@@ -144,10 +144,14 @@ impl<'a> Emitter<'a> {
 
     pub(super) fn push_indent(&mut self, flow: bool, compact_list: bool) {
         self.indents.push(self.indent);
+        let step = isize::from(self.profile.step);
         if self.indent < 0 {
-            self.indent = if flow { 2 } else { 0 };
-        } else if !compact_list {
+            self.indent = if flow { step } else { 0 };
+        } else if !compact_list && self.states.last() == Some(&State::BlockSequence) {
+            // Inside of a list only `- ` is stepped over.
             self.indent += 2;
+        } else if !compact_list {
+            self.indent = step * ((self.indent + step) / step);
         }
     }
 

@@ -13,6 +13,8 @@ pub(super) struct Profile {
     pub tabs_in_blocks: bool,
     /// `- ` of a list under a key stands in the key's column.
     pub compact_lists: bool,
+    /// How much further in what is inside of a node stands.
+    pub step: u8,
 }
 
 impl Profile {
@@ -21,6 +23,7 @@ impl Profile {
         width: 80,
         tabs_in_blocks: false,
         compact_lists: true,
+        step: 2,
     };
 
     /// go-yaml v3 as kyaml sets it up: two spaces, never folds.
@@ -29,8 +32,17 @@ impl Profile {
             width: usize::MAX,
             tabs_in_blocks: true,
             compact_lists,
+            step: 2,
         }
     }
+
+    /// go-yaml v3 as it comes: four spaces, never folds.
+    pub const V3_PLAIN: Profile = Profile {
+        width: usize::MAX,
+        tabs_in_blocks: true,
+        compact_lists: false,
+        step: 4,
+    };
 }
 
 /// One step of a tree's walk.

@@ -6,6 +6,7 @@
 //! | `kustomize build` | [`append_object`] |
 //! | helm templates | [`to_yaml`], [`to_yaml_pretty`] |
 //! | kyaml, from a plain value (go-yaml v3 `Marshal`) | [`yaml3`] |
+//! | sops (go-yaml v3 with four spaces) | [`go_yaml3`] |
 //! | kyaml, keeping styles, tags, anchors and comments | [`kyaml`], [`kyaml_document`], [`kyaml_documents`] |
 
 mod analysis;
@@ -123,6 +124,12 @@ pub fn kyaml_document(document: &Document, indent: Indent) -> String {
 /// What kyaml's `ByteWriter` prints for a stream of documents, each with its own list style.
 pub fn kyaml_documents<'a>(documents: impl IntoIterator<Item = (&'a Document, Indent)>) -> String {
     node::dump_all(documents)
+}
+
+/// What go-yaml v3's `Encoder` prints for a stream of documents when nothing is set: four spaces,
+/// wide lists, no folding.
+pub fn go_yaml3<'a>(documents: impl IntoIterator<Item = &'a Document>) -> String {
+    node::dump_plain(documents)
 }
 
 fn without_last_newline(mut text: String) -> String {

@@ -29,6 +29,16 @@ pub(super) fn dump_all<'a>(documents: impl IntoIterator<Item = (&'a Document, In
     walker.emitter.out
 }
 
+/// Prints documents with go-yaml v3's own settings.
+pub(super) fn dump_plain<'a>(documents: impl IntoIterator<Item = &'a Document>) -> String {
+    let mut walker = Walker::new();
+    for document in documents {
+        let profile = Profile::V3_PLAIN;
+        walker.with_profile(&document.root, &document.comments, profile);
+    }
+    walker.emitter.out
+}
+
 /// A collection that is being printed. An own stack keeps deep trees off the call stack.
 enum Open<'a> {
     Sequence {
@@ -59,7 +69,11 @@ impl<'a> Walker<'a> {
     }
 
     fn document(&mut self, root: &'a Node, comments: &'a Comments, indent: Indent) {
-        self.emitter.profile = Profile::v3(indent == Indent::Compact);
+        self.with_profile(root, comments, Profile::v3(indent == Indent::Compact));
+    }
+
+    fn with_profile(&mut self, root: &'a Node, comments: &'a Comments, profile: Profile) {
+        self.emitter.profile = profile;
         self.emitter.start_document(&comments.head);
         self.node(root);
         self.finish_open();

@@ -268,7 +268,8 @@ impl Emitter<'_> {
         self.write_indicator(indicator, true, false, false);
         let bytes = text.as_bytes();
         if bytes.first() == Some(&b' ') || is_break(bytes) {
-            self.write_indicator("2", false, false, false);
+            let step = if self.profile.step == 4 { "4" } else { "2" };
+            self.write_indicator(step, false, false, false);
         }
         let mut from_end = text.char_indices().rev();
         let mut ends_with_break = || {

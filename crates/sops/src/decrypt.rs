@@ -1,0 +1,216 @@
+//! Decrypting whole files.
+
+use serde_json::Value;
+use sha2::{Digest, Sha512};
+
+use crate::cipher::{self, Plain};
+use crate::data_key;
+use crate::error::Error;
+use crate::format::Format;
+use crate::keys::Keys;
+use crate::metadata::Metadata;
+use crate::stores::{self, Loaded};
+use crate::tree::{Comment, Entry, Item, Tree};
+
+/// What a code over encrypted values only begins with, so that it cannot be taken for one over all:
+/// the SHA-256 of `sops`.
+const ONLY_ENCRYPTED: [u8; 32] = [
+    0x8a, 0x3f, 0xd2, 0xad, 0x54, 0xce, 0x66, 0x52, 0x7b, 0x10, 0x34, 0xf3, 0xd1, 0x47, 0xbe, 0x0b,
+    0x0b, 0x97, 0x5b, 0x3b, 0xf4, 0x4f, 0x72, 0xc6, 0xfd, 0xad, 0xec, 0x81, 0x76, 0xf2, 0x7d, 0x69,
+];
+
+/// Decrypts a file and checks that it is as SOPS left it.
+///
+/// # Errors
+/// When it cannot be read or decrypted, was changed, or cannot be written as asked.
+pub fn decrypt(
+    content: &[u8],
+    input: Format,
+    output: Format,
+    keys: &Keys,
+) -> Result<Vec<u8>, Error> {
+    let load = |problem| Error::Load {
+        format: input.name(),
+        problem,
+    };
+    let mut loaded = stores::load(content, input).map_err(load)?;
+    let metadata = Metadata::read(&loaded.metadata).map_err(load)?;
+    let key = data_key::find(&metadata, keys)?;
+    let computed = decrypt_documents(&mut loaded, &metadata, &key)?;
+    check_integrity(&metadata, &key, &computed)?;
+    stores::emit(&loaded, output).map_err(|problem| Error::Emit {
+        input: input.name(),
+        output: output.name(),
+        problem,
+    })
+}
+
+/// Decrypts an object that carries SOPS metadata, and takes the metadata off. Whether it is as SOPS
+/// left it cannot be told: order and values beside the encrypted ones may be others by now.
+///
+/// # Errors
+/// When it cannot be decrypted.
+pub fn decrypt_value(object: &Value, keys: &Keys) -> Result<Value, Error> {
+    let load = |problem| Error::Load {
+        format: Format::Json.name(),
+        problem,
+    };
+    let documents = vec![Tree::of_json(object)];
+    let mut loaded = stores::split_metadata(documents).map_err(load)?;
+    let metadata = Metadata::read(&loaded.metadata).map_err(load)?;
+    let key = data_key::find(&metadata, keys)?;
+    decrypt_documents(&mut loaded, &metadata, &key)?;
+    Ok(loaded
+        .documents
+        .first()
+        .map(Tree::to_json)
+        .unwrap_or_default())
+}
+
+fn check_integrity(metadata: &Metadata, key: &[u8], computed: &str) -> Result<(), Error> {
+    let stored = match cipher::decrypt(&metadata.mac, key, &metadata.last_modified) {
+        Ok(Plain::Value(Tree::Text(mac))) => mac,
+        Ok(_) => String::new(),
+        Err(problem) => return Err(Error::Integrity { problem }),
+    };
+    if stored == computed {
+        return Ok(());
+    }
+    let stored = if stored.is_empty() { "no MAC" } else { &stored };
+    Err(Error::Integrity {
+        problem: format!("expected mac '{stored}', got '{computed}'"),
+    })
+}
+
+/// Decrypts in place and gives the authentication code of what came out.
+fn decrypt_documents(
+    loaded: &mut Loaded,
+    metadata: &Metadata,
+    key: &[u8],
+) -> Result<String, Error> {
+    let mut walk = Walk {
+        metadata,
+        key,
+        hash: Sha512::new(),
+        path: Vec::new(),
+        comments: Vec::new(),
+    };
+    if metadata.mac_only_encrypted {
+        walk.hash.update(ONLY_ENCRYPTED);
+    }
+    for document in &mut loaded.documents {
+        walk.value(document)?;
+    }
+    let code = walk.hash.finalize();
+    Ok(code.iter().map(|byte| format!("{byte:02X}")).collect())
+}
+
+/// A walk over all leaves in order. How deep it can go is bounded by the readers.
+struct Walk<'a> {
+    metadata: &'a Metadata,
+    key: &'a [u8],
+    hash: Sha512,
+    path: Vec<String>,
+    /// The comments before the value, and before each thing it is in.
+    comments: Vec<Vec<String>>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, tree: &mut Tree) -> Result<(), Error> {
+        match tree {
+            Tree::Null => Ok(()),
+            Tree::List(items) => self.list(items),
+            Tree::Map(entries) => self.map(entries),
+            leaf => self.leaf(leaf),
+        }
+    }
+
+    fn list(&mut self, items: &mut [Item]) -> Result<(), Error> {
+        self.comments.push(Vec::new());
+        for item in items {
+            match item {
+                Item::Comment(comment) => self.comment(comment),
+                Item::Value(value) => {
+                    self.value(value)?;
+                    self.forget_comments();
+                }
+            }
+        }
+        self.comments.pop();
+        Ok(())
+    }
+
+    fn map(&mut self, entries: &mut [Entry]) -> Result<(), Error> {
+        self.comments.push(Vec::new());
+        for entry in entries {
+            match entry {
+                Entry::Comment(comment) => self.comment(comment),
+                Entry::Pair(key, value) => {
+                    self.path.push(key.clone());
+                    self.value(value)?;
+                    self.path.pop();
+                    self.forget_comments();
+                }
+            }
+        }
+        self.comments.pop();
+        Ok(())
+    }
+
+    fn forget_comments(&mut self) {
+        if let Some(last) = self.comments.last_mut() {
+            last.clear();
+        }
+    }
+
+    fn is_encrypted(&self, is_comment: bool) -> bool {
+        let rule = &self.metadata.rule;
+        rule.encrypts(&self.path, &self.comments, is_comment)
+    }
+
+    fn place(&self) -> String {
+        self.path.iter().map(|key| format!("{key}:")).collect()
+    }
+
+    /// A comment that cannot be decrypted never was encrypted: old versions did not.
+    fn comment(&mut self, comment: &mut Comment) {
+        if let Some(last) = self.comments.last_mut() {
+            last.push(comment.text.clone());
+        }
+        if !self.is_encrypted(true) {
+            return;
+        }
+        if let Ok(Plain::Comment(text)) = cipher::decrypt(&comment.text, self.key, &self.place()) {
+            *comment = Comment {
+                text,
+                inline: false,
+            };
+        }
+    }
+
+    fn leaf(&mut self, leaf: &mut Tree) -> Result<(), Error> {
+        let encrypted = self.is_encrypted(false);
+        if encrypted {
+            let wrong = |problem: String| Error::Value {
+                problem,
+                path: self.path.join("."),
+            };
+            let Tree::Text(text) = &*leaf else {
+                let kind = leaf.go_type();
+                return Err(wrong(format!(
+                    "Expected encrypted value as string, but got {kind}"
+                )));
+            };
+            let plain = cipher::decrypt(text, self.key, &self.place())
+                .map_err(|problem| wrong(format!("Could not decrypt value: {problem}")))?;
+            *leaf = match plain {
+                Plain::Value(value) => value,
+                Plain::Comment(text) => Tree::Text(text),
+            };
+        }
+        if encrypted || !self.metadata.mac_only_encrypted {
+            self.hash.update(leaf.mac_bytes());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! What a file holds, whatever its format.
+
+use serde_json::Value;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tree {
+    /// Nothing; never encrypted.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// Bytes that are no text.
+    Bytes(Vec<u8>),
+    /// A moment, as RFC 3339 has it.
+    Time(String),
+    /// A list.
+    List(Vec<Item>),
+    /// A map in order.
+    Map(Vec<Entry>),
+}
+
+/// A comment without its mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    pub text: String,
+    /// It stands behind what it is about.
+    pub inline: bool,
+}
+
+/// One line of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    Comment(Comment),
+    Value(Tree),
+}
+
+/// One line of a map.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    Comment(Comment),
+    Pair(String, Tree),
+}
+
+impl Tree {
+    /// A text, or bytes where it is none.
+    pub fn of_bytes(bytes: Vec<u8>) -> Tree {
+        match String::from_utf8(bytes) {
+            Ok(text) => Tree::Text(text),
+            Err(error) => Tree::Bytes(error.into_bytes()),
+        }
+    }
+
+    /// The value of a key of a map.
+    pub fn get(&self, key: &str) -> Option<&Tree> {
+        let Tree::Map(entries) = self else {
+            return None;
+        };
+        entries.iter().find_map(|entry| match entry {
+            Entry::Pair(name, value) if name == key => Some(value),
+            _ => None,
+        })
+    }
+
+    /// The values of a list.
+    pub fn items(&self) -> impl Iterator<Item = &Tree> {
+        let items: &[Item] = match self {
+            Tree::List(items) => items,
+            _ => &[],
+        };
+        items.iter().filter_map(|item| match item {
+            Item::Value(value) => Some(value),
+            Item::Comment(_) => None,
+        })
+    }
+
+    /// The text of a scalar; empty for nothing.
+    pub fn scalar(&self) -> Option<String> {
+        match self {
+            Tree::Null => Some(String::new()),
+            Tree::Bool(flag) => Some(flag.to_string()),
+            Tree::Int(number) => Some(number.to_string()),
+            Tree::Float(number) => Some(number.to_string()),
+            Tree::Text(text) | Tree::Time(text) => Some(text.clone()),
+            Tree::Bytes(_) | Tree::List(_) | Tree::Map(_) => None,
+        }
+    }
+
+    /// What the authentication code is taken over.
+    pub fn mac_bytes(&self) -> Vec<u8> {
+        match self {
+            Tree::Bool(true) => b"True".to_vec(),
+            Tree::Bool(false) => b"False".to_vec(),
+            Tree::Bytes(bytes) => bytes.clone(),
+            other => other.scalar().unwrap_or_default().into_bytes(),
+        }
+    }
+
+    /// The name of Go's type, for messages.
+    pub fn go_type(&self) -> &'static str {
+        match self {
+            Tree::Null => "<nil>",
+            Tree::Bool(_) => "bool",
+            Tree::Int(_) => "int",
+            Tree::Float(_) => "float64",
+            Tree::Text(_) => "string",
+            Tree::Bytes(_) => "[]uint8",
+            Tree::Time(_) => "time.Time",
+            Tree::List(_) => "[]interface {}",
+            Tree::Map(_) => "sops.TreeBranch",
+        }
+    }
+
+    /// The same as plain JSON, without comments.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Tree::Null => Value::Null,
+            Tree::Bool(flag) => Value::Bool(*flag),
+            Tree::Int(number) => Value::from(*number),
+            Tree::Float(number) => Value::from(*number),
+            Tree::Text(text) | Tree::Time(text) => Value::String(text.clone()),
+            Tree::Bytes(bytes) => Value::String(String::from_utf8_lossy(bytes).into_owned()),
+            Tree::List(_) => self.items().map(Tree::to_json).collect(),
+            Tree::Map(entries) => entries
+                .iter()
+                .filter_map(|entry| match entry {
+                    Entry::Pair(key, value) => Some((key.clone(), value.to_json())),
+                    Entry::Comment(_) => None,
+                })
+                .collect(),
+        }
+    }
+
+    /// A tree of plain JSON.
+    pub fn of_json(value: &Value) -> Tree {
+        match value {
+            Value::Null => Tree::Null,
+            Value::Bool(flag) => Tree::Bool(*flag),
+            Value::Number(number) => match number.as_i64() {
+                Some(number) => Tree::Int(number),
+                None => Tree::Float(number.as_f64().unwrap_or_default()),
+            },
+            Value::String(text) => Tree::Text(text.clone()),
+            Value::Array(items) => Tree::List(
+                items
+                    .iter()
+                    .map(|item| Item::Value(Tree::of_json(item)))
+                    .collect(),
+            ),
+            Value::Object(map) => Tree::Map(
+                map.iter()
+                    .map(|(key, value)| Entry::Pair(key.clone(), Tree::of_json(value)))
+                    .collect(),
+            ),
+        }
+    }
+}
