@@ -8,7 +8,8 @@ use everflow_env::{BoxFuture, Env};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use crate::client::{At, Client, Resource, meta_text};
+use crate::client::{At, Client, Resource, meta_text, revision};
+use crate::engine::Matters;
 use crate::error::Error;
 use crate::events::Event;
 use crate::lease::Epoch;
@@ -17,7 +18,11 @@ use crate::metadata::{self, Edited};
 use crate::queue::{Key, Ticket, WakeOn};
 use crate::reflector::Watched;
 use crate::signal::Signal;
+use crate::status::{StatusWriter, Written};
 use crate::store::{Keep, Store};
+
+/// How long a status in the middle of an attempt is tried to be written.
+const STATUS_PATIENCE: Duration = Duration::from_secs(20);
 
 /// When the next attempt is. A live object always has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,8 +216,9 @@ pub struct Context {
 
 /// Watches more on behalf of an object.
 pub(crate) trait WatchFor: Send + Sync {
-    fn watch(&self, user: &Key, watched: &Watched) -> Store;
+    fn watch(&self, user: &Key, watched: &Watched, matters: Option<Matters>) -> Store;
     fn release(&self, user: &Key, but: &[Watched]);
+    fn note_write(&self, key: &Key, version: u64);
 }
 
 #[derive(Clone)]
@@ -269,7 +275,48 @@ impl Context {
     /// [released](Context::release_watches). Two that ask for the same share one watch. The store
     /// is empty until [`Store::is_synced`] says otherwise.
     pub fn watch(&self, watched: &Watched) -> Store {
-        self.watcher.0.watch(&self.key, watched)
+        self.watcher.0.watch(&self.key, watched, None)
+    }
+
+    /// The same, but only changes that matter wake those who wait for them. The first to ask for
+    /// a watch says which do, for all.
+    pub fn watch_where(&self, watched: &Watched, matters: Matters) -> Store {
+        self.watcher.0.watch(&self.key, watched, Some(matters))
+    }
+
+    /// Writes a status in the middle of an attempt: facts that must be stored before an effect.
+    /// `object` is as last seen; the answer is how it is now, `None` when it is gone.
+    pub async fn write_status(
+        &self,
+        object: &Value,
+        status: &Value,
+        owned: &[&str],
+    ) -> Result<Option<Value>, Error> {
+        let writer = StatusWriter {
+            env: &self.env,
+            client: &self.client,
+            resource: &self.resource,
+            field_manager: &self.field_manager,
+            owned,
+            patience: STATUS_PATIENCE,
+        };
+        let pointless = || {
+            self.epoch
+                .as_ref()
+                .is_some_and(|epoch| epoch.check().is_err())
+        };
+        match writer.write(object, status, pointless).await? {
+            Written::Unchanged => Ok(Some(object.clone())),
+            Written::Stored(stored) => {
+                self.watcher.0.note_write(&self.key, revision(&stored));
+                self.learn(&stored);
+                Ok(Some(stored))
+            }
+            Written::Gone => Ok(None),
+            Written::GivenUp => Err(Error::Fenced {
+                epoch: self.epoch.as_ref().map_or(0, Epoch::number),
+            }),
+        }
     }
 
     /// Gives up all that is watched on behalf of this object, but for some.

@@ -1,6 +1,6 @@
 //! What was found as asked for, so that it need not be asked for again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -22,7 +22,16 @@ pub enum Seen {
 /// What one Kustomization has applied, by this process.
 #[derive(Debug, Default)]
 pub struct Memory {
-    known: Mutex<BTreeMap<ObjectId, Known>>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    known: BTreeMap<ObjectId, Known>,
+    /// Objects that are being written: the watch may tell of it before the answer is here.
+    writing: BTreeSet<ObjectId>,
+    /// Objects whose health is waited for: any change of them matters.
+    awaited: BTreeSet<ObjectId>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +56,18 @@ pub(super) enum Recall {
 }
 
 impl Memory {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectId, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An object is about to be written.
+    pub(super) fn begin(&self, id: &ObjectId) {
+        self.lock().writing.insert(id.clone());
+    }
+
+    /// From now on any change of these objects matters, and of no others.
+    pub fn await_changes(&self, of: impl IntoIterator<Item = ObjectId>) {
+        self.lock().awaited = of.into_iter().collect();
     }
 
     /// Remembers that a live object is what `desired` asks for.
@@ -66,7 +85,9 @@ impl Memory {
             generation: generation(live),
             metadata: metadata(live),
         };
-        self.lock().insert(id.clone(), known);
+        let mut inner = self.lock();
+        inner.writing.remove(id);
+        inner.known.insert(id.clone(), known);
     }
 
     /// What is remembered of an object, given what a watch tells of it.
@@ -74,8 +95,8 @@ impl Memory {
         let Seen::Present(live) = seen else {
             return Recall::Nothing;
         };
-        let known = self.lock();
-        let Some(known) = known.get(id) else {
+        let inner = self.lock();
+        let Some(known) = inner.known.get(id) else {
             return Recall::Nothing;
         };
         let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
@@ -93,33 +114,43 @@ impl Memory {
         }
     }
 
-    /// Whether a change that a watch tells of is ours, or of no matter to us.
-    pub fn expects(&self, id: &ObjectId, live: &Value) -> bool {
-        let known = self.lock();
-        known.get(id).is_some_and(|known| {
-            let text = |field: &str| live["metadata"][field].as_str().unwrap_or_default();
-            let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-            known.uid == text("uid")
-                && (number(text("resourceVersion")) <= number(&known.revision)
-                    || (known.generation.is_some()
-                        && generation(live) == known.generation
-                        && metadata(live) == known.metadata))
-        })
+    /// Whether a change that a watch tells of matters: it is not ours, and it touches more than
+    /// the status; or the object is waited for. `None` says that the object is gone.
+    pub fn matters(&self, id: &ObjectId, live: Option<&Value>) -> bool {
+        let inner = self.lock();
+        if inner.awaited.contains(id) {
+            return true;
+        }
+        if inner.writing.contains(id) {
+            return false;
+        }
+        let (Some(known), Some(live)) = (inner.known.get(id), live) else {
+            return inner.known.contains_key(id);
+        };
+        let text = |field: &str| live["metadata"][field].as_str().unwrap_or_default();
+        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+        let old = number(text("resourceVersion")) <= number(&known.revision);
+        let same_content = known.generation.is_some()
+            && generation(live) == known.generation
+            && metadata(live) == known.metadata;
+        known.uid != text("uid") || !(old || same_content)
     }
 
     /// Whether anything is known of an object.
     pub fn knows(&self, id: &ObjectId) -> bool {
-        self.lock().contains_key(id)
+        self.lock().known.contains_key(id)
     }
 
     /// Forgets an object.
     pub fn forget(&self, id: &ObjectId) {
-        self.lock().remove(id);
+        let mut inner = self.lock();
+        inner.writing.remove(id);
+        inner.known.remove(id);
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        self.lock().clear();
+        *self.lock() = Inner::default();
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use memory::{Memory, Seen};
 pub use prune::Pruned;
-pub use stage::Applied;
+pub use stage::{Applied, Rehearsed};
 
 use crate::drift::Ignore;
 use crate::health::custom::CustomChecks;

@@ -30,6 +30,7 @@ pub struct Applied {
 }
 
 /// What is to be done to an object.
+#[derive(Debug)]
 enum Plan {
     /// Nothing.
     Done(Applied),
@@ -39,7 +40,33 @@ enum Plan {
         entry: Entry,
         action: Action,
         payload: Value,
+        /// Whether the server has taken it in a dry run.
+        rehearsed: bool,
     },
+}
+
+/// What is to be done to the objects of a stage.
+#[derive(Debug)]
+pub struct Rehearsed {
+    plans: Vec<(Value, Plan)>,
+}
+
+impl Rehearsed {
+    /// The objects that will be written.
+    pub fn writes(&self) -> impl Iterator<Item = &Entry> {
+        self.plans.iter().filter_map(|(_, plan)| match plan {
+            Plan::Write { entry, .. } => Some(entry),
+            Plan::Done(_) => None,
+        })
+    }
+
+    /// What would be done to each object.
+    pub fn actions(&self) -> impl Iterator<Item = (&Entry, Action)> {
+        self.plans.iter().map(|(_, plan)| match plan {
+            Plan::Write { entry, action, .. } => (entry, *action),
+            Plan::Done(applied) => (&applied.change.entry, applied.change.action),
+        })
+    }
 }
 
 impl Applier {
@@ -47,15 +74,16 @@ impl Applier {
         WriteOptions::by(&self.takeover.manager).force()
     }
 
-    /// Applies the objects of a stage. Nothing is written unless the server takes all of them;
-    /// all refusals come back, in the order of the objects. When a write fails after that, what
-    /// was done before it comes back too.
-    pub async fn apply(
+    /// Rehearses the objects of a stage: what is to be done to each of them.
+    ///
+    /// # Errors
+    /// All refusals, in the order of the objects; then nothing of the stage is to be written.
+    pub async fn rehearse(
         &self,
         objects: &[Value],
         memory: &Memory,
         live: &dyn Live,
-    ) -> (Vec<Applied>, Vec<ApplyError>) {
+    ) -> Result<Rehearsed, Vec<ApplyError>> {
         let recalls = stream::iter(objects.iter().map(|object| async move {
             let entry = Entry::of(object);
             let resource = self.resource(&entry).await?;
@@ -73,45 +101,70 @@ impl Applier {
         let alone = to_look_at.count() == 1;
         let known = objects.iter().zip(recalls);
         let plans = stream::iter(known.map(|(object, recall)| async move {
-            (object, self.plan(object, recall, alone).await)
+            let plan = self.plan(object, recall, alone).await?;
+            Ok((object.clone(), plan))
         }));
-        let planned: Vec<_> = plans.buffered(AT_ONCE).collect().await;
+        let planned: Vec<Result<(Value, Plan), ApplyError>> =
+            plans.buffered(AT_ONCE).collect().await;
         let mut plans = Vec::with_capacity(planned.len());
         let mut errors = Vec::new();
-        for (object, plan) in planned {
+        for plan in planned {
             match plan {
-                Ok(plan) => plans.push((object, plan)),
+                Ok(plan) => plans.push(plan),
                 Err(error) => errors.push(error),
             }
         }
-        if !errors.is_empty() {
-            return (Vec::new(), errors);
+        match errors.is_empty() {
+            true => Ok(Rehearsed { plans }),
+            false => Err(errors),
         }
-        let writes = stream::iter(plans.into_iter().map(|(object, plan)| async move {
-            match plan {
-                Plan::Done(applied) => {
-                    if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live)
-                    {
-                        memory.remember(&Entry::of(object).id, object, live);
+    }
+
+    /// Does what was rehearsed. When a write fails, what was done beside it comes back too.
+    pub async fn commit(
+        &self,
+        rehearsed: Rehearsed,
+        memory: &Memory,
+    ) -> (Vec<Applied>, Vec<ApplyError>) {
+        let writes = stream::iter(
+            rehearsed
+                .plans
+                .into_iter()
+                .map(|(object, plan)| async move {
+                    let id = Entry::of(&object).id;
+                    match plan {
+                        Plan::Done(applied) => {
+                            if let (Action::Unchanged, Some(live)) =
+                                (applied.change.action, &applied.live)
+                            {
+                                memory.remember(&id, &object, live);
+                            }
+                            Ok(applied)
+                        }
+                        Plan::Write {
+                            resource,
+                            entry,
+                            action,
+                            payload,
+                            rehearsed,
+                        } => {
+                            memory.begin(&id);
+                            let written = self
+                                .write(&resource, entry, action, &payload, rehearsed)
+                                .await;
+                            match &written {
+                                Ok(Applied {
+                                    live: Some(live), ..
+                                }) => memory.remember(&id, &object, live),
+                                _ => memory.forget(&id),
+                            }
+                            written
+                        }
                     }
-                    Ok(applied)
-                }
-                Plan::Write {
-                    resource,
-                    entry,
-                    action,
-                    payload,
-                } => {
-                    let written = self.write(&resource, entry, action, &payload).await?;
-                    if let Some(live) = &written.live {
-                        memory.remember(&Entry::of(object).id, object, live);
-                    }
-                    Ok(written)
-                }
-            }
-        }));
+                }),
+        );
         let written: Vec<Result<Applied, ApplyError>> = writes.buffered(AT_ONCE).collect().await;
-        let mut done = Vec::with_capacity(written.len());
+        let (mut done, mut errors) = (Vec::with_capacity(written.len()), Vec::new());
         for result in written {
             match result {
                 Ok(applied) => done.push(applied),
@@ -127,6 +180,7 @@ impl Applier {
         entry: Entry,
         action: Action,
         payload: &Value,
+        rehearsed: bool,
     ) -> Result<Applied, ApplyError> {
         let at = at(resource, &entry);
         let patch = Patch::Apply(payload.clone());
@@ -142,10 +196,13 @@ impl Applier {
                 },
                 live: Some(live),
             }),
-            Err(source) => Err(ApplyError::Apply {
-                entry: entry.into(),
-                source,
-            }),
+            Err(source) => {
+                let entry = entry.into();
+                Err(match rehearsed {
+                    true => ApplyError::Apply { entry, source },
+                    false => ApplyError::DryRun { entry, source },
+                })
+            }
         }
     }
 
@@ -196,9 +253,15 @@ impl Applier {
         }
         let outdated = recall == Recall::Outdated && self.ignore.is_empty();
         if outdated && alone && !self.force && !Wish::Recreate.of(object) {
-            return self.write_alone(object, resource, entry).await;
+            return Ok(Plan::Write {
+                resource,
+                entry,
+                action: Action::Configured,
+                payload: object.clone(),
+                rehearsed: false,
+            });
         }
-        let mut rehearsed = self.rehearse(&resource, at, object).await;
+        let mut rehearsed = self.dry_run(&resource, at, object).await;
         let is_new = matches!(&rehearsed, Ok(wanted) if version(wanted).is_empty());
         let mut current = match is_new {
             true => None,
@@ -214,7 +277,7 @@ impl Applier {
             && is_immutable(error)
         {
             self.delete_and_wait(&resource, &entry, live).await?;
-            rehearsed = self.rehearse(&resource, at, object).await;
+            rehearsed = self.dry_run(&resource, at, object).await;
             current = None;
         }
         let wanted = rehearsed.map_err(refused)?;
@@ -224,6 +287,7 @@ impl Applier {
                 entry,
                 action: Action::Created,
                 payload: object.clone(),
+                rehearsed: true,
             });
         };
         let mut cleaned = false;
@@ -247,38 +311,11 @@ impl Applier {
             entry,
             action: Action::Configured,
             payload,
+            rehearsed: true,
         })
     }
 
-    /// Applies an object that nobody has touched since we applied it last.
-    async fn write_alone(
-        &self,
-        object: &Value,
-        resource: Resource,
-        entry: Entry,
-    ) -> Result<Plan, ApplyError> {
-        let patch = Patch::Apply(object.clone());
-        let place = at(&resource, &entry);
-        let written = self
-            .client
-            .patch(&resource, place, &patch, &self.options())
-            .await;
-        match written {
-            Ok(live) => Ok(Plan::Done(Applied {
-                change: Change {
-                    entry: as_served(&live, &entry),
-                    action: Action::Configured,
-                },
-                live: Some(live),
-            })),
-            Err(source) => Err(ApplyError::DryRun {
-                entry: entry.into(),
-                source,
-            }),
-        }
-    }
-
-    async fn rehearse(
+    async fn dry_run(
         &self,
         resource: &Resource,
         at: At<'_>,

@@ -8,7 +8,7 @@ use everflow_env::within;
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
-use super::{Shared, watches};
+use super::{Matters, Shared, watches};
 use crate::attempt::{
     Broken, Context, Controller, Interrupted, Next, Report, Verdict, WatchFor, Watcher,
 };
@@ -33,12 +33,16 @@ const FOREIGN_STATUS: Duration = Duration::from_secs(10);
 struct EngineWatcher(Arc<Shared>);
 
 impl WatchFor for EngineWatcher {
-    fn watch(&self, user: &Key, watched: &Watched) -> Store {
-        watches::ensure(&self.0, user, watched)
+    fn watch(&self, user: &Key, watched: &Watched, matters: Option<Matters>) -> Store {
+        watches::ensure(&self.0, user, watched, matters)
     }
 
     fn release(&self, user: &Key, but: &[Watched]) {
         self.0.watches.release(user, but);
+    }
+
+    fn note_write(&self, key: &Key, version: u64) {
+        self.0.lock().own_writes.insert(key.clone(), version);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 
-use super::Shared;
+use super::{Matters, Shared};
 use crate::client::Client;
 use crate::queue::{Key, Priority};
 use crate::reflector::{Reflector, Watched};
@@ -67,7 +67,12 @@ impl Entry {
 
 /// Watches objects for a user, until it [releases](Watches::release) them. Changes wake those who
 /// wait for them.
-pub(super) fn ensure(shared: &Arc<Shared>, user: &Key, watched: &Watched) -> Store {
+pub(super) fn ensure(
+    shared: &Arc<Shared>,
+    user: &Key,
+    watched: &Watched,
+    matters: Option<Matters>,
+) -> Store {
     let mut watches = shared.watches.lock();
     if let Some(entry) = watches.get_mut(watched) {
         entry.users.insert(user.clone());
@@ -75,7 +80,12 @@ pub(super) fn ensure(shared: &Arc<Shared>, user: &Key, watched: &Watched) -> Sto
     }
     let reflector = reflector(shared, &shared.client, watched);
     let store = reflector.store();
-    let feeding = feed(Arc::downgrade(shared), watched.clone(), store.clone());
+    let feeding = feed(
+        Arc::downgrade(shared),
+        watched.clone(),
+        store.clone(),
+        matters,
+    );
     let tasks = [tokio::spawn(reflector.run()), tokio::spawn(feeding)];
     let entry = Entry {
         store: store.clone(),
@@ -97,13 +107,20 @@ fn reflector(shared: &Arc<Shared>, client: &Client, watched: &Watched) -> Reflec
     )
 }
 
-async fn feed(shared: std::sync::Weak<Shared>, watched: Watched, store: Store) {
+async fn feed(
+    shared: std::sync::Weak<Shared>,
+    watched: Watched,
+    store: Store,
+    matters: Option<Matters>,
+) {
     let mut changes = store.subscribe();
     while let Some(change) = changes.recv().await {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        wake(&shared, &watched, &change);
+        if matters.as_ref().is_none_or(|matters| matters(&change)) {
+            wake(&shared, &watched, &change);
+        }
     }
 }
 
