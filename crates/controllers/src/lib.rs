@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod kustomization;
 mod manager;
 mod options;
 pub mod resources;

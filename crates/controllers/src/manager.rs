@@ -11,6 +11,7 @@ use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::reflector::Watched;
 
+use crate::kustomization::{KustomizationController, readiness_changed};
 use crate::resources;
 use crate::source::{self, artifact_changed};
 use crate::{Error, Options};
@@ -40,6 +41,8 @@ macro_rules! controller_kinds {
 controller_kinds! {
     /// Git repositories.
     GitRepository = resources::GIT_REPOSITORIES,
+    /// Kustomizations.
+    Kustomization = resources::KUSTOMIZATIONS,
 }
 
 impl fmt::Display for ControllerKind {
@@ -80,6 +83,16 @@ impl ControllerKind {
     fn looks_at(self) -> &'static [Resource] {
         match self {
             ControllerKind::GitRepository => &[],
+            ControllerKind::Kustomization => {
+                const {
+                    &[
+                        resources::GIT_REPOSITORIES,
+                        resources::OCI_REPOSITORIES,
+                        resources::BUCKETS,
+                        resources::EXTERNAL_ARTIFACTS,
+                    ]
+                }
+            }
         }
     }
 }
@@ -138,6 +151,10 @@ impl Setup {
         match kind {
             ControllerKind::GitRepository => {
                 builder.controller(source::git(self), artifact_changed)
+            }
+            ControllerKind::Kustomization => {
+                let controller = KustomizationController::new(self);
+                builder.controller(controller, readiness_changed)
             }
         }
     }

@@ -11,9 +11,11 @@ mod stage;
 
 use std::time::Duration;
 
+use everflow_env::BoxFuture;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Resource};
 use everflow_time::Timestamp;
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 pub use memory::{Memory, Seen};
@@ -29,6 +31,11 @@ use crate::takeover::Takeover;
 
 /// How many requests of one attempt are under way at once. The client has a budget for all.
 const AT_ONCE: usize = 16;
+
+/// Does work at once, up to a bound; results come in the order of the work.
+pub async fn at_once<T: Send>(work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    stream::iter(work).buffered(AT_ONCE).collect().await
+}
 
 /// How objects are applied.
 #[derive(Debug, Clone)]

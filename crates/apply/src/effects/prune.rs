@@ -1,10 +1,10 @@
 //! Deletes what is no longer asked for.
 
+use everflow_env::BoxFuture;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions};
-use futures_util::{StreamExt as _, stream};
 
-use super::{AT_ONCE, Applier};
+use super::{Applier, at_once};
 use crate::change::{Action, Change};
 use crate::error::ApplyError;
 use crate::inventory::Entry;
@@ -38,8 +38,11 @@ impl Applier {
         let mut pruned = Pruned::default();
         // Kinds one after the other, the objects of a kind at once.
         for group in entries.chunk_by(|one, two| one.id.kind == two.id.kind) {
-            let work = stream::iter(group.iter().map(|entry| self.prune_one(entry)));
-            let results: Vec<Result<Action, ApplyError>> = work.buffered(AT_ONCE).collect().await;
+            let mut work: Vec<BoxFuture<'_, Result<Action, ApplyError>>> = Vec::new();
+            for entry in group {
+                work.push(Box::pin(self.prune_one(entry)));
+            }
+            let results = at_once(work).await;
             for (entry, result) in group.iter().zip(results) {
                 match result {
                     Ok(action) => pruned.changes.push(Change {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use everflow_env::BoxFuture;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions, Patch, Resource, WriteOptions};
-use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::memory::Recall;
-use super::{AT_ONCE, Applier, Live, Memory, Seen};
+use super::{Applier, Live, Memory, Seen, at_once};
 use crate::change::{Action, Change};
 use crate::drift;
 use crate::error::ApplyError;
@@ -28,6 +28,9 @@ pub struct Applied {
     /// How it is now, where that is known.
     pub live: Option<Value>,
 }
+
+/// What is known of an object before it is looked at.
+type Recalled = (Resource, Seen, Recall);
 
 /// What is to be done to an object.
 #[derive(Debug)]
@@ -84,33 +87,26 @@ impl Applier {
         memory: &Memory,
         live: &dyn Live,
     ) -> Result<Rehearsed, Vec<ApplyError>> {
-        let recalls = stream::iter(objects.iter().map(|object| async move {
-            let entry = Entry::of(object);
-            let resource = self.resource(&entry).await?;
-            let at = at(&resource, &entry);
-            let seen = live.metadata(&resource, at.namespace, at.name);
-            let recall = memory.recall(&entry.id, object, &seen);
-            Ok((resource, seen, recall))
-        }));
-        let recalls: Vec<Result<(Resource, Seen, Recall), ClientError>> =
-            recalls.buffered(AT_ONCE).collect().await;
+        let mut work: Vec<BoxFuture<'_, Result<Recalled, ClientError>>> = Vec::new();
+        for object in objects {
+            work.push(Box::pin(self.recall(object, memory, live)));
+        }
+        let recalls = at_once(work).await;
         let to_look_at = recalls
             .iter()
             .filter(|recall| !matches!(recall, Ok((_, _, Recall::Unchanged))));
         // A write that fails alone leaves nothing half done: it needs no rehearsal.
         let alone = to_look_at.count() == 1;
-        let known = objects.iter().zip(recalls);
-        let plans = stream::iter(known.map(|(object, recall)| async move {
-            let plan = self.plan(object, recall, alone).await?;
-            Ok((object.clone(), plan))
-        }));
-        let planned: Vec<Result<(Value, Plan), ApplyError>> =
-            plans.buffered(AT_ONCE).collect().await;
+        let mut work: Vec<BoxFuture<'_, Result<Plan, ApplyError>>> = Vec::new();
+        for (object, recall) in objects.iter().zip(recalls) {
+            work.push(Box::pin(self.plan(object, recall, alone)));
+        }
+        let planned = at_once(work).await;
         let mut plans = Vec::with_capacity(planned.len());
         let mut errors = Vec::new();
-        for plan in planned {
+        for (object, plan) in objects.iter().zip(planned) {
             match plan {
-                Ok(plan) => plans.push(plan),
+                Ok(plan) => plans.push((object.clone(), plan)),
                 Err(error) => errors.push(error),
             }
         }
@@ -126,44 +122,11 @@ impl Applier {
         rehearsed: Rehearsed,
         memory: &Memory,
     ) -> (Vec<Applied>, Vec<ApplyError>) {
-        let writes = stream::iter(
-            rehearsed
-                .plans
-                .into_iter()
-                .map(|(object, plan)| async move {
-                    let id = Entry::of(&object).id;
-                    match plan {
-                        Plan::Done(applied) => {
-                            if let (Action::Unchanged, Some(live)) =
-                                (applied.change.action, &applied.live)
-                            {
-                                memory.remember(&id, &object, live);
-                            }
-                            Ok(applied)
-                        }
-                        Plan::Write {
-                            resource,
-                            entry,
-                            action,
-                            payload,
-                            rehearsed,
-                        } => {
-                            memory.begin(&id);
-                            let written = self
-                                .write(&resource, entry, action, &payload, rehearsed)
-                                .await;
-                            match &written {
-                                Ok(Applied {
-                                    live: Some(live), ..
-                                }) => memory.remember(&id, &object, live),
-                                _ => memory.forget(&id),
-                            }
-                            written
-                        }
-                    }
-                }),
-        );
-        let written: Vec<Result<Applied, ApplyError>> = writes.buffered(AT_ONCE).collect().await;
+        let mut work: Vec<BoxFuture<'_, Result<Applied, ApplyError>>> = Vec::new();
+        for (object, plan) in rehearsed.plans {
+            work.push(Box::pin(self.carry_out(object, plan, memory)));
+        }
+        let written = at_once(work).await;
         let (mut done, mut errors) = (Vec::with_capacity(written.len()), Vec::new());
         for result in written {
             match result {
@@ -172,6 +135,55 @@ impl Applier {
             }
         }
         (done, errors)
+    }
+
+    async fn recall(
+        &self,
+        object: &Value,
+        memory: &Memory,
+        live: &dyn Live,
+    ) -> Result<Recalled, ClientError> {
+        let entry = Entry::of(object);
+        let resource = self.resource(&entry).await?;
+        let at = at(&resource, &entry);
+        let seen = live.metadata(&resource, at.namespace, at.name);
+        let recall = memory.recall(&entry.id, object, &seen);
+        Ok((resource, seen, recall))
+    }
+
+    async fn carry_out(
+        &self,
+        object: Value,
+        plan: Plan,
+        memory: &Memory,
+    ) -> Result<Applied, ApplyError> {
+        let id = Entry::of(&object).id;
+        let (resource, entry, action, payload, rehearsed) = match plan {
+            Plan::Done(applied) => {
+                if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live) {
+                    memory.remember(&id, &object, live);
+                }
+                return Ok(applied);
+            }
+            Plan::Write {
+                resource,
+                entry,
+                action,
+                payload,
+                rehearsed,
+            } => (resource, entry, action, payload, rehearsed),
+        };
+        memory.begin(&id);
+        let written = self
+            .write(&resource, entry, action, &payload, rehearsed)
+            .await;
+        match &written {
+            Ok(Applied {
+                live: Some(live), ..
+            }) => memory.remember(&id, &object, live),
+            _ => memory.forget(&id),
+        }
+        written
     }
 
     async fn write(
@@ -209,7 +221,7 @@ impl Applier {
     async fn plan(
         &self,
         object: &Value,
-        recalled: Result<(Resource, Seen, Recall), ClientError>,
+        recalled: Result<Recalled, ClientError>,
         alone: bool,
     ) -> Result<Plan, ApplyError> {
         let entry = Entry::of(object);

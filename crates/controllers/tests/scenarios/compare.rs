@@ -264,6 +264,7 @@ pub fn matches(wanted: &str, have: &str, may_say_more: bool) -> bool {
     let wanted = wanted
         .replace("lstat $TMP/gitrepository-$RAND/", "lstat ")
         .replace("$TMP/$RAND/unpack/", "")
+        .replace("$TMP/kustomization-$RAND/", "")
         .replace(" on $DNS", "");
     let symbols = [
         "$TIME", "$UID", "$RV", "$DUR", "$IP", "$PORT", "$DNS", "$HOME", "$RAND",

@@ -11,8 +11,10 @@
 mod compare;
 mod facts;
 mod git;
+mod kustomizations;
 mod net;
 mod registry;
 mod scenario;
 mod sources;
+mod workloads;
 mod world;

@@ -1,0 +1,333 @@
+//! Applies what was built, and deletes what is no longer there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use everflow_api::inventory::{ResourceInventory, ResourceRef};
+use everflow_api::names::manager;
+use everflow_api::reason::Reason;
+use everflow_apply::change::{self, Action, Change};
+use everflow_apply::drift::Ignore;
+use everflow_apply::effects::{Applied, Applier, Live, Memory};
+use everflow_apply::health::Health;
+use everflow_apply::health::custom::CustomChecks;
+use everflow_apply::inventory::{Entry, Inventory};
+use everflow_apply::normalize::{Owner, normalize};
+use everflow_apply::takeover::Takeover;
+use everflow_apply::{ApplyError, order};
+use everflow_runtime::Error as ClientError;
+use everflow_runtime::attempt::Interrupted;
+use everflow_runtime::events::Severity;
+use serde_json::Value;
+
+use super::attempt::Attempt;
+use super::stop::Stop;
+use super::target::Target;
+
+/// How long the objects of a stage have to settle, and how often they are looked at.
+const SETTLE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_millis(250));
+/// A build that deletes so many objects, and more than it keeps, is worth a word.
+const MANY: usize = 3;
+
+/// What was applied.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// Every object, in the order of the inventory.
+    pub(super) applied: Vec<Applied>,
+    /// Whether something was created, changed or deleted.
+    pub(super) changed: bool,
+}
+
+impl Attempt<'_> {
+    /// How objects are applied.
+    pub(super) fn applier(&self, target: &Target) -> Result<Applier, Stop> {
+        let spec = &self.object.spec;
+        let ignore = Ignore::read(&spec.ignore)
+            .map_err(|error| Stop::failed(Reason::ReconciliationFailed, error.to_string()))?;
+        Ok(Applier {
+            client: target.client.clone(),
+            owner: self.owner(),
+            takeover: Takeover {
+                manager: manager::KUSTOMIZE.into(),
+                also: self.options().kustomize.override_managers.clone(),
+            },
+            force: spec.force,
+            ignore,
+            patience: spec.timeout().unsigned(),
+        })
+    }
+
+    pub(super) fn owner(&self) -> Owner {
+        Owner {
+            name: self.object.metadata.name.clone(),
+            namespace: self.object.metadata.namespace().to_owned(),
+        }
+    }
+
+    /// Applies objects in their stages.
+    pub(super) async fn apply(
+        &mut self,
+        applier: &Applier,
+        mut objects: Vec<Value>,
+        memory: &Arc<Memory>,
+        live: &dyn Live,
+    ) -> Result<Outcome, Stop> {
+        let owner = self.owner();
+        for object in &mut objects {
+            normalize(object);
+            owner.mark(object);
+        }
+        let custom = self.options().kustomize.custom_apply_stage_kinds.join(",");
+        let custom = order::parse_kinds(&custom);
+        let mut outcome = Outcome::default();
+        for (stage, objects) in order::staged(objects, &custom) {
+            self.context.check()?;
+            let rehearsed = match self
+                .rehearse(applier, &objects, memory, live, &outcome)
+                .await
+            {
+                Ok(rehearsed) => rehearsed,
+                Err(errors) => return Err(self.refused(&errors, &outcome)),
+            };
+            let new: Vec<Entry> = rehearsed.writes().cloned().collect();
+            self.store_union(&new).await?;
+            self.context.check()?;
+            let (applied, errors) = applier.commit(rehearsed, memory).await;
+            let settling = match stage.settles() {
+                true => self.settle(applier, &applied).await,
+                false => Ok(()),
+            };
+            self.note_definitions(applier, &applied);
+            outcome.applied.extend(applied);
+            if !errors.is_empty() {
+                return Err(self.refused(&errors, &outcome));
+            }
+            settling?;
+        }
+        let actions = outcome.applied.iter().map(|applied| applied.change.action);
+        outcome.changed = actions
+            .into_iter()
+            .any(|action| matches!(action, Action::Created | Action::Configured));
+        self.tell_changes(&outcome);
+        Ok(outcome)
+    }
+
+    /// Kinds whose definitions were applied just now may take a moment to be served.
+    async fn rehearse(
+        &self,
+        applier: &Applier,
+        objects: &[Value],
+        memory: &Arc<Memory>,
+        live: &dyn Live,
+        before: &Outcome,
+    ) -> Result<everflow_apply::effects::Rehearsed, Vec<ApplyError>> {
+        let defined: BTreeSet<&str> = before
+            .applied
+            .iter()
+            .filter(|applied| applied.change.entry.id.kind == "CustomResourceDefinition")
+            .filter_map(|applied| applied.live.as_ref()?.pointer("/spec/names/kind")?.as_str())
+            .collect();
+        let clock = &self.context.env.clock;
+        let until = clock.elapsed() + Duration::from_secs(20);
+        loop {
+            let result = applier.rehearse(objects, memory, live).await;
+            let Err(errors) = &result else {
+                return result;
+            };
+            let coming = errors.iter().all(|error| match error {
+                ApplyError::DryRun { entry, source } => {
+                    defined.contains(entry.id.kind.as_str())
+                        && matches!(
+                            source,
+                            ClientError::NoKind { .. } | ClientError::NotFound(_)
+                        )
+                }
+                _ => false,
+            });
+            if !coming || clock.elapsed() >= until {
+                return result;
+            }
+            for error in errors {
+                if let ApplyError::DryRun { entry, .. } = error {
+                    applier.client.forget_version(&entry.api_version());
+                }
+            }
+            clock.sleep(SETTLE.1).await;
+        }
+    }
+
+    /// What is known of kinds whose definitions were just applied is out of date.
+    fn note_definitions(&self, applier: &Applier, applied: &[Applied]) {
+        for applied in applied {
+            let written = matches!(applied.change.action, Action::Created | Action::Configured);
+            let Some(live) = applied.live.as_ref().filter(|_| written) else {
+                continue;
+            };
+            if applied.change.entry.id.kind != "CustomResourceDefinition" {
+                continue;
+            }
+            let group = live.pointer("/spec/group").and_then(Value::as_str);
+            let versions = live.pointer("/spec/versions").and_then(Value::as_array);
+            for version in versions.into_iter().flatten() {
+                if let (Some(group), Some(version)) = (group, version["name"].as_str()) {
+                    applier.client.forget_version(&format!("{group}/{version}"));
+                }
+            }
+        }
+    }
+
+    fn refused(&self, errors: &[ApplyError], outcome: &Outcome) -> Stop {
+        if errors.iter().any(ApplyError::is_fenced) {
+            return Stop::Interrupted(Interrupted::NotLeading);
+        }
+        let mut text = String::new();
+        for error in errors {
+            text.push_str(&format!("{error}\n"));
+        }
+        let changes = outcome.applied.iter().map(|applied| &applied.change);
+        text.push_str(&change::log(changes, |action| {
+            matches!(action, Action::Created | Action::Configured)
+        }));
+        Stop::failed(Reason::ReconciliationFailed, text)
+    }
+
+    fn tell_changes(&mut self, outcome: &Outcome) {
+        let changes = outcome.applied.iter().map(|applied| &applied.change);
+        let log = change::log(changes, |action| {
+            matches!(action, Action::Created | Action::Configured)
+        });
+        if !log.is_empty() {
+            self.draft.tell(Severity::Info, log);
+        }
+    }
+
+    /// Waits until the objects of a stage are what they ask to be.
+    async fn settle(&self, applier: &Applier, applied: &[Applied]) -> Result<(), Stop> {
+        let checks = CustomChecks::default();
+        let clock = &self.context.env.clock;
+        let until = clock.elapsed() + SETTLE.0;
+        let mut open: Vec<&Applied> = applied
+            .iter()
+            .filter(|applied| applied.change.action != Action::Skipped)
+            .collect();
+        open.retain(|applied| {
+            let assessed = applied
+                .live
+                .as_ref()
+                .map(|live| checks.assess(live, clock.now()));
+            // What nobody has touched has settled before.
+            assessed.is_some_and(|assessed| assessed.health != Health::Current)
+        });
+        while !open.is_empty() {
+            let mut still = Vec::new();
+            let mut shown = Vec::new();
+            for applied in open {
+                let entry = &applied.change.entry;
+                let assessed = applier.health(entry, &checks, clock.now()).await;
+                if assessed.health != Health::Current {
+                    shown.push(format!(
+                        "{} status: '{}'",
+                        entry.id.subject(),
+                        assessed.health
+                    ));
+                    still.push(applied);
+                }
+            }
+            open = still;
+            if !open.is_empty() {
+                if clock.elapsed() >= until {
+                    let message = format!("timeout waiting for: [{}]", shown.join(", "));
+                    return Err(Stop::failed(Reason::ReconciliationFailed, message));
+                }
+                self.context.check()?;
+                clock.sleep(SETTLE.1).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whatever may be in the cluster because of us is in the inventory before it is there.
+    async fn store_union(&mut self, new: &[Entry]) -> Result<(), Stop> {
+        let stored = self.inventory()?;
+        let fresh = new.iter().filter(|entry| !stored.contains(&entry.id));
+        let fresh: Vec<Entry> = fresh.cloned().collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let union = stored.union(&Inventory::from_entries(fresh));
+        self.set_inventory(&union);
+        self.write_progress().await
+    }
+
+    /// The inventory as the status has it.
+    pub(super) fn inventory(&self) -> Result<Inventory, Stop> {
+        let stored = self.draft.status.inventory.as_ref();
+        let stored = stored.map(everflow_api::to_value).unwrap_or_default();
+        Inventory::read(&stored)
+            .map_err(|error| Stop::failed(Reason::ReconciliationFailed, error.to_string()))
+    }
+
+    pub(super) fn set_inventory(&mut self, inventory: &Inventory) {
+        let entries = inventory.entries().iter();
+        let mut stored = self.draft.status.inventory.take().unwrap_or_default();
+        stored.entries = entries
+            .map(|entry| ResourceRef::new(&entry.id, entry.version.clone()))
+            .collect();
+        self.draft.status.inventory = Some(stored);
+    }
+
+    /// Deletes what is no longer built, and stores the inventory that remains.
+    pub(super) async fn prune(
+        &mut self,
+        applier: &Applier,
+        before: &Inventory,
+        outcome: &mut Outcome,
+        memory: &Memory,
+    ) -> Result<(), Stop> {
+        let entries = outcome
+            .applied
+            .iter()
+            .map(|applied| applied.change.entry.clone());
+        let new = Inventory::from_entries(entries);
+        let gone = before.without(&new);
+        if gone.is_empty() || !self.object.spec.prune {
+            self.set_inventory(&new);
+            return Ok(());
+        }
+        if gone.len() > MANY && gone.len() > new.entries().len() {
+            let (many, kept) = (gone.len(), new.entries().len());
+            let message = format!("This revision deletes {many} objects and keeps {kept}");
+            self.draft.tell(Severity::Info, message);
+        }
+        self.context.check()?;
+        for entry in &gone {
+            memory.forget(&entry.id);
+        }
+        let pruned = applier.prune(&gone).await;
+        if pruned.failed.iter().any(|(_, error)| error.is_fenced()) {
+            return Err(Stop::Interrupted(Interrupted::NotLeading));
+        }
+        outcome.changed = true;
+        self.tell_pruned(&pruned.changes);
+        let failed = pruned.failed.iter().map(|(entry, _)| entry.clone());
+        let remaining = new.union(&Inventory::from_entries(failed));
+        self.set_inventory(&remaining);
+        match pruned.errors() {
+            None => Ok(()),
+            Some(errors) => Err(Stop::failed(Reason::PruneFailed, errors)),
+        }
+    }
+
+    pub(super) fn tell_pruned(&mut self, changes: &[Change]) {
+        let log = change::log(changes, |action| action != Action::Unchanged);
+        if !log.is_empty() {
+            self.draft.tell(Severity::Info, log);
+        }
+    }
+}
+
+/// An empty inventory is written down too.
+pub(super) fn empty_inventory() -> ResourceInventory {
+    ResourceInventory::default()
+}

@@ -1,0 +1,557 @@
+//! One attempt of a Kustomization.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everflow_api::condition::{self, Reconciled as _};
+use everflow_api::history::{self, Attempt as Noted};
+use everflow_api::kustomization::{Kustomization, KustomizationStatus};
+use everflow_api::names::FINALIZER;
+use everflow_api::names::condition::{HEALTHY, READY, STALLED};
+use everflow_api::object::Object;
+use everflow_api::reason::Reason;
+use everflow_apply::effects::Memory;
+use everflow_apply::health::custom::CustomChecks;
+use everflow_env::run_blocking;
+use everflow_runtime::Error as ClientError;
+use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
+use everflow_runtime::events::Severity;
+use everflow_runtime::metadata::Edited;
+use everflow_runtime::queue::{Priority, WakeOn};
+use everflow_runtime::reflector::Watched;
+use serde_json::Value;
+
+use super::draft::{Draft, silent};
+use super::health::{Verdicts, Wait};
+use super::source::{Source, SourceName};
+use super::stop::{Failure, Stop, Tell, Then};
+use super::target::Target;
+use super::{KustomizationController, OWNED, apply, depends, inputs};
+use crate::Options;
+
+/// How often a suspended object is looked at: only so that it has a next attempt.
+const SUSPENDED: Duration = Duration::from_secs(3_600);
+
+/// An attempt that is under way.
+#[derive(Debug)]
+pub(super) struct Attempt<'a> {
+    pub(super) controller: &'a KustomizationController,
+    pub(super) context: &'a Context,
+    /// The object as last seen, our own writes included.
+    pub(super) value: Value,
+    pub(super) object: Object<Kustomization>,
+    /// The status that it began with.
+    pub(super) before: KustomizationStatus,
+    pub(super) draft: Draft,
+    started: Duration,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn new(
+        controller: &'a KustomizationController,
+        context: &'a Context,
+        value: &Value,
+        object: Object<Kustomization>,
+    ) -> Self {
+        let draft = Draft {
+            status: object.status.clone(),
+            generation: object.metadata.generation,
+            now: context.env.clock.now(),
+            events: Vec::new(),
+            revision: String::new(),
+            origin: String::new(),
+        };
+        Attempt {
+            controller,
+            context,
+            value: value.clone(),
+            before: object.status.clone(),
+            object,
+            draft,
+            started: context.env.clock.elapsed(),
+        }
+    }
+
+    pub(super) fn options(&self) -> &'a Options {
+        &self.controller.options
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.context.env.clock.elapsed()
+    }
+
+    /// How long ago a moment on our clock was, as Go prints it.
+    pub(super) fn since(&self, moment: Duration) -> everflow_time::Duration {
+        self.now().saturating_sub(moment).into()
+    }
+
+    pub(super) fn memory(&self, target: &Target) -> Arc<Memory> {
+        let metadata = &self.object.metadata;
+        let memories = &self.controller.memories;
+        memories.of(metadata.namespace(), &metadata.name, &target.identity)
+    }
+
+    pub(super) async fn run(mut self) -> Result<Report, Interrupted> {
+        if self.object.metadata.is_deleted() {
+            return self.finalize().await;
+        }
+        match self.context.ensure_finalizer(&self.value, FINALIZER).await {
+            Ok(Edited::Stored(stored)) => self.value = stored,
+            Ok(Edited::Unchanged) => {}
+            Ok(Edited::Gone) => return Ok(silent(Next::retry("Gone"), Verdict::Success)),
+            Err(ClientError::Fenced { .. }) => return Err(Interrupted::NotLeading),
+            Err(error) => {
+                let what = "failed to add the finalizer";
+                self.context.log.error(what, &error.to_string());
+                return Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure));
+            }
+        }
+        let request = self.object.metadata.requested_at().map(str::to_owned);
+        self.draft.status.handle_request(request.as_deref());
+        if self.object.spec.suspend {
+            self.controller.waits().remove(&self.context.key);
+            self.context.release_watches(&[]);
+            if self.draft.is_ready() {
+                self.draft.status.observe(self.draft.generation);
+            }
+            return Ok(self.draft.report(Next::At(SUSPENDED), Verdict::Success));
+        }
+        self.draft.status.observe(self.draft.generation);
+        self.draft.remove(STALLED);
+        match self.reconcile().await {
+            Ok(report) => Ok(report),
+            Err(Stop::Interrupted(why)) => Err(why),
+            Err(Stop::Gone) => Ok(silent(Next::retry("Gone"), Verdict::Success)),
+            Err(Stop::Failed(failure)) => Ok(self.fail(*failure)),
+        }
+    }
+
+    async fn reconcile(&mut self) -> Result<Report, Stop> {
+        let checks = CustomChecks::read(&self.object.spec.health_check_exprs).map_err(|error| {
+            let message =
+                format!("Reconciliation failed terminally due to configuration error: {error}");
+            Failure::new(Reason::InvalidCELExpression, message).then(Then::Change)
+        })?;
+        let namespace = self.object.metadata.namespace().to_owned();
+        let name = SourceName::of(&self.object.spec, &namespace);
+        name.allowed(&namespace, self.options())?;
+        let source = name.find(self.context, self.options()).await?;
+        self.draft.revision = source.artifact.revision.clone();
+        self.draft.origin = source.origin.clone();
+        let waiting = self.controller.waits().get(&self.context.key).cloned();
+        let state = self.state(&source);
+        if let Some(wait) = waiting {
+            if wait.of == state {
+                return self.go_on_waiting(wait, &checks).await;
+            }
+            self.controller.waits().remove(&self.context.key);
+            if wait.revision != source.artifact.revision {
+                let by = name.shown();
+                let reason = Reason::HealthCheckCanceled.as_str();
+                let message = wait.superseded_message(&by);
+                self.draft.tell_as(Severity::Info, reason, message);
+            }
+        }
+        let revision = &source.artifact.revision;
+        depends::check(
+            &self.value,
+            &self.object,
+            revision,
+            self.context,
+            self.options(),
+        )
+        .await?;
+        self.deliver(&source, &checks, state).await
+    }
+
+    /// Builds, applies, prunes, and looks at the health.
+    async fn deliver(
+        &mut self,
+        source: &Source,
+        checks: &CustomChecks,
+        state: String,
+    ) -> Result<Report, Stop> {
+        self.progress("Fetching manifests");
+        let tree = self
+            .controller
+            .trees
+            .get(&source.artifact, self.options())
+            .await?;
+        self.context.check()?;
+        let built = self.build(tree).await?;
+        let target = self
+            .controller
+            .targets
+            .of(&self.object, &self.context.client, self.options())
+            .await?;
+        let (digest, objects) = built?;
+        self.progress("Detecting drift");
+        let before = self.inventory()?;
+        let memory = self.memory(&target);
+        memory.await_changes([]);
+        let applier = self.applier(&target)?;
+        let context = self.context;
+        let memories = self.controller.memories.clone();
+        let eyes = super::watching::Eyes {
+            context,
+            memories: &memories,
+            local: !target.remote,
+        };
+        let started = self.started;
+        let mut outcome = match self.apply(&applier, objects, &memory, &eyes).await {
+            Ok(outcome) => outcome,
+            Err(stop) => return Err(self.note_failure(stop, &digest, started)),
+        };
+        let pruned = self.prune(&applier, &before, &mut outcome, &memory).await;
+        if let Err(stop) = pruned {
+            return Err(self.note_failure(stop, &digest, started));
+        }
+        let news = self.before.last_applied_revision.as_deref() != Some(&self.draft.revision)
+            || self.before.observed_generation != self.draft.generation;
+        let mut wait = Wait {
+            of: state,
+            began: self.now(),
+            started,
+            digest,
+            changed: outcome.changed,
+            news,
+            objects: Vec::new(),
+            revision: self.draft.revision.clone(),
+        };
+        let objects = match self.health_objects(&applier, &outcome.applied).await {
+            Ok(objects) => objects,
+            Err(Stop::Failed(failure)) => return Err(self.health_failed(&wait, failure.message)),
+            Err(stop) => return Err(stop),
+        };
+        let Some(objects) = objects else {
+            self.draft.remove(HEALTHY);
+            return self.succeed(&wait, &target).await;
+        };
+        wait.objects = objects;
+        match self
+            .look(&applier, checks, &wait.objects, &outcome.applied)
+            .await
+        {
+            Verdicts::Healthy => {
+                self.healthy(&wait);
+                self.succeed(&wait, &target).await
+            }
+            Verdicts::Not(open) => self.unhealthy(&mut wait, open, &target).await,
+        }
+    }
+
+    async fn go_on_waiting(
+        &mut self,
+        mut wait: Wait,
+        checks: &CustomChecks,
+    ) -> Result<Report, Stop> {
+        let targets = &self.controller.targets;
+        let target = targets
+            .of(&self.object, &self.context.client, self.options())
+            .await?;
+        let applier = self.applier(&target)?;
+        let verdicts = self.look(&applier, checks, &wait.objects, &[]).await;
+        match verdicts {
+            Verdicts::Healthy => {
+                self.controller.waits().remove(&self.context.key);
+                self.memory(&target).await_changes([]);
+                self.draft.progress(&self.health_message());
+                self.healthy(&wait);
+                self.succeed(&wait, &target).await
+            }
+            Verdicts::Not(open) => {
+                let report = self.unhealthy(&mut wait, open, &target).await;
+                if report.is_err() {
+                    self.controller.waits().remove(&self.context.key);
+                    self.memory(&target).await_changes([]);
+                }
+                report
+            }
+        }
+    }
+
+    /// What an attempt is for: while it stays the same, a wait goes on.
+    fn state(&self, source: &Source) -> String {
+        let request = self.object.metadata.requested_at().unwrap_or_default();
+        let inputs: Vec<String> = inputs::wakes(&self.object, self.options())
+            .iter()
+            .map(|(wake, watched)| {
+                let store = self.context.watch(watched);
+                let stored = store.get(&wake.namespace, &wake.name);
+                stored.map_or_else(String::new, |stored| stored.revision.to_string())
+            })
+            .collect();
+        format!(
+            "{}\n{}\n{}\n{request}\n{}",
+            self.draft.generation,
+            source.artifact.revision,
+            source.artifact.digest,
+            inputs.join(",")
+        )
+    }
+
+    fn progress(&mut self, what: &str) {
+        let message = self.stage(what);
+        self.draft.progress(&message);
+    }
+
+    /// The message of a stage.
+    pub(super) fn stage(&self, what: &str) -> String {
+        let (revision, timeout) = (&self.draft.revision, self.object.spec.timeout());
+        format!("{what} for revision {revision} with a timeout of {timeout}")
+    }
+
+    /// The digest and the objects. An error within is one of the build itself, which counts only
+    /// once the cluster is known to be reachable.
+    async fn build(
+        &mut self,
+        tree: Arc<super::artifact::Tree>,
+    ) -> Result<Result<(String, Vec<Value>), Stop>, Stop> {
+        let variables = inputs::variables(&self.object, &self.context.client).await;
+        let kustomization = self.object.clone();
+        let (strict, cache) = (
+            self.options().gates.strict_post_build_substitutions,
+            self.controller.cache.clone(),
+        );
+        let built = run_blocking(&*self.context.env.blocking, move || {
+            let mut request = everflow_build::Request::new(&kustomization, &tree.files);
+            request.strict = strict;
+            request.cache = Some(&cache);
+            match &variables {
+                Ok(variables) => request.variables = variables,
+                Err(why) => request.no_variables = Some(why),
+            }
+            everflow_build::build(&request)
+        });
+        let built = match built.await {
+            Some(built) => built,
+            None => {
+                return Err(Stop::failed(
+                    Reason::BuildFailed,
+                    "the build broke: a mistake in this program",
+                ));
+            }
+        };
+        if let Err(everflow_build::Error::PathNotFound { .. }) = &built {
+            let message = built
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
+            return Err(Stop::failed(Reason::ArtifactFailed, message));
+        }
+        self.draft.status.last_attempted_revision = Some(self.draft.revision.clone());
+        self.progress("Building manifests");
+        Ok(match built {
+            Ok(built) => Ok((built.digest.clone(), built.contents.objects().to_vec())),
+            Err(error) => Err(Stop::failed(Reason::BuildFailed, error.to_string())),
+        })
+    }
+
+    /// Writes the status as it is so far.
+    pub(super) async fn write_progress(&mut self) -> Result<(), Stop> {
+        let status = self.draft.value();
+        match self
+            .context
+            .write_status(&self.value, &status, &OWNED)
+            .await
+        {
+            Ok(Some(stored)) => {
+                self.value = stored;
+                Ok(())
+            }
+            Ok(None) => Err(Stop::Gone),
+            Err(ClientError::Fenced { .. }) => Err(Stop::Interrupted(Interrupted::NotLeading)),
+            Err(error) => {
+                let message = format!("failed to store the inventory: {error}");
+                Err(Stop::failed(Reason::ReconciliationFailed, message))
+            }
+        }
+    }
+
+    fn note_failure(&mut self, stop: Stop, digest: &str, started: Duration) -> Stop {
+        if let Stop::Failed(failure) = &stop {
+            self.note_history(digest, failure.reason, started);
+        }
+        stop
+    }
+
+    pub(super) fn note_history(&mut self, digest: &str, status: Reason, started: Duration) {
+        let mut metadata = std::collections::BTreeMap::new();
+        let revisions = [
+            ("revision", &self.draft.revision),
+            ("originRevision", &self.draft.origin),
+        ];
+        for (key, value) in revisions {
+            if !value.is_empty() {
+                metadata.insert(key.to_owned(), value.clone());
+            }
+        }
+        let noted = Noted {
+            digest: digest.to_owned(),
+            time: self.draft.now.truncated(),
+            duration: self.since(started),
+            status: status.as_str().to_owned(),
+            metadata,
+        };
+        history::note(&mut self.draft.status.history, noted);
+    }
+
+    async fn succeed(&mut self, wait: &Wait, target: &Target) -> Result<Report, Stop> {
+        let origin = Some(self.draft.origin.clone()).filter(|origin| !origin.is_empty());
+        let status = &mut self.draft.status;
+        status.last_applied_revision = Some(self.draft.revision.clone());
+        status.last_applied_origin_revision = origin;
+        if status.inventory.is_none() {
+            status.inventory = Some(apply::empty_inventory());
+        }
+        self.draft.succeed();
+        let next = self.after_success(target).await;
+        if self.is_old_news(wait) {
+            return Ok(silent(next, Verdict::Success));
+        }
+        self.note_history(&wait.digest, Reason::ReconciliationSucceeded, wait.started);
+        self.tell_finished();
+        Ok(self.draft.clone().report(next, Verdict::Success))
+    }
+
+    /// Whether nothing was changed, and all of it was said before.
+    fn is_old_news(&self, wait: &Wait) -> bool {
+        let (was, is) = (&self.before, &self.draft.status);
+        let same = |kind: &str| {
+            let state = |status: &KustomizationStatus| {
+                let condition = condition::find(&status.conditions, kind)?;
+                Some((condition.status, condition.reason.clone()))
+            };
+            state(was) == state(is)
+        };
+        !wait.changed
+            && matches!(
+                self.context.ticket.priority,
+                Priority::Interval | Priority::Dependency
+            )
+            && condition::is_true(&was.conditions, READY)
+            && was.conditions.len() == is.conditions.len()
+            && same(HEALTHY)
+            && was.observed_generation == is.observed_generation
+            && was.last_applied_revision == is.last_applied_revision
+            && was.last_attempted_revision == is.last_attempted_revision
+            && was.last_handled_reconcile_at == is.last_handled_reconcile_at
+            && was.inventory == is.inventory
+            && was
+                .history
+                .first()
+                .is_some_and(|first| first.digest == wait.digest)
+    }
+
+    async fn after_success(&self, target: &Target) -> Next {
+        let mut keep = self.config_watches();
+        let mut changes = self.wakes();
+        if let Ok(inventory) = self.inventory() {
+            let eyes = self.eyes(target);
+            changes.extend(eyes.watch(inventory.entries(), &mut keep).await);
+        }
+        self.context.release_watches(&keep);
+        let interval = self.object.spec.interval.unsigned();
+        let chance = self.context.env.random.unit();
+        Next::When {
+            changes,
+            no_later_than: self.options().runtime.jittered(interval, chance),
+        }
+    }
+
+    /// Tells that it is done.
+    pub(super) fn tell_finished(&mut self) {
+        let message = format!(
+            "Reconciliation finished in {}, next run in {}",
+            self.since(self.started),
+            self.object.spec.interval
+        );
+        self.draft.tell(Severity::Info, message);
+        self.draft.as_commit_status();
+    }
+
+    /// The source and the inputs.
+    pub(super) fn wakes(&self) -> Vec<WakeOn> {
+        let namespace = self.object.metadata.namespace();
+        let mut changes = vec![SourceName::of(&self.object.spec, namespace).wake()];
+        let inputs = inputs::wakes(&self.object, self.options());
+        changes.extend(inputs.into_iter().map(|(wake, _)| wake));
+        changes
+    }
+
+    /// What is watched for the inputs.
+    pub(super) fn config_watches(&self) -> Vec<Watched> {
+        let mut watches = Vec::new();
+        for (_, watched) in inputs::wakes(&self.object, self.options()) {
+            self.context.watch(&watched);
+            if !watches.contains(&watched) {
+                watches.push(watched);
+            }
+        }
+        watches
+    }
+
+    /// Reports a failure.
+    fn fail(mut self, failure: Failure) -> Report {
+        self.controller.waits().remove(&self.context.key);
+        let spec = &self.object.spec;
+        let retry = spec.retry_interval().unsigned();
+        let soon = self.options().runtime.requeue_dependency;
+        let stalled = failure.then == Then::Change;
+        let source_lost = failure.then == Then::WaitForSource;
+        if source_lost
+            && self.context.ticket.priority == Priority::Dependency
+            && condition::is_true(&self.before.conditions, READY)
+        {
+            // What is applied stays; it is said when it matters.
+            let next = Next::When {
+                changes: self.wakes(),
+                no_later_than: spec.interval.unsigned(),
+            };
+            return silent(next, Verdict::Waiting);
+        }
+        match stalled {
+            true => self.draft.stall(failure.reason, &failure.message),
+            false => self.draft.fail(failure.reason, &failure.message),
+        }
+        match &failure.event {
+            Tell::Nothing => {}
+            Tell::Info(text) => self.draft.tell(Severity::Info, text.clone()),
+            Tell::Message => self.draft.tell(Severity::Error, failure.message.clone()),
+            Tell::Text(text) => self.draft.tell(Severity::Error, text.clone()),
+        }
+        let mut changes = self.wakes();
+        if failure.reason == Reason::DependencyNotReady {
+            changes.extend(depends::wakes(&self.object));
+        }
+        let (span, verdict) = match failure.then {
+            Then::Retry => (retry, Verdict::Failure),
+            Then::WaitForSource => (retry, Verdict::Waiting),
+            Then::Wait => (soon, Verdict::Waiting),
+            Then::Change => {
+                let slowest = self.options().runtime.max_retry_delay;
+                (slowest.max(spec.interval.unsigned()), Verdict::Stalled)
+            }
+        };
+        self.context.release_watches(&self.config_watches());
+        let next = Next::When {
+            changes,
+            no_later_than: span,
+        };
+        self.draft.report(next, verdict)
+    }
+
+    /// A wait for objects to go.
+    pub(super) fn wait_for_end(&self) -> Wait {
+        Wait {
+            of: String::new(),
+            began: self.started,
+            started: self.started,
+            digest: String::new(),
+            changed: false,
+            news: false,
+            objects: Vec::new(),
+            revision: String::new(),
+        }
+    }
+}

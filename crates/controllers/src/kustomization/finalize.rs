@@ -1,0 +1,193 @@
+//! Lets a Kustomization go, with what it has applied or without.
+
+use std::time::Duration;
+
+use everflow_api::kustomization::DeletionPolicy;
+use everflow_api::names::FINALIZER;
+use everflow_apply::inventory::{Entry, Inventory};
+use everflow_runtime::attempt::{Interrupted, Next, Report, Verdict};
+use everflow_runtime::events::Severity;
+use everflow_runtime::metadata::Edited;
+
+use super::attempt::Attempt;
+use super::draft::silent;
+use super::stop::Stop;
+use super::target::Target;
+
+/// How often it is looked whether deleted objects have gone.
+const LOOK: Duration = Duration::from_secs(2);
+/// When an object that is gone is looked at again: only so that it has a next attempt.
+const NEVER: Duration = Duration::from_secs(3_600);
+
+impl Attempt<'_> {
+    /// Deletes what was applied, if that is asked for, and removes the finalizer.
+    pub(super) async fn finalize(mut self) -> Result<Report, Interrupted> {
+        if !self
+            .object
+            .metadata
+            .finalizers
+            .iter()
+            .any(|name| name == FINALIZER)
+        {
+            return Ok(silent(Next::At(NEVER), Verdict::Success));
+        }
+        let last = &self.draft.status;
+        let revision = last.last_attempted_revision.clone();
+        self.draft.revision = revision.unwrap_or_default();
+        let origin = last.last_applied_origin_revision.clone();
+        self.draft.origin = origin.unwrap_or_default();
+        let spec = &self.object.spec;
+        let delete = !spec.suspend
+            && match spec.deletion_policy() {
+                DeletionPolicy::MirrorPrune => spec.prune,
+                DeletionPolicy::Delete | DeletionPolicy::WaitForTermination => true,
+                DeletionPolicy::Orphan => false,
+            };
+        let inventory = match self.inventory() {
+            Ok(inventory) => inventory,
+            Err(stop) => return self.held_up(stop),
+        };
+        if delete && !inventory.is_empty() {
+            match self.delete_all(&inventory).await {
+                Ok(None) => {}
+                Ok(Some(report)) => return Ok(report),
+                Err(stop) => return self.held_up(stop),
+            }
+        }
+        self.let_go().await
+    }
+
+    /// Deletes the objects; a report when that has to be waited for.
+    async fn delete_all(&mut self, inventory: &Inventory) -> Result<Option<Report>, Stop> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Stop::failed(everflow_api::Reason::PruneFailed, error.to_string())
+        };
+        let (own, options) = (self.context.client.clone(), self.options().clone());
+        let targets = &self.controller.targets;
+        let entries = inventory.without(&Inventory::default());
+        if targets
+            .gone(&self.object, &own, &options)
+            .await
+            .map_err(|error| failed(&error))?
+        {
+            let names: Vec<String> = entries.iter().map(|entry| entry.id.subject()).collect();
+            let message = format!("unable to prune objects: \n{}", names.join("\n"));
+            self.draft.tell(Severity::Error, message);
+            return Ok(None);
+        }
+        let target: Target = targets.of(&self.object, &own, &options).await?;
+        let applier = self.applier(&target)?;
+        let memory = self.memory(&target);
+        memory.clear();
+        let asked = self.controller.waits().contains_key(&self.context.key);
+        let terminating = self.object.spec.deletion_policy() == DeletionPolicy::WaitForTermination;
+        if !(asked && terminating) {
+            let pruned = applier.prune(&entries).await;
+            if pruned.failed.iter().any(|(_, error)| error.is_fenced()) {
+                return Err(Stop::Interrupted(Interrupted::NotLeading));
+            }
+            self.tell_pruned(&pruned.changes);
+            if let Some(errors) = pruned.errors() {
+                let failed = pruned.failed.iter().map(|(entry, _)| entry.clone());
+                self.set_inventory(&Inventory::from_entries(failed));
+                return Err(failed_message(&errors));
+            }
+            let deleted: Vec<Entry> = pruned
+                .changes
+                .iter()
+                .filter(|change| change.action == everflow_apply::change::Action::Deleted)
+                .map(|change| change.entry.clone())
+                .collect();
+            self.set_inventory(&Inventory::from_entries(deleted));
+        }
+        if !terminating {
+            return Ok(None);
+        }
+        let deleted = self.inventory()?;
+        self.await_end(&applier, deleted.entries()).await
+    }
+
+    async fn await_end(
+        &mut self,
+        applier: &everflow_apply::effects::Applier,
+        deleted: &[Entry],
+    ) -> Result<Option<Report>, Stop> {
+        let remaining = applier
+            .remaining(deleted)
+            .await
+            .map_err(|error| failed_message(&error.to_string()))?;
+        if remaining.is_empty() {
+            return Ok(None);
+        }
+        let since = self
+            .object
+            .metadata
+            .deletion_timestamp
+            .unwrap_or(self.draft.now);
+        let waited = self.draft.now.since(since).unsigned();
+        if waited >= self.object.spec.timeout().unsigned() {
+            let message = "failed to wait for resources termination";
+            self.draft.tell(Severity::Error, message);
+            return Ok(None);
+        }
+        let wait = self.wait_for_end();
+        self.controller
+            .waits()
+            .insert(self.context.key.clone(), wait);
+        let events = std::mem::take(&mut self.draft.events);
+        let mut report = silent(Next::At(LOOK), Verdict::Waiting);
+        report.events = events;
+        Ok(Some(report))
+    }
+
+    /// Removes the finalizer.
+    async fn let_go(mut self) -> Result<Report, Interrupted> {
+        if self.draft.is_ready() && !self.object.spec.suspend {
+            self.tell_finished();
+        }
+        self.controller.waits().remove(&self.context.key);
+        let metadata = &self.object.metadata;
+        self.controller
+            .memories
+            .forget(metadata.namespace(), &metadata.name);
+        match self.context.remove_finalizer(&self.value, FINALIZER).await {
+            Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {
+                let mut report = silent(Next::At(NEVER), Verdict::Success);
+                report.events = self.draft.events;
+                Ok(report)
+            }
+            Err(everflow_runtime::Error::Fenced { .. }) => Err(Interrupted::NotLeading),
+            Err(error) => {
+                let what = "failed to remove the finalizer";
+                self.context.log.error(what, &error.to_string());
+                Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure))
+            }
+        }
+    }
+
+    /// Says what holds up the deletion.
+    fn held_up(mut self, stop: Stop) -> Result<Report, Interrupted> {
+        match stop {
+            Stop::Interrupted(why) => Err(why),
+            Stop::Gone => Ok(silent(Next::At(NEVER), Verdict::Success)),
+            Stop::Failed(failure) => {
+                let message = format!("pruning for deleted resource failed: {}", failure.message);
+                self.draft
+                    .tell_as(Severity::Error, failure.reason.as_str(), message.clone());
+                self.draft.set(
+                    everflow_api::names::condition::READY,
+                    everflow_api::condition::ConditionStatus::False,
+                    failure.reason,
+                    message,
+                );
+                Ok(self
+                    .draft
+                    .report(Next::retry("PruneFailed"), Verdict::Failure))
+            }
+        }
+    }
+}
+
+fn failed_message(errors: &str) -> Stop {
+    Stop::failed(everflow_api::Reason::PruneFailed, errors)
+}

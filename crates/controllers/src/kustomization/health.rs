@@ -1,0 +1,314 @@
+//! Waits for health without holding a worker.
+
+use std::time::Duration;
+
+use everflow_api::condition::ConditionStatus;
+use everflow_api::names::condition::HEALTHY;
+use everflow_api::reason::Reason;
+use everflow_apply::ObjectId;
+use everflow_apply::change::Action;
+use everflow_apply::effects::{Applied, Applier, at_once};
+use everflow_apply::health::custom::CustomChecks;
+use everflow_apply::health::{Assessment, Health};
+use everflow_apply::inventory::Entry;
+use everflow_env::BoxFuture;
+use everflow_runtime::attempt::{Next, Report, Verdict};
+use everflow_runtime::client::Selection;
+use everflow_runtime::events::Severity;
+use everflow_runtime::reflector::Watched;
+use everflow_runtime::store::Keep;
+
+use super::attempt::Attempt;
+use super::stop::Stop;
+use super::target::Target;
+use super::watching::Eyes;
+
+/// How often objects are looked at that cannot be watched, and those that can.
+const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
+
+/// A wait for health. It is kept beside the status only to go on without building again.
+#[derive(Debug, Clone)]
+pub(super) struct Wait {
+    /// What it is for: generation, revision, request and inputs.
+    pub(super) of: String,
+    /// When it began, on our clock.
+    pub(super) began: Duration,
+    /// When the attempt began.
+    pub(super) started: Duration,
+    pub(super) digest: String,
+    /// Whether the attempt changed something.
+    pub(super) changed: bool,
+    /// Whether this revision or generation was never healthy before.
+    pub(super) news: bool,
+    pub(super) objects: Vec<Entry>,
+    pub(super) revision: String,
+}
+
+/// How it stands with health.
+pub(super) enum Verdicts {
+    Healthy,
+    /// What holds it up, and whether that is final.
+    Not(Vec<(Entry, Assessment)>),
+}
+
+impl Attempt<'_> {
+    /// The objects whose health is waited for; `None` when nothing is.
+    pub(super) async fn health_objects(
+        &self,
+        applier: &Applier,
+        applied: &[Applied],
+    ) -> Result<Option<Vec<Entry>>, Stop> {
+        let spec = &self.object.spec;
+        let own = ObjectId {
+            namespace: self.object.metadata.namespace().to_owned(),
+            name: self.object.metadata.name.clone(),
+            group: everflow_api::names::group::KUSTOMIZE.into(),
+            kind: "Kustomization".into(),
+        };
+        if spec.wait {
+            let entries = applied
+                .iter()
+                .filter(|applied| applied.change.action != Action::Skipped)
+                .map(|applied| applied.change.entry.clone());
+            return Ok(Some(entries.filter(|entry| entry.id != own).collect()));
+        }
+        if spec.health_checks.is_empty() {
+            return Ok(None);
+        }
+        let mut entries = Vec::with_capacity(spec.health_checks.len());
+        for check in &spec.health_checks {
+            let api_version = match check.api_version.as_deref() {
+                None | Some("") => "apps/v1",
+                Some(version) => version,
+            };
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let entry = Entry {
+                id: ObjectId {
+                    namespace: check.namespace.clone().unwrap_or_default(),
+                    name: check.name.clone(),
+                    group: group.to_owned(),
+                    kind: check.kind.clone(),
+                },
+                version: version.to_owned(),
+            };
+            if entry.id == own {
+                continue;
+            }
+            if applier.lacks_namespace(&entry).await {
+                let kind = match group {
+                    "" => check.kind.clone(),
+                    group => format!("{}.{group}", check.kind),
+                };
+                let why = format!(
+                    "resource {kind} {} is namespace scoped, but namespace is not set",
+                    check.name
+                );
+                return Err(Stop::failed(Reason::HealthCheckFailed, why));
+            }
+            entries.push(entry);
+        }
+        Ok(Some(entries))
+    }
+
+    /// Looks at the objects; those of which the answer to our own write is known need no request.
+    pub(super) async fn look(
+        &self,
+        applier: &Applier,
+        checks: &CustomChecks,
+        objects: &[Entry],
+        applied: &[Applied],
+    ) -> Verdicts {
+        let clock = &self.context.env.clock;
+        let mut assessed: Vec<(Entry, Assessment)> = Vec::with_capacity(objects.len());
+        let mut open: Vec<Entry> = Vec::new();
+        for entry in objects {
+            let known = applied.iter().find(|known| known.change.entry == *entry);
+            match known.and_then(|known| known.live.as_ref()) {
+                Some(live) => assessed.push((entry.clone(), checks.assess(live, clock.now()))),
+                None if always_current(entry) => {}
+                None => open.push(entry.clone()),
+            }
+        }
+        let mut work: Vec<BoxFuture<'_, Assessment>> = Vec::new();
+        for entry in &open {
+            work.push(Box::pin(applier.health(entry, checks, clock.now())));
+        }
+        let looked = at_once(work).await;
+        assessed.extend(open.iter().cloned().zip(looked));
+        let order = |entry: &Entry| objects.iter().position(|object| object == entry);
+        assessed.sort_by_key(|(entry, _)| order(entry));
+        let open: Vec<(Entry, Assessment)> = assessed
+            .into_iter()
+            .filter(|(_, assessed)| assessed.health != Health::Current)
+            .collect();
+        match open.is_empty() {
+            true => Verdicts::Healthy,
+            false => Verdicts::Not(open),
+        }
+    }
+
+    /// The message of the wait.
+    pub(super) fn health_message(&self) -> String {
+        self.stage("Running health checks")
+    }
+
+    /// Health is as asked for.
+    pub(super) fn healthy(&mut self, wait: &Wait) {
+        let span = self.since(wait.began);
+        let message = format!("Health check passed in {span}");
+        // The first time, and when a new revision has changed something.
+        let was = everflow_api::condition::is_true(&self.before.conditions, HEALTHY);
+        if !was || (wait.news && wait.changed) {
+            self.draft.tell(Severity::Info, message.clone());
+        }
+        self.draft
+            .set(HEALTHY, ConditionStatus::True, Reason::Succeeded, message);
+    }
+
+    /// What follows when objects are not healthy: a wait, or a failure.
+    pub(super) async fn unhealthy(
+        &mut self,
+        wait: &mut Wait,
+        open: Vec<(Entry, Assessment)>,
+        target: &Target,
+    ) -> Result<Report, Stop> {
+        let failed: Vec<&(Entry, Assessment)> = open
+            .iter()
+            .filter(|(_, assessed)| assessed.health == Health::Failed)
+            .collect();
+        let timeout = self.object.spec.timeout().unsigned();
+        let waited = self.now().saturating_sub(wait.began);
+        let fast = !self.options().gates.disable_fail_fast_behavior;
+        let all_failed = failed.len() == open.len();
+        let why = if !failed.is_empty() && (fast || all_failed) {
+            Some(format!(
+                "failed early due to stalled resources: [{}]",
+                listed(&failed)
+            ))
+        } else if waited >= timeout {
+            let all: Vec<&(Entry, Assessment)> = open.iter().collect();
+            Some(format!("timeout waiting for: [{}]", listed(&all)))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return Err(self.health_failed(wait, why));
+        }
+        let eyes = self.eyes(target);
+        let mut keep = self.config_watches();
+        let entries: Vec<Entry> = open.iter().map(|(entry, _)| entry.clone()).collect();
+        let mut changes = eyes.watch(&entries, &mut keep).await;
+        changes.extend(self.watch_foreign(&entries, target, &mut keep).await);
+        let watched = changes.len() >= entries.len() && !target.remote;
+        changes.extend(self.wakes());
+        self.context.release_watches(&keep);
+        self.memory(target)
+            .await_changes(entries.into_iter().map(|entry| entry.id));
+        let message = self.health_message();
+        self.draft.wait_for_health(&message);
+        let look = if watched { LOOK.1 } else { LOOK.0 };
+        let next = Next::When {
+            changes,
+            no_later_than: look.min(timeout - waited).max(Duration::from_millis(100)),
+        };
+        self.controller
+            .waits()
+            .insert(self.context.key.clone(), wait.clone());
+        Ok(self.draft.clone().report(next, Verdict::Waiting))
+    }
+
+    pub(super) fn health_failed(&mut self, wait: &Wait, why: String) -> Stop {
+        let span = self.since(wait.began);
+        self.draft.progress(&self.health_message());
+        self.draft.set(
+            HEALTHY,
+            ConditionStatus::False,
+            Reason::HealthCheckFailed,
+            why.clone(),
+        );
+        self.note_history(&wait.digest, Reason::HealthCheckFailed, wait.started);
+        Stop::failed(
+            Reason::HealthCheckFailed,
+            format!("health check failed after {span}: {why}"),
+        )
+    }
+
+    /// Objects that are not ours are watched one by one.
+    async fn watch_foreign(
+        &self,
+        entries: &[Entry],
+        target: &Target,
+        keep: &mut Vec<Watched>,
+    ) -> Vec<everflow_runtime::queue::WakeOn> {
+        let mut wakes = Vec::new();
+        if target.remote || self.object.spec.wait {
+            return wakes;
+        }
+        for entry in entries {
+            let api_version = entry.api_version();
+            let resource = self
+                .context
+                .client
+                .resource(&api_version, &entry.id.kind)
+                .await;
+            let Ok(resource) = resource else {
+                continue;
+            };
+            let watched = Watched {
+                namespace: resource.namespaced.then(|| entry.id.namespace.clone()),
+                selection: Selection {
+                    fields: format!("metadata.name={}", entry.id.name),
+                    ..Selection::default().metadata()
+                },
+                keep: Keep::Metadata,
+                resource,
+            };
+            self.context.watch(&watched);
+            wakes.push(
+                watched
+                    .resource
+                    .wake_on(&entry.id.namespace, &entry.id.name),
+            );
+            keep.push(watched);
+        }
+        wakes
+    }
+
+    pub(super) fn eyes(&self, target: &Target) -> Eyes<'_> {
+        Eyes {
+            context: self.context,
+            memories: &self.controller.memories,
+            local: !target.remote,
+        }
+    }
+}
+
+/// Kinds that are done as soon as they are there.
+fn always_current(entry: &Entry) -> bool {
+    matches!(
+        (entry.id.group.as_str(), entry.id.kind.as_str()),
+        ("", "ConfigMap" | "Secret" | "ServiceAccount")
+            | (
+                "rbac.authorization.k8s.io",
+                "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding"
+            )
+    )
+}
+
+fn listed(open: &[&(Entry, Assessment)]) -> String {
+    let one = |(entry, assessed): &(Entry, Assessment)| {
+        let state = format!("{} status: '{}'", entry.id.subject(), assessed.health);
+        match assessed.health == Health::Unknown && !assessed.message.is_empty() {
+            true => format!("{state}: {}", assessed.message),
+            false => state,
+        }
+    };
+    let all: Vec<String> = open.iter().map(|open| one(open)).collect();
+    all.join(", ")
+}
+
+impl Wait {
+    pub(super) fn superseded_message(&self, by: &str) -> String {
+        format!("Health checks canceled due to new reconciliation triggered by {by}")
+    }
+}

@@ -1,0 +1,128 @@
+//! What a build needs beside the files: variables and keys.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use everflow_api::common::ConfigKind;
+use everflow_api::kustomization::Kustomization;
+use everflow_api::object::Object;
+use everflow_build::add_variables;
+use everflow_runtime::Error as ClientError;
+use everflow_runtime::client::{At, Client, Resource, Selection};
+use everflow_runtime::queue::WakeOn;
+use everflow_runtime::reflector::Watched;
+use everflow_runtime::store::Keep;
+use serde_json::Value;
+
+use crate::{Options, resources};
+
+/// The variables of `substituteFrom`, or why they cannot be had.
+pub(super) async fn variables(
+    object: &Object<Kustomization>,
+    client: &Client,
+) -> Result<BTreeMap<String, String>, String> {
+    let mut variables = BTreeMap::new();
+    let references = object
+        .spec
+        .post_build
+        .iter()
+        .flat_map(|post| &post.substitute_from);
+    for reference in references {
+        let resource = resource(reference.kind);
+        let at = At::new(object.metadata.namespace(), &reference.name);
+        match client.get(&resource, at).await {
+            Ok(holder) => add_variables(&mut variables, &data(&holder)),
+            Err(ClientError::NotFound(_)) if reference.optional => {}
+            Err(error) => {
+                let (kind, name) = (reference.kind, &reference.name);
+                return Err(format!("substitute from '{kind}/{name}' error: {error}"));
+            }
+        }
+    }
+    Ok(variables)
+}
+
+fn resource(kind: ConfigKind) -> Resource {
+    match kind {
+        ConfigKind::Secret => resources::SECRETS,
+        ConfigKind::ConfigMap => resources::CONFIG_MAPS,
+    }
+}
+
+/// The values of a ConfigMap or a Secret.
+fn data(holder: &Value) -> BTreeMap<String, String> {
+    let secret = holder["kind"] == "Secret";
+    let entries = holder["data"].as_object().into_iter().flatten();
+    entries
+        .map(|(key, value)| {
+            let text = value.as_str().unwrap_or_default();
+            let text = match secret {
+                true => {
+                    let bytes = STANDARD.decode(text).unwrap_or_default();
+                    String::from_utf8_lossy(&bytes).into_owned()
+                }
+                false => text.to_owned(),
+            };
+            (key.clone(), text)
+        })
+        .collect()
+}
+
+/// The bytes of a Secret.
+pub(super) fn secret_bytes(secret: &Value) -> BTreeMap<String, Vec<u8>> {
+    let entries = secret["data"].as_object().into_iter().flatten();
+    entries
+        .map(|(key, value)| {
+            let text = value.as_str().unwrap_or_default();
+            (key.clone(), STANDARD.decode(text).unwrap_or_default())
+        })
+        .collect()
+}
+
+/// The ConfigMaps and Secrets that a Kustomization refers to.
+fn references(object: &Object<Kustomization>) -> Vec<(Resource, String)> {
+    let spec = &object.spec;
+    let mut all = Vec::new();
+    for reference in spec
+        .post_build
+        .iter()
+        .flat_map(|post| &post.substitute_from)
+    {
+        all.push((resource(reference.kind), reference.name.clone()));
+    }
+    let keys = spec
+        .decryption
+        .iter()
+        .filter_map(|it| it.secret_ref.as_ref());
+    all.extend(keys.map(|secret| (resources::SECRETS, secret.name.clone())));
+    if let Some(config) = &spec.kube_config {
+        let secret = config.secret_ref.iter();
+        all.extend(secret.map(|secret| (resources::SECRETS, secret.name.clone())));
+        let map = config.config_map_ref.iter();
+        all.extend(map.map(|map| (resources::CONFIG_MAPS, map.name.clone())));
+    }
+    all
+}
+
+/// What wakes a Kustomization whose inputs change, and what has to be watched for it.
+pub(super) fn wakes(object: &Object<Kustomization>, options: &Options) -> Vec<(WakeOn, Watched)> {
+    if options.gates.disable_config_watchers {
+        return Vec::new();
+    }
+    let namespace = object.metadata.namespace();
+    references(object)
+        .into_iter()
+        .map(|(resource, name)| {
+            let wake = resource.wake_on(namespace, &name);
+            let labels = options.runtime.watch_configs_label_selector.clone();
+            let watched = Watched {
+                resource,
+                namespace: options.runtime.watch_namespace.clone(),
+                selection: Selection::labelled(labels).metadata(),
+                keep: Keep::Metadata,
+            };
+            (wake, watched)
+        })
+        .collect()
+}

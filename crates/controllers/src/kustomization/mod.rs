@@ -1,0 +1,142 @@
+//! Kustomizations: what a source holds is built, applied and watched over.
+//!
+//! An attempt goes through `source` (which artifact), `depends` (who must be ready first),
+//! `artifact` (its files), `inputs` (variables and keys), the build, `target` (which cluster, in
+//! whose name), `apply` (stages, inventory, prune) and `health`. Waiting for health or for a
+//! deletion is a state that is written down, not a worker that waits: the watches of `watching`
+//! wake the next attempt. `finalize` is for Kustomizations that go.
+
+mod apply;
+mod artifact;
+mod attempt;
+mod depends;
+mod draft;
+mod finalize;
+mod health;
+mod inputs;
+mod source;
+mod stop;
+mod target;
+mod watching;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use everflow_api::kustomization::Kustomization;
+use everflow_api::names::{condition, manager};
+use everflow_api::object::Object;
+use everflow_env::BoxFuture;
+use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
+use everflow_runtime::client::Resource;
+use everflow_runtime::queue::Key;
+use everflow_runtime::store::Change;
+use serde_json::Value;
+
+use crate::{Options, Setup, resources};
+use artifact::Trees;
+use attempt::Attempt;
+use health::Wait;
+use target::Targets;
+use watching::Memories;
+
+/// The conditions that are ours.
+const OWNED: [&str; 4] = [
+    condition::READY,
+    condition::RECONCILING,
+    condition::STALLED,
+    condition::HEALTHY,
+];
+
+/// How long an attempt may take beyond its timeout: fetching, building, stages that settle.
+const BESIDE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The controller of Kustomizations.
+#[derive(Debug)]
+pub(crate) struct KustomizationController {
+    options: Options,
+    trees: Trees,
+    targets: Targets,
+    memories: Arc<Memories>,
+    waits: Mutex<BTreeMap<Key, Wait>>,
+    cache: Arc<everflow_kustomize::Cache>,
+}
+
+impl KustomizationController {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        KustomizationController {
+            options: setup.options.clone(),
+            trees: Trees::new(setup),
+            targets: Targets::new(setup),
+            memories: Arc::default(),
+            waits: Mutex::default(),
+            cache: Arc::default(),
+        }
+    }
+
+    fn waits(&self) -> MutexGuard<'_, BTreeMap<Key, Wait>> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Controller for KustomizationController {
+    fn name(&self) -> &str {
+        "kustomization"
+    }
+
+    fn reports_as(&self) -> &str {
+        manager::KUSTOMIZE
+    }
+
+    fn field_manager(&self) -> &str {
+        manager::KUSTOMIZATION_STATUS
+    }
+
+    fn resource(&self) -> &Resource {
+        const { &resources::KUSTOMIZATIONS }
+    }
+
+    fn owned_conditions(&self) -> &[&str] {
+        &OWNED
+    }
+
+    fn deadline(&self, object: &Value) -> Duration {
+        let read = Object::<Kustomization>::read(object);
+        let timeout = read.map_or(Duration::ZERO, |object| object.spec.timeout().unsigned());
+        timeout.saturating_mul(2) + BESIDE_TIMEOUT
+    }
+
+    fn at_once(&self) -> usize {
+        self.options.kustomize.concurrent
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>> {
+        Box::pin(async move {
+            match Object::<Kustomization>::read(object) {
+                Ok(read) => Attempt::new(self, context, object, read).run().await,
+                Err(error) => Ok(draft::unreadable(object, &error.to_string(), context)),
+            }
+        })
+    }
+
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
+        draft::unreadable(object, &how.to_string(), context)
+    }
+}
+
+/// Whether a change of a Kustomization matters to those that depend on it.
+pub(crate) fn readiness_changed(change: &Change) -> bool {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else {
+        return true;
+    };
+    if old.generation != new.generation || old.uid != new.uid {
+        return true;
+    }
+    // An expression may look at anything in the status.
+    let status = |object: Value| object.get("status").cloned();
+    status(old.value()) != status(new.value())
+}

@@ -1,0 +1,123 @@
+//! The source of a Kustomization.
+
+use everflow_api::common::Artifact;
+use everflow_api::error::At as Place;
+use everflow_api::kustomization::{KustomizationSourceKind, KustomizationSpec};
+use everflow_api::names::{ORIGIN_REVISION, group};
+use everflow_api::reason::Reason;
+use everflow_api::wire::Wire;
+use everflow_runtime::Error as ClientError;
+use everflow_runtime::attempt::Context;
+use everflow_runtime::client::{At, Resource};
+use everflow_runtime::queue::WakeOn;
+use serde_json::Value;
+
+use super::stop::{Failure, Stop, Tell, Then};
+use crate::{Options, resources};
+
+/// Which source is meant.
+#[derive(Debug, Clone)]
+pub(super) struct SourceName {
+    pub(super) resource: Resource,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// What it has produced.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) artifact: Artifact,
+    /// The revision at the origin of an OCI artifact.
+    pub(super) origin: String,
+}
+
+impl SourceName {
+    pub(super) fn of(spec: &KustomizationSpec, namespace: &str) -> Self {
+        let reference = &spec.source_ref;
+        SourceName {
+            resource: match reference.kind {
+                KustomizationSourceKind::OciRepository => resources::OCI_REPOSITORIES,
+                KustomizationSourceKind::GitRepository => resources::GIT_REPOSITORIES,
+                KustomizationSourceKind::Bucket => resources::BUCKETS,
+                KustomizationSourceKind::ExternalArtifact => resources::EXTERNAL_ARTIFACTS,
+            },
+            namespace: match reference.namespace.as_deref() {
+                None | Some("") => namespace.to_owned(),
+                Some(other) => other.to_owned(),
+            },
+            name: reference.name.clone(),
+        }
+    }
+
+    /// What wakes those who wait for it.
+    pub(super) fn wake(&self) -> WakeOn {
+        self.resource.wake_on(&self.namespace, &self.name)
+    }
+
+    pub(super) fn shown(&self) -> String {
+        format!("{}/{}/{}", self.resource.kind, self.namespace, self.name)
+    }
+
+    /// Whether it may be used at all.
+    pub(super) fn allowed(&self, namespace: &str, options: &Options) -> Result<(), Stop> {
+        let denied = |why: &str| {
+            let message = format!("can't access '{}', {why}", self.shown());
+            Err(Failure::new(Reason::AccessDenied, message)
+                .then(Then::Change)
+                .into())
+        };
+        if self.resource.kind == "ExternalArtifact" && !options.gates.external_artifact {
+            return denied("ExternalArtifact feature gate is disabled");
+        }
+        match options.runtime.may_refer(namespace, &self.namespace) {
+            true => Ok(()),
+            false => denied("cross-namespace references have been blocked"),
+        }
+    }
+
+    /// The source with its artifact.
+    pub(super) async fn find(&self, context: &Context, options: &Options) -> Result<Source, Stop> {
+        let Some(object) = self.read(context).await? else {
+            let (kind, name) = (&self.resource.kind, &self.name);
+            let message = format!("{kind}.{} \"{name}\" not found", group::SOURCE);
+            return Err(Failure::new(Reason::ArtifactFailed, message)
+                .telling(Tell::Nothing)
+                .then(Then::WaitForSource)
+                .into());
+        };
+        let artifact = object
+            .pointer("/status/artifact")
+            .filter(|it| it.is_object());
+        let artifact = artifact.and_then(|artifact| Artifact::read(artifact, &Place::Root).ok());
+        let Some(artifact) = artifact else {
+            let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
+            let message = format!("Source artifact not found, retrying in {soon}");
+            return Err(Failure::new(Reason::ArtifactFailed, message)
+                .telling(Tell::Nothing)
+                .then(Then::Wait)
+                .into());
+        };
+        let origin = artifact.metadata.get(ORIGIN_REVISION).cloned();
+        Ok(Source {
+            artifact,
+            origin: origin.unwrap_or_default(),
+        })
+    }
+
+    /// From the store where all there is has been told, else from the server.
+    async fn read(&self, context: &Context) -> Result<Option<Value>, Stop> {
+        let store = context.store(&self.resource.kind);
+        if let Some(store) = store.filter(|store| store.is_synced()) {
+            let stored = store.get(&self.namespace, &self.name);
+            return Ok(stored.map(|stored| stored.value()));
+        }
+        let at = At::new(&self.namespace, &self.name);
+        match context.client.get(&self.resource, at).await {
+            Ok(object) => Ok(Some(object)),
+            Err(ClientError::NotFound(_)) => Ok(None),
+            Err(error) => Err(Failure::new(Reason::ArtifactFailed, error.to_string())
+                .telling(Tell::Nothing)
+                .into()),
+        }
+    }
+}

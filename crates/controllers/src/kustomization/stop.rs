@@ -1,0 +1,93 @@
+//! Why an attempt does not get through.
+
+use everflow_api::reason::Reason;
+use everflow_runtime::attempt::Interrupted;
+
+/// Why an attempt does not get through.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// There is no point in going on.
+    Interrupted(Interrupted),
+    /// Something has to be there or be right first.
+    Failed(Box<Failure>),
+    /// The Kustomization is gone.
+    Gone,
+}
+
+/// What failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The reason of the Ready condition and of the event.
+    pub(super) reason: Reason,
+    /// The message of the Ready condition.
+    pub(super) message: String,
+    /// What the event says.
+    pub(super) event: Tell,
+    /// What has to happen.
+    pub(super) then: Then,
+}
+
+/// What is told of a failure in an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Tell {
+    /// The message.
+    Message,
+    /// Another text.
+    Text(String),
+    /// Something that is no failure yet.
+    Info(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// What has to happen before an attempt can get further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Time, or anything that wakes it.
+    Retry,
+    /// The source or a dependency has to change; it is looked at again soon.
+    Wait,
+    /// The source has to come; it is looked at again at the retry interval.
+    WaitForSource,
+    /// Someone has to change the spec.
+    Change,
+}
+
+impl Stop {
+    pub(super) fn failed(reason: Reason, message: impl Into<String>) -> Self {
+        Failure::new(reason, message).into()
+    }
+}
+
+impl Failure {
+    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Failure {
+            reason,
+            message: message.into(),
+            event: Tell::Message,
+            then: Then::Retry,
+        }
+    }
+
+    pub(super) fn telling(mut self, event: Tell) -> Self {
+        self.event = event;
+        self
+    }
+
+    pub(super) fn then(mut self, then: Then) -> Self {
+        self.then = then;
+        self
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failed(Box::new(failure))
+    }
+}
+
+impl From<Interrupted> for Stop {
+    fn from(why: Interrupted) -> Self {
+        Stop::Interrupted(why)
+    }
+}

@@ -1,0 +1,154 @@
+//! What is known of applied objects, and who is woken when someone touches them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use everflow_api::names::label;
+use everflow_apply::ObjectId;
+use everflow_apply::effects::{Live, Memory, Seen};
+use everflow_apply::inventory::Entry;
+use everflow_runtime::attempt::Context;
+use everflow_runtime::client::{Resource, Selection};
+use everflow_runtime::queue::WakeOn;
+use everflow_runtime::reflector::Watched;
+use everflow_runtime::store::{Change, Keep, Store, Stored};
+use serde_json::Value;
+
+/// What each Kustomization has applied, by namespace and name.
+#[derive(Debug, Default)]
+pub(super) struct Memories {
+    all: Mutex<BTreeMap<(String, String), Remembered>>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    /// The cluster and account it was applied with.
+    target: String,
+    memory: Arc<Memory>,
+}
+
+impl Memories {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Remembered>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a Kustomization has applied to a cluster; of another cluster nothing is known.
+    pub(super) fn of(&self, namespace: &str, name: &str, target: &str) -> Arc<Memory> {
+        let mut all = self.lock();
+        let key = (namespace.to_owned(), name.to_owned());
+        let fresh = || Remembered {
+            target: target.to_owned(),
+            memory: Arc::default(),
+        };
+        let remembered = all.entry(key).or_insert_with(fresh);
+        if remembered.target != target {
+            *remembered = fresh();
+        }
+        remembered.memory.clone()
+    }
+
+    pub(super) fn forget(&self, namespace: &str, name: &str) {
+        self.lock().remove(&(namespace.to_owned(), name.to_owned()));
+    }
+
+    /// Whether a change of an object that has an owner's labels matters to that owner.
+    fn matter(&self, resource: &Resource, change: &Change) -> bool {
+        let old = change.old.as_ref().map(|stored| stored.value());
+        let new = change.new.as_ref().map(|stored| stored.value());
+        let owners = [old.as_ref(), new.as_ref()].into_iter().flatten();
+        owners.filter_map(owner).any(|owner| {
+            let memory = self.lock().get(&owner).map(|known| known.memory.clone());
+            let id = ObjectId {
+                namespace: change.name.0.to_string(),
+                name: change.name.1.to_string(),
+                group: resource.group.to_string(),
+                kind: resource.kind.to_string(),
+            };
+            memory.is_some_and(|memory| memory.matters(&id, new.as_ref()))
+        })
+    }
+}
+
+fn owner(object: &Value) -> Option<(String, String)> {
+    let labels = object.pointer("/metadata/labels")?;
+    let text = |key: &str| labels.get(key)?.as_str().map(str::to_owned);
+    Some((
+        text(label::KUSTOMIZATION_NAMESPACE)?,
+        text(label::KUSTOMIZATION_NAME)?,
+    ))
+}
+
+/// Watches applied objects by their metadata: one watch for each kind, whoever owns them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Eyes<'a> {
+    pub(super) context: &'a Context,
+    pub(super) memories: &'a Arc<Memories>,
+    /// Whether the objects are in this cluster.
+    pub(super) local: bool,
+}
+
+impl Eyes<'_> {
+    /// What is watched of a kind.
+    pub(super) fn watched(resource: &Resource) -> Watched {
+        Watched {
+            resource: resource.clone(),
+            namespace: None,
+            selection: Selection::labelled(label::KUSTOMIZATION_NAME).metadata(),
+            keep: Keep::Metadata,
+        }
+    }
+
+    fn store(&self, resource: &Resource) -> Store {
+        let (memories, kind) = (self.memories.clone(), resource.clone());
+        let matters = Arc::new(move |change: &Change| memories.matter(&kind, change));
+        let watched = Self::watched(resource);
+        self.context.watch_where(&watched, matters)
+    }
+
+    /// Has the kinds of these objects watched, and says what wakes their owner.
+    pub(super) async fn watch(&self, entries: &[Entry], keep: &mut Vec<Watched>) -> Vec<WakeOn> {
+        let mut wakes = Vec::with_capacity(entries.len());
+        if !self.local {
+            return wakes;
+        }
+        for entry in entries {
+            let api_version = entry.api_version();
+            let resource = self
+                .context
+                .client
+                .resource(&api_version, &entry.id.kind)
+                .await;
+            let Ok(resource) = resource else {
+                continue;
+            };
+            self.store(&resource);
+            let watched = Self::watched(&resource);
+            if !keep.contains(&watched) {
+                keep.push(watched);
+            }
+            let namespace = match resource.namespaced {
+                true => entry.id.namespace.as_str(),
+                false => "",
+            };
+            wakes.push(resource.wake_on(namespace, &entry.id.name));
+        }
+        wakes
+    }
+}
+
+impl Live for Eyes<'_> {
+    fn metadata(&self, resource: &Resource, namespace: &str, name: &str) -> Seen {
+        if !self.local {
+            return Seen::Unknown;
+        }
+        let store = self.store(resource);
+        if !store.is_synced() {
+            return Seen::Unknown;
+        }
+        let found: Option<Arc<Stored>> = store.get(namespace, name);
+        match found {
+            Some(stored) => Seen::Present(stored.value()),
+            None => Seen::Absent,
+        }
+    }
+}
