@@ -41,6 +41,8 @@ macro_rules! controller_kinds {
 controller_kinds! {
     /// Git repositories.
     GitRepository = resources::GIT_REPOSITORIES,
+    /// OCI repositories.
+    OCIRepository = resources::OCI_REPOSITORIES,
     /// Kustomizations.
     Kustomization = resources::KUSTOMIZATIONS,
 }
@@ -82,7 +84,7 @@ impl ControllerKind {
     /// Kinds whose objects its attempts look at.
     fn looks_at(self) -> &'static [Resource] {
         match self {
-            ControllerKind::GitRepository => &[],
+            ControllerKind::GitRepository | ControllerKind::OCIRepository => &[],
             ControllerKind::Kustomization => {
                 const {
                     &[
@@ -151,6 +153,9 @@ impl Setup {
         match kind {
             ControllerKind::GitRepository => {
                 builder.controller(source::git(self), artifact_changed)
+            }
+            ControllerKind::OCIRepository => {
+                builder.controller(source::oci(self), artifact_changed)
             }
             ControllerKind::Kustomization => {
                 let controller = KustomizationController::new(self);

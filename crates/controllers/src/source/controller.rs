@@ -58,6 +58,10 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
     fn timeout(spec: &<Self::Kind as Kind>::Spec) -> Duration;
     /// The field with the address, to share out attempts among hosts.
     const ADDRESS: &'static str;
+    /// The name of the link to the newest artifact, for kinds that have one.
+    const LINK: &'static str = "";
+    /// Notes the address of that link.
+    fn set_url(_status: &mut <Self::Kind as Kind>::Status, _url: Option<String>) {}
     /// Whether there is nothing to reconcile: a description for others, without a status.
     fn is_static(_spec: &<Self::Kind as Kind>::Spec) -> bool {
         false
@@ -225,10 +229,14 @@ impl<S: Source> SourceController<S> {
                 }
             }
         }
-        let artifact = draft.object.status.artifact_mut();
         if missing {
-            *artifact = None;
+            *draft.object.status.artifact_mut() = None;
+            S::set_url(&mut draft.object.status, None);
+        } else if draft.object.status.artifact().is_some() && !S::LINK.is_empty() {
+            let link = format!("{}/{}", owner.directory(), S::LINK);
+            S::set_url(&mut draft.object.status, Some(self.storage.url(&link)));
         }
+        let artifact = draft.object.status.artifact_mut();
         match artifact {
             Some(artifact) => artifact.url = self.storage.url(&artifact.path),
             None => {

@@ -118,6 +118,50 @@ where
         failure
     }
 
+    /// Forgets that a signature was wrong: it is looked at again.
+    pub(crate) fn forget_failed_verification(&mut self) {
+        if condition::is_false(self.object.status.conditions(), types::SOURCE_VERIFIED) {
+            self.remove(types::SOURCE_VERIFIED);
+        }
+    }
+
+    /// A failure that is about a signature.
+    pub(crate) fn unverified(&mut self, failure: Failure) -> Failure {
+        let (reason, message) = (failure.reason().to_owned(), failure.message().to_owned());
+        self.set(
+            types::SOURCE_VERIFIED,
+            ConditionStatus::False,
+            reason,
+            message,
+        );
+        failure
+    }
+
+    /// Something newer than the artifact was found.
+    pub(crate) fn outdated(&mut self, message: &str) {
+        if self.object.status.artifact().is_some() {
+            let condition = types::ARTIFACT_OUTDATED;
+            self.set(condition, ConditionStatus::True, "NewRevision", message);
+        }
+        self.progress(format!("building artifact: {message}"));
+    }
+
+    /// Notes the address of the link to the newest artifact; that it could not be made harms
+    /// nobody.
+    pub(crate) fn linked(
+        &mut self,
+        link: Result<String, everflow_fetch::Error>,
+        note: impl FnOnce(&mut K::Status, String),
+    ) {
+        match link {
+            Ok(url) => note(&mut self.object.status, url),
+            Err(error) => {
+                let message = format!("failed to update status URL symlink: {error}");
+                self.trace(Reason::SymlinkUpdateFailed.as_str(), message);
+            }
+        }
+    }
+
     pub(crate) fn event(
         &mut self,
         severity: Severity,

@@ -3,8 +3,11 @@
 mod controller;
 mod draft;
 mod git;
+mod oci;
 mod outcome;
+mod registry;
 mod secrets;
+mod signature;
 
 use std::sync::Arc;
 
@@ -18,6 +21,11 @@ use controller::SourceController;
 /// The controller of Git repositories.
 pub(crate) fn git(setup: &Setup) -> impl Controller + 'static {
     SourceController::new(setup, git::Git::new(setup))
+}
+
+/// The controller of OCI repositories.
+pub(crate) fn oci(setup: &Setup) -> impl Controller + 'static {
+    SourceController::new(setup, oci::Oci::new(setup))
 }
 
 /// Whether a change of a source matters to those who build on it: another artifact, or none.

@@ -114,6 +114,11 @@ impl SecretData {
         String::from_utf8_lossy(self.bytes(key).unwrap_or_default()).into_owned()
     }
 
+    /// All of it.
+    pub(crate) fn data(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.data
+    }
+
     /// All keys and their content.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.data

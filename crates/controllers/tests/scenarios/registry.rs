@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::net::{Answer, Asked};
+use super::scenario::Push;
 
 /// What is in the registry.
 #[derive(Debug, Default)]
@@ -25,8 +26,8 @@ pub fn digest(bytes: &[u8]) -> String {
 
 impl Registry {
     /// Pushes an artifact as scenarios describe them.
-    pub fn push(&mut self, namespace: &str, push: &Value) {
-        let repository = push["repo"].as_str().unwrap_or(namespace).to_owned();
+    pub fn push(&mut self, namespace: &str, push: &Push) {
+        let repository = push.repo.as_deref().unwrap_or(namespace).to_owned();
         let text = |value: &Value| serde_json::to_string(value).unwrap();
         let mut blob = |media_type: &str, bytes: Vec<u8>| {
             let sum = digest(&bytes);
@@ -37,19 +38,19 @@ impl Registry {
                 text(&media_type.into())
             )
         };
-        let config_type = push["configMediaType"]
-            .as_str()
+        let config_type = push
+            .config_media_type
+            .as_deref()
             .unwrap_or("application/vnd.cncf.flux.config.v1+json");
-        let config = match &push["config"] {
+        let config = match &push.config {
             Value::Null => "{}".to_owned(),
             Value::String(text) => text.clone(),
             other => text(other),
         };
         let config = blob(config_type, config.into_bytes());
-        let layers: Vec<String> = push["layers"]
-            .as_array()
-            .into_iter()
-            .flatten()
+        let layers: Vec<String> = push
+            .layers
+            .iter()
             .map(|layer| {
                 let bytes = STANDARD.decode(layer["base64"].as_str().unwrap()).unwrap();
                 blob(layer["mediaType"].as_str().unwrap(), bytes)
@@ -59,21 +60,19 @@ impl Registry {
             r#"{{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{config},"layers":[{}]"#,
             layers.join(",")
         );
-        if let Some(annotations) = push["annotations"]
-            .as_object()
-            .filter(|all| !all.is_empty())
-        {
-            manifest.push_str(&format!(
-                r#","annotations":{}"#,
-                text(&Value::Object(annotations.clone()))
-            ));
+        if !push.annotations.0.is_empty() {
+            let entries = push.annotations.0.iter();
+            let entries: Vec<String> = entries
+                .map(|(key, value)| format!("{}:{value}", text(&key.as_str().into())))
+                .collect();
+            manifest.push_str(&format!(r#","annotations":{{{}}}"#, entries.join(",")));
         }
         manifest.push('}');
         let sum = digest(manifest.as_bytes());
         self.manifests.insert(sum.clone(), manifest.into_bytes());
         let tags = self.tags.entry(repository).or_default();
-        for tag in push["tags"].as_array().into_iter().flatten() {
-            tags.insert(tag.as_str().unwrap().to_owned(), sum.clone());
+        for tag in &push.tags {
+            tags.insert(tag.clone(), sum.clone());
         }
     }
 

@@ -55,7 +55,7 @@ pub struct Scenario {
     #[serde(default)]
     pub charts: Value,
     #[serde(default)]
-    pub oci: Vec<Value>,
+    pub oci: Vec<Push>,
     #[serde(default)]
     pub objects: Vec<Value>,
     #[serde(default)]
@@ -63,6 +63,22 @@ pub struct Scenario {
     pub then: Value,
     #[serde(default)]
     pub steps: Vec<Ordered>,
+}
+
+/// An artifact in a registry.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Push {
+    pub repo: Option<String>,
+    pub tags: Vec<String>,
+    #[serde(default)]
+    pub layers: Vec<Value>,
+    #[serde(default)]
+    pub config: Value,
+    #[serde(rename = "configMediaType")]
+    pub config_media_type: Option<String>,
+    /// In the order of the manifest.
+    #[serde(default)]
+    pub annotations: Ordered,
 }
 
 impl Scenario {

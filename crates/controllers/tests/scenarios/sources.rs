@@ -36,6 +36,7 @@ async fn play_steps(
     let mut world = World::start(scenario, options, kinds).await;
     let mut differences = Differences::default();
     let mut memory = Memory::default();
+    let mut told_before = Vec::new();
     for object in &scenario.objects {
         world.apply(object).await.unwrap();
     }
@@ -63,6 +64,7 @@ async fn play_steps(
             unstable: &scenario.unstable,
             at,
             differences: &mut differences,
+            told_before: &mut told_before,
         };
         comparison.facts(expected, &found);
         let (orphans, flaws) = world.handle().orphans();
@@ -133,6 +135,14 @@ pub fn play_all(
 fn git() {
     let known = include_str!("known_git.txt");
     play_all("flux/sources", "git-", known, |scenario| {
+        play(scenario, recorded_options(), ControllerKind::ALL)
+    });
+}
+
+#[test]
+fn oci() {
+    let known = include_str!("known_oci.txt");
+    play_all("flux/sources", "oci-", known, |scenario| {
         play(scenario, recorded_options(), ControllerKind::ALL)
     });
 }

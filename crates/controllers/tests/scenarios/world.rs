@@ -45,6 +45,16 @@ const DEFINITIONS: Resource = Resource::cluster(
     "customresourcedefinitions",
     "CustomResourceDefinition",
 );
+/// The kinds of Flux that the recordings are about.
+const KINDS: [(&str, &str); 7] = [
+    ("source.toolkit.fluxcd.io", "Bucket"),
+    ("source.toolkit.fluxcd.io", "ExternalArtifact"),
+    ("source.toolkit.fluxcd.io", "GitRepository"),
+    ("source.toolkit.fluxcd.io", "HelmChart"),
+    ("source.toolkit.fluxcd.io", "HelmRepository"),
+    ("source.toolkit.fluxcd.io", "OCIRepository"),
+    ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+];
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 
 /// Options as the recording had them.
@@ -71,6 +81,7 @@ struct Running {
 /// All of it.
 pub struct World {
     pub env: Env,
+    pub server: ApiServer,
     pub client: Client,
     pub namespace: String,
     pub git: Arc<Mutex<BTreeMap<String, Repository>>>,
@@ -101,9 +112,10 @@ impl World {
         );
         let service = ApiService::new(server.clone()).as_user(User::admin());
         let client = Client::new(Arc::new(EmbeddedTransport::new(service)), env.clock.clone());
-        tokio::spawn(tick(server, env.clone()));
+        tokio::spawn(tick(server.clone(), env.clone()));
         let mut world = World {
             env,
+            server,
             client,
             namespace: scenario.namespace.clone(),
             git: Arc::default(),
@@ -154,7 +166,12 @@ impl World {
 
     async fn prepare(&mut self, scenario: &Scenario) {
         let by = WriteOptions::by("user");
+        let groups = KINDS.map(|(group, _)| group);
         for definition in everflow_api::crds() {
+            let group = definition["spec"]["group"].as_str().unwrap();
+            if !groups.contains(&group) {
+                continue;
+            }
             self.client
                 .create(&DEFINITIONS, "", &definition, &by)
                 .await
@@ -513,12 +530,18 @@ impl World {
         let started = self.env.clock.elapsed();
         let mut last = Value::Null;
         let mut since = started;
+        let mut revision = 0;
         loop {
-            self.sleep(Duration::from_millis(100)).await;
+            self.sleep(Duration::from_millis(250)).await;
             let now = self.env.clock.elapsed();
-            let state = self.state().await;
-            if state != last {
-                (last, since) = (state, now);
+            // Most writes are Events of attempts that are made again.
+            let newest = self.server.store().revision();
+            if newest != revision {
+                revision = newest;
+                let state = self.state().await;
+                if state != last {
+                    (last, since) = (state, now);
+                }
             }
             let settled = now - since >= QUIET && self.all_attempted(&last);
             if settled || now - started >= PATIENCE {
@@ -565,8 +588,8 @@ impl World {
     /// The objects of Flux's kinds in the namespace.
     pub async fn flux_objects(&self) -> Vec<Value> {
         let mut all = Vec::new();
-        for info in everflow_api::KINDS.iter() {
-            let resource = self.resource(&info.api_version(), info.kind).await;
+        for (group, kind) in KINDS {
+            let resource = self.resource(&format!("{group}/v1"), kind).await;
             let list = self
                 .client
                 .list_all(&resource, Some(&self.namespace), &Default::default())

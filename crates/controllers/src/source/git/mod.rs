@@ -59,17 +59,15 @@ impl Git {
         draft: &mut Draft<GitRepository>,
         context: &Context,
     ) -> Result<Outcome, Stop> {
-        if verified(draft) == Some(ConditionStatus::False) {
-            draft.remove(types::SOURCE_VERIFIED);
-        }
+        draft.forget_failed_verification();
         let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
         let remote = self.remote(draft, context, &deadline).await?;
         let includes = self.includes(draft, context)?;
         let wake = wake_on(&draft.object);
+        draft.remove(types::ARTIFACT_OUTDATED);
         if content::includes_changed(&draft.object.status, &includes) {
-            draft.progress(
-                "building artifact: included artifacts differ from last observed includes",
-            );
+            let message = "included artifacts differ from last observed includes";
+            draft.progress(format!("building artifact: {message}"));
         }
         context.check()?;
         match self
@@ -154,9 +152,7 @@ impl Git {
         let message = checkout.commit.short_message();
         let current = draft.object.status.artifact.as_ref();
         if current.is_none_or(|current| current.revision != revision) {
-            draft.progress(format!(
-                "building artifact: new upstream revision '{revision}'"
-            ));
+            draft.outdated(&format!("new upstream revision '{revision}'"));
         }
         draft.remove(types::INCLUDE_UNAVAILABLE);
         let hash = checkout.commit.id.to_string();
@@ -278,7 +274,7 @@ impl Git {
         let secret = secret.map_err(|unread| {
             let message = format!("public keys secret error: {}", unread.told());
             let failure = Failure::passing(Reason::VerificationError.as_str(), message);
-            unverified(draft, failure)
+            draft.unverified(failure)
         })?;
         let mode = asked.mode.unwrap_or(GitVerificationMode::Head);
         let keys = TrustedKeys::from_entries(secret.entries());
@@ -329,17 +325,6 @@ impl Git {
     }
 }
 
-fn unverified(draft: &mut Draft<GitRepository>, failure: Failure) -> Failure {
-    let (reason, message) = (failure.reason().to_owned(), failure.message().to_owned());
-    draft.set(
-        types::SOURCE_VERIFIED,
-        ConditionStatus::False,
-        reason,
-        message,
-    );
-    failure
-}
-
 fn check_signature(
     draft: &mut Draft<GitRepository>,
     checkout: &Checkout,
@@ -365,19 +350,13 @@ fn check_signature(
                 "InvalidVerificationMode" => Failure::stalling(reason, message),
                 reason => Failure::passing(reason, message),
             };
-            Err(unverified(draft, failure))
+            Err(draft.unverified(failure))
         }
         Err(error) => {
             let failure = Failure::passing(error.reason(), error.to_string());
-            Err(unverified(draft, failure))
+            Err(draft.unverified(failure))
         }
     }
-}
-
-fn verified(draft: &Draft<GitRepository>) -> Option<ConditionStatus> {
-    let conditions = &draft.object.status.conditions;
-    everflow_api::condition::find(conditions, types::SOURCE_VERIFIED)
-        .map(|condition| condition.status)
 }
 
 fn wake_on(object: &Object<GitRepository>) -> Vec<WakeOn> {
