@@ -43,6 +43,8 @@ controller_kinds! {
     GitRepository = resources::GIT_REPOSITORIES,
     /// OCI repositories.
     OCIRepository = resources::OCI_REPOSITORIES,
+    /// Helm repositories.
+    HelmRepository = resources::HELM_REPOSITORIES,
     /// Kustomizations.
     Kustomization = resources::KUSTOMIZATIONS,
 }
@@ -84,7 +86,9 @@ impl ControllerKind {
     /// Kinds whose objects its attempts look at.
     fn looks_at(self) -> &'static [Resource] {
         match self {
-            ControllerKind::GitRepository | ControllerKind::OCIRepository => &[],
+            ControllerKind::GitRepository
+            | ControllerKind::OCIRepository
+            | ControllerKind::HelmRepository => &[],
             ControllerKind::Kustomization => {
                 const {
                     &[
@@ -156,6 +160,9 @@ impl Setup {
             }
             ControllerKind::OCIRepository => {
                 builder.controller(source::oci(self), artifact_changed)
+            }
+            ControllerKind::HelmRepository => {
+                builder.controller(source::helm_repository(self), artifact_changed)
             }
             ControllerKind::Kustomization => {
                 let controller = KustomizationController::new(self);

@@ -297,11 +297,7 @@ impl<S: Source> SourceController<S> {
             }
         };
         if object.status.artifact().is_some() && report.verdict == Verdict::Success {
-            let reason = Reason::GarbageCollectionSucceeded.as_str();
-            let message = "garbage collected artifacts for deleted resource";
-            report
-                .events
-                .push(Event::new(Severity::Trace, reason, message));
+            report.events.push(collected());
         }
         report
     }
@@ -315,7 +311,9 @@ impl<S: Source> SourceController<S> {
         context: &Context,
     ) -> Report {
         let mut report = unchanged(Next::At(SUSPENDED), Verdict::Success);
-        let had = object.status.artifact().is_some() || !object.status.conditions().is_empty();
+        let had = value
+            .get("status")
+            .is_some_and(|status| *status != json!({}));
         let held = object
             .metadata
             .finalizers
@@ -338,8 +336,17 @@ impl<S: Source> SourceController<S> {
         if had {
             report.status = Some(json!({}));
         }
+        if object.status.artifact().is_some() {
+            report.events.push(collected());
+        }
         report
     }
+}
+
+fn collected() -> Event {
+    let reason = Reason::GarbageCollectionSucceeded.as_str();
+    let message = "garbage collected artifacts for deleted resource";
+    Event::new(Severity::Trace, reason, message)
 }
 
 /// What became of an artifact in the storage.

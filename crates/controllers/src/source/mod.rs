@@ -3,6 +3,7 @@
 mod controller;
 mod draft;
 mod git;
+mod helm_repository;
 mod oci;
 mod outcome;
 mod registry;
@@ -26,6 +27,11 @@ pub(crate) fn git(setup: &Setup) -> impl Controller + 'static {
 /// The controller of OCI repositories.
 pub(crate) fn oci(setup: &Setup) -> impl Controller + 'static {
     SourceController::new(setup, oci::Oci::new(setup))
+}
+
+/// The controller of Helm repositories.
+pub(crate) fn helm_repository(setup: &Setup) -> impl Controller + 'static {
+    SourceController::new(setup, helm_repository::Helm::new(setup))
 }
 
 /// Whether a change of a source matters to those who build on it: another artifact, or none.

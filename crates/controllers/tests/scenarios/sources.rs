@@ -146,3 +146,11 @@ fn oci() {
         play(scenario, recorded_options(), ControllerKind::ALL)
     });
 }
+
+#[test]
+fn helm() {
+    let known = include_str!("known_helm.txt");
+    play_all("flux/sources", "helm-", known, |scenario| {
+        play(scenario, recorded_options(), ControllerKind::ALL)
+    });
+}
