@@ -43,7 +43,11 @@ pub const RULES: &[(&str, &str)] = &[
 
 /// The differences found so far.
 #[derive(Debug, Default)]
-pub struct Differences(pub Vec<String>);
+pub struct Differences(
+    pub Vec<String>,
+    /// Notifications of former steps: a failing attempt may be repeated in a later one.
+    pub Vec<Value>,
+);
 
 /// What is being compared.
 pub struct Comparison<'a> {
@@ -51,8 +55,6 @@ pub struct Comparison<'a> {
     /// Where we are: `then` or `steps[1].then`.
     pub at: String,
     pub differences: &'a mut Differences,
-    /// Notifications of former steps: a failing attempt may be repeated in this one.
-    pub told_before: &'a mut Vec<Value>,
 }
 
 impl Comparison<'_> {
@@ -80,7 +82,7 @@ impl Comparison<'_> {
         self.objects(expected, found);
         self.told("events", expected, found);
         self.told("notifications", expected, found);
-        self.told_before.extend(
+        self.differences.1.extend(
             found["notifications"]
                 .as_array()
                 .into_iter()
@@ -194,7 +196,8 @@ impl Comparison<'_> {
             let repeats = !expected["repeated_since_count"].is_null()
                 || (what == "notifications"
                     && self
-                        .told_before
+                        .differences
+                        .1
                         .iter()
                         .any(|former| same_told(expected, former)));
             let mut expected = expected.clone();
@@ -262,7 +265,6 @@ fn same_values(wanted: &Value, have: &Value) -> bool {
         unstable: &[],
         at: String::new(),
         differences: &mut differences,
-        told_before: &mut Vec::new(),
     };
     comparison.value("", wanted, have);
     differences.0.is_empty()
@@ -287,14 +289,10 @@ pub fn matches(wanted: &str, have: &str, may_say_more: bool) -> bool {
     let wanted = wanted
         .replace("lstat $TMP/gitrepository-$RAND/", "lstat ")
         .replace("$TMP/$RAND/unpack/", "")
-<<<<<<< HEAD
         .replace("$TMP/kustomization-$RAND/", "")
-        .replace(" on $DNS", "");
-=======
         .replace(" on $DNS", "")
         // The words of the recording's Helm server, which HTTP does not hand on to everyone.
         .replace("404 File not found", "404 Not Found");
->>>>>>> 4c7bca0 (Controllers: Helm repositories)
     let symbols = [
         "$TIME", "$UID", "$RV", "$DUR", "$IP", "$PORT", "$DNS", "$HOME", "$RAND",
     ];

@@ -36,7 +36,6 @@ async fn play_steps(
     let mut world = World::start(scenario, options, kinds).await;
     let mut differences = Differences::default();
     let mut memory = Memory::default();
-    let mut told_before = Vec::new();
     for object in &scenario.objects {
         world.apply(object).await.unwrap();
     }
@@ -64,7 +63,6 @@ async fn play_steps(
             unstable: &scenario.unstable,
             at,
             differences: &mut differences,
-            told_before: &mut told_before,
         };
         comparison.facts(expected, &found);
         let (orphans, flaws) = world.handle().orphans();
