@@ -11,6 +11,7 @@ pub mod json_schema;
 pub mod lint;
 pub mod manifests;
 pub mod objects;
+pub mod package;
 pub mod parsed;
 pub mod post_render;
 pub mod release;

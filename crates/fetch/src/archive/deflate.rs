@@ -282,10 +282,28 @@ impl<W: Write> GzipWriter<W> {
     /// Starts the stream.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255])?;
-        Ok(GzipWriter {
+        Ok(GzipWriter::after_header(out))
+    }
+
+    /// Starts the stream with an extra field and a comment in its header. The field is cut at
+    /// 64 KiB, the comment at its first zero byte.
+    pub fn with_header(mut out: W, extra: &[u8], comment: &str) -> io::Result<Self> {
+        const EXTRA_AND_COMMENT: u8 = 4 | 16;
+        out.write_all(&[0x1f, 0x8b, 8, EXTRA_AND_COMMENT, 0, 0, 0, 0, 0, 255])?;
+        let length = u16::try_from(extra.len()).unwrap_or(u16::MAX);
+        out.write_all(&length.to_le_bytes())?;
+        out.write_all(&extra[..usize::from(length)])?;
+        let comment = comment.split('\0').next().unwrap_or_default();
+        out.write_all(comment.as_bytes())?;
+        out.write_all(&[0])?;
+        Ok(GzipWriter::after_header(out))
+    }
+
+    fn after_header(out: W) -> Self {
+        GzipWriter {
             deflater: Deflater::new(out),
             crc: flate2::Crc::new(),
-        })
+        }
     }
 
     /// Ends the stream and gives the writer back.

@@ -37,6 +37,10 @@ pub struct ArchiveWriter<W: Write> {
     buffer: Vec<u8>,
 }
 
+/// What helm writes into the header of every chart it packs.
+const CHART_EXTRA: &[u8] = b"rr\x28\x00aHR0cHM6Ly95b3V0dS5iZS96OVV6MWljandyTQo=";
+const CHART_COMMENT: &str = "Helm";
+
 impl<W: Write> ArchiveWriter<W> {
     /// Starts an archive whose content may not be larger than `limit` bytes, with the directory
     /// `.` as its first entry.
@@ -52,6 +56,37 @@ impl<W: Write> ArchiveWriter<W> {
         };
         writer.directory(b".")?;
         Ok(writer)
+    }
+
+    /// Starts the archive of a Helm chart: with helm's header, and without an entry for the root.
+    pub fn of_chart(out: W, algorithm: Algorithm, limit: u64) -> Result<Self, Error> {
+        let out = DigestWriter::new(out, algorithm);
+        let out = GzipWriter::with_header(out, CHART_EXTRA, CHART_COMMENT);
+        Ok(ArchiveWriter {
+            out: out.map_err(Error::archive_io)?,
+            padding: 0,
+            files: 0,
+            unpacked: 0,
+            limit,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Adds a file of a Helm chart: readable by all, in one piece.
+    pub fn chart_file(&mut self, path: &str, content: &[u8]) -> Result<(), Error> {
+        let size = content.len() as u64;
+        self.unpacked = self.unpacked.saturating_add(size);
+        if self.unpacked > self.limit || size > LARGEST {
+            return Err(Error::TooLarge {
+                what: format!("the content at {path}"),
+                limit: self.limit.min(LARGEST),
+            });
+        }
+        self.header(path.as_bytes(), 0o644, b'0', size)?;
+        self.out.write_all(content).map_err(Error::archive_io)?;
+        self.padding = (BLOCK - content.len() % BLOCK) % BLOCK;
+        self.files += 1;
+        Ok(())
     }
 
     /// Adds a directory.

@@ -5,16 +5,22 @@
 //! are held in memory.
 
 mod address;
+mod build;
 mod index;
+mod source;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::sync::Arc;
 
 use everflow_env::Env;
 
 pub use address::{check_dependency_url, normalize_url, resolve_chart_url};
-pub use index::{FetchedIndex, LoadedIndex};
+pub use build::{Build, BuildOptions, ChartArchive, Reason, build_remote};
+pub use index::{FetchedIndex, LoadedIndex, versions_in};
+pub use source::{ChartSource, Chosen, HttpCharts, OciCharts, Repositories};
+pub use tree::{LocalChart, build_local};
 
 use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, Request, Response, TlsOptions};
 use crate::{Deadline, Error, Url};

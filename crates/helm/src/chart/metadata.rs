@@ -280,7 +280,7 @@ impl Maintainer {
 }
 
 impl Dependency {
-    fn read(decoder: &mut Decoder, item: &Json, path: &str) -> Option<Self> {
+    pub(crate) fn read(decoder: &mut Decoder, item: &Json, path: &str) -> Option<Self> {
         let fields = decoder.object(item, path, "v2.Dependency")?;
         Some(Dependency {
             name: decoder.string(&fields, "name"),

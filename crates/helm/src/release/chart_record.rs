@@ -12,7 +12,7 @@ const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 /// The chart's JSON in a release record. Dependencies are not part of it: helm leaves them out.
 pub fn chart_record(chart: &Chart) -> Value {
     json!({
-        "metadata": metadata(&chart.metadata),
+        "metadata": metadata_record(&chart.metadata),
         "lock": chart.lock,
         "templates": files(&chart.templates),
         "values": chart.values,
@@ -32,7 +32,8 @@ fn files(files: &[ChartFile]) -> Value {
     }
 }
 
-fn metadata(metadata: &Metadata) -> Value {
+/// `Chart.yaml` with the fields that are not empty.
+pub(crate) fn metadata_record(metadata: &Metadata) -> Value {
     let mut out = Map::new();
     let texts = [
         ("name", &metadata.name),
@@ -79,13 +80,18 @@ fn metadata(metadata: &Metadata) -> Value {
         out.insert("maintainers".to_owned(), Value::Array(maintainers));
     }
     if !metadata.dependencies.is_empty() {
-        let all = metadata.dependencies.iter().flatten().map(dependency);
+        let all = metadata
+            .dependencies
+            .iter()
+            .flatten()
+            .map(dependency_record);
         out.insert("dependencies".to_owned(), all.collect());
     }
     Value::Object(out)
 }
 
-fn dependency(dependency: &Dependency) -> Value {
+/// A dependency with the fields that are not empty.
+pub(crate) fn dependency_record(dependency: &Dependency) -> Value {
     let mut out = Map::new();
     out.insert("name".to_owned(), json!(dependency.name));
     super::put_text(&mut out, "version", &dependency.version);

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 pub use chart_record::chart_record;
+pub(crate) use chart_record::{dependency_record, metadata_record};
 pub use storage::{
     RecordError, decode, encode, from_object, object_name, to_config_map, to_secret,
 };

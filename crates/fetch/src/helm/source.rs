@@ -1,0 +1,279 @@
+//! Where charts come from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use everflow_env::{BoxFuture, Env};
+use everflow_helm::index::{SelectError, parse_version, select_tag, select_version};
+use tokio::sync::Mutex;
+
+use super::index::versions_in;
+use super::{HelmClient, LoadedIndex, Reason, address, failed};
+use crate::archive::Algorithm;
+use crate::oci::{self, OciClient};
+use crate::{Deadline, Error};
+
+/// A version of a chart that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// The name of the chart.
+    pub name: String,
+    /// The version, or for OCI the tag.
+    pub version: String,
+    /// Where to get it; none when the index does not say.
+    pub url: Option<String>,
+    /// The digest of the archive, when the index has one.
+    pub digest: String,
+}
+
+/// A repository of charts. The reasons of its errors are Flux's: `InvalidChartReference` when the
+/// fault lies in what was asked for, else `ChartPullError`.
+pub trait ChartSource: Send + Sync + fmt::Debug {
+    /// The version of a chart that is meant by a version or range.
+    fn choose<'a>(
+        &'a self,
+        name: &'a str,
+        wanted: &'a str,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Chosen, Error>>;
+
+    /// The archive of a version that was chosen.
+    fn download<'a>(
+        &'a self,
+        chosen: &'a Chosen,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Vec<u8>, Error>>;
+}
+
+/// Finds the repository that a dependency names.
+pub trait Repositories: Send + Sync + fmt::Debug {
+    /// The repository at an address, which is normalized. It is asked once per address and build.
+    fn at<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<Arc<dyn ChartSource>, Error>>;
+}
+
+/// A repository behind HTTP.
+#[derive(Debug)]
+pub struct HttpCharts {
+    client: HelmClient,
+    algorithm: Algorithm,
+    /// The path of a stored index; without one it is fetched when it is needed.
+    stored: Option<String>,
+    fetched: Mutex<Option<LoadedIndex>>,
+}
+
+impl HttpCharts {
+    /// The charts of a repository whose index lies in the store, or is yet to be fetched.
+    pub fn new(client: HelmClient, stored: Option<String>) -> Self {
+        HttpCharts {
+            client,
+            algorithm: Algorithm::default(),
+            stored,
+            fetched: Mutex::new(None),
+        }
+    }
+
+    /// The index to look into.
+    async fn index(&self, deadline: &Deadline) -> Result<String, Error> {
+        if let Some(stored) = &self.stored {
+            return Ok(stored.clone());
+        }
+        let mut fetched = self.fetched.lock().await;
+        if let Some(index) = &*fetched {
+            return Ok(index.path());
+        }
+        let pulling =
+            |prefix: &str, error: Error| failed(Reason::Pull.name(), format!("{prefix}: {error}"));
+        let index = self
+            .client
+            .fetch_index(self.algorithm, deadline)
+            .await
+            .map_err(|error| pulling("failed to cache index", error))?
+            .load(self.algorithm)
+            .await
+            .map_err(|error| pulling("failed to load index", error))?;
+        let path = index.path();
+        *fetched = Some(index);
+        Ok(path)
+    }
+
+    async fn choose_version(
+        &self,
+        name: &str,
+        wanted: &str,
+        deadline: &Deadline,
+    ) -> Result<Chosen, Error> {
+        let index = self.index(deadline).await?;
+        let wrong = |error: SelectError| failed(Reason::Reference.name(), error.to_string());
+        let versions = versions_in(&self.client.env, &index, name)
+            .await
+            .map_err(|error| {
+                failed(
+                    Reason::Pull.name(),
+                    format!("failed to load index: {error}"),
+                )
+            })?
+            .ok_or_else(|| wrong(SelectError::NoChart))?;
+        let chosen = select_version(name, &versions, wanted).map_err(wrong)?;
+        Ok(Chosen {
+            name: chosen.name.clone(),
+            version: chosen.version.clone(),
+            url: chosen.urls.first().cloned(),
+            digest: chosen.digest.clone(),
+        })
+    }
+
+    async fn fetch(&self, chosen: &Chosen, deadline: &Deadline) -> Result<Vec<u8>, Error> {
+        let wrong = |text: String| failed(Reason::Pull.name(), text);
+        let reference = chosen
+            .url
+            .as_deref()
+            .ok_or_else(|| wrong(format!("chart '{}' has no downloadable URLs", chosen.name)))?;
+        let repository = self.client.repository();
+        let url = address::resolve_chart_url(&repository.url, reference)
+            .map_err(|error| wrong(error.to_string()))?;
+        let limit = repository.helm.chart;
+        let response = self
+            .client
+            .get(&url, false, deadline)
+            .await
+            .map_err(|error| wrong(error.to_string()))?;
+        response.body.read_all(limit).await.map_err(|error| {
+            wrong(match error {
+                Error::TooLarge { .. } => too_large(url.path.as_str(), limit),
+                Error::Deadline(_) => {
+                    Error::Deadline(" (Client.Timeout or context cancellation while reading body)")
+                        .to_string()
+                }
+                other => other.to_string(),
+            })
+        })
+    }
+}
+
+/// Flux's words for a chart that is too large.
+pub(super) fn too_large(path: &str, limit: u64) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    format!("size of chart '{name}' exceeds '{limit}' bytes limit")
+}
+
+impl ChartSource for HttpCharts {
+    fn choose<'a>(
+        &'a self,
+        name: &'a str,
+        wanted: &'a str,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Chosen, Error>> {
+        Box::pin(self.choose_version(name, wanted, deadline))
+    }
+
+    fn download<'a>(
+        &'a self,
+        chosen: &'a Chosen,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
+        Box::pin(self.fetch(chosen, deadline))
+    }
+}
+
+/// A repository in an OCI registry: each chart is a repository of its own below one address.
+#[derive(Debug, Clone)]
+pub struct OciCharts {
+    env: Env,
+    /// With the address of all charts.
+    remote: oci::Remote,
+    largest: u64,
+}
+
+impl OciCharts {
+    /// The charts below the address of `remote`, each at most `largest` bytes.
+    pub fn new(env: &Env, remote: oci::Remote, largest: u64) -> Self {
+        OciCharts {
+            env: env.clone(),
+            remote,
+            largest,
+        }
+    }
+
+    /// A client for one chart.
+    pub fn client(&self, chart: &str) -> Result<OciClient, Error> {
+        let mut remote = self.remote.clone();
+        remote.url = self.address(chart);
+        OciClient::new(&self.env, remote)
+    }
+
+    fn address(&self, chart: &str) -> String {
+        format!("{}/{chart}", self.remote.url.trim_end_matches('/'))
+    }
+
+    async fn choose_version(
+        &self,
+        name: &str,
+        wanted: &str,
+        deadline: &Deadline,
+    ) -> Result<Chosen, Error> {
+        let address = self.address(name);
+        let chosen = |version: &str| Chosen {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            url: Some(format!("{address}:{version}")),
+            digest: String::new(),
+        };
+        // A version needs no list of tags.
+        if parse_version(wanted).is_ok() {
+            return Ok(chosen(wanted));
+        }
+        let wrong = |text: String| failed(Reason::Pull.name(), text);
+        let listing = async { self.client(name)?.tags(deadline).await };
+        let tags = listing.await.map_err(|error| {
+            wrong(format!(
+                "could not get tags for {name:?}: could not fetch tags for {address:?}: {error}"
+            ))
+        })?;
+        // Tags cannot hold a plus sign.
+        let tags: Vec<String> = tags.iter().map(|tag| tag.replace('_', "+")).collect();
+        if tags.is_empty() {
+            return Err(wrong(format!(
+                "could not get tags for {name:?}: unable to locate any tags in provided repository: {address}"
+            )));
+        }
+        let tag = select_tag(&tags, wanted).map_err(|error| wrong(error.to_string()))?;
+        Ok(chosen(tag))
+    }
+
+    async fn fetch(&self, chosen: &Chosen, deadline: &Deadline) -> Result<Vec<u8>, Error> {
+        let wrong = |text: String| failed(Reason::Pull.name(), text);
+        let fetching = async {
+            self.client(&chosen.name)?
+                .chart(&chosen.version, deadline)
+                .await
+        };
+        let chart = fetching.await.map_err(|error| {
+            let text = error.to_string();
+            let prefix = "failed to download chart for remote reference: ";
+            wrong(text.strip_prefix(prefix).unwrap_or(&text).to_owned())
+        })?;
+        if chart.bytes.len() as u64 > self.largest {
+            return Err(wrong(too_large(&chosen.name, self.largest)));
+        }
+        Ok(chart.bytes)
+    }
+}
+
+impl ChartSource for OciCharts {
+    fn choose<'a>(
+        &'a self,
+        name: &'a str,
+        wanted: &'a str,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Chosen, Error>> {
+        Box::pin(self.choose_version(name, wanted, deadline))
+    }
+
+    fn download<'a>(
+        &'a self,
+        chosen: &'a Chosen,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
+        Box::pin(self.fetch(chosen, deadline))
+    }
+}
