@@ -51,7 +51,7 @@ pub struct StartArgs {
     pub client_ca_file: Option<PathBuf>,
     /// Which controllers run: all, none, or a comma-separated list
     ///
-    /// They are namespace, garbagecollector, serviceaccount, roleaggregation and workload. The last one plays a
+    /// They are namespace, garbagecollector, serviceaccount, roleaggregation, resourcequota and workload. The last one plays a
     /// cluster that runs things: pods come up and Jobs succeed. The annotation cluster.everflow.dev/behavior on a
     /// workload or its pod template makes them fail: never-ready, image-pull, crash-loop or job-failed.
     #[arg(long, value_name = "all|none|LIST", default_value = "all")]

@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::time::Timestamp;
 
 /// How a server behaves.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// How many changes are kept per kind.
     pub window: usize,
@@ -32,6 +32,22 @@ pub struct Options {
     pub root_certificate: Option<String>,
     /// The controllers that run.
     pub controllers: Vec<crate::controllers::Controller>,
+}
+
+/// Tokens and keys are secrets: they are counted, not shown.
+impl std::fmt::Debug for Options {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Options")
+            .field("window", &self.window)
+            .field("authorization", &self.authorization)
+            .field("has_signing_key", &self.signing_key.is_some())
+            .field("tokens", &self.tokens.len())
+            .field("default_user", &self.default_user)
+            .field("service_range", &self.service_range)
+            .field("workload_delay", &self.workload_delay)
+            .field("controllers", &self.controllers)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {

@@ -315,3 +315,136 @@ fn aggregated_roles_are_filled() {
     );
     assert_eq!(view(&cluster), before + 1);
 }
+
+#[test]
+fn cron_jobs_start_jobs_at_their_times() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let crons = "/apis/batch/v1/namespaces/default/cronjobs";
+    let cron = json!({"metadata": {"name": "tick"}, "spec": {"schedule": "*/5 * * * *", "jobTemplate": {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}}});
+    cluster.make(crons, cron);
+    let names = || {
+        let list = cluster.send("GET", jobs, Value::Null).1;
+        let items = list["items"].as_array().unwrap().clone();
+        let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
+        (items.iter().map(name).collect::<Vec<_>>(), items)
+    };
+    assert_eq!(names().0, Vec::<String>::new());
+    // It is 10:53:20; the first time is 10:55.
+    cluster.env.advance_micros(100 * 1_000_000);
+    cluster.server.tick();
+    let (first, items) = names();
+    assert_eq!(first, ["tick-29912335"]);
+    let scheduled = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+    let metadata = &items[0]["metadata"];
+    assert_eq!(metadata["annotations"][scheduled], "2026-11-15T10:55:00Z");
+    assert_eq!(metadata["ownerReferences"][0]["kind"], "CronJob");
+    assert_eq!(metadata["labels"]["a"], "b");
+    assert_eq!(items[0]["status"]["succeeded"], 1);
+    let status = cluster.send("GET", &format!("{crons}/tick"), Value::Null).1["status"].clone();
+    assert_eq!(status["lastScheduleTime"], "2026-11-15T10:55:00Z");
+    assert!(status["lastSuccessfulTime"].is_string() && status.get("active").is_none());
+    // A long sleep makes up for the newest time only; three ended Jobs are kept.
+    cluster.env.advance_micros(3600 * 1_000_000);
+    cluster.server.tick();
+    assert_eq!(names().0.len(), 2);
+    for _ in 0..6 {
+        cluster.env.advance_micros(300 * 1_000_000);
+        cluster.server.tick();
+    }
+    assert_eq!(names().0.len(), 3);
+    let suspend = json!({"spec": {"suspend": true}});
+    cluster.send("PATCH", &format!("{crons}/tick"), suspend);
+    let before = names().0;
+    cluster.env.advance_micros(3600 * 1_000_000);
+    cluster.server.tick();
+    assert_eq!(names().0, before);
+}
+
+#[test]
+fn quotas_count_and_refuse() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let root = "/api/v1/namespaces/default";
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {
+        "pods": "2", "requests.cpu": "1", "count/configmaps": "2", "services.nodeports": "1", "count/deployments.apps": "1"}}});
+    cluster.make(&format!("{root}/resourcequotas"), quota);
+    let status = || {
+        cluster
+            .send("GET", &format!("{root}/resourcequotas/q"), Value::Null)
+            .1["status"]
+            .clone()
+    };
+    assert_eq!(status()["hard"]["pods"], "2");
+    // The root certificate is a ConfigMap of every namespace.
+    assert_eq!(
+        status()["used"],
+        json!({"pods": "0", "requests.cpu": "0", "count/configmaps": "1",
+        "services.nodeports": "0", "count/deployments.apps": "0"})
+    );
+    let pod = |name: &str, cpu: &str| {
+        json!({"metadata": {"name": name}, "spec": {"containers": [
+        {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}})
+    };
+    let pods = format!("{root}/pods");
+    let refusal = |(code, body): (u16, Value)| {
+        assert_eq!(
+            (code, body["reason"].as_str()),
+            (403, Some("Forbidden")),
+            "{body}"
+        );
+        body["message"].as_str().unwrap().to_owned()
+    };
+    let bare =
+        json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(
+        refusal(cluster.send("POST", &pods, bare)),
+        "pods \"a\" is forbidden: failed quota: q: must specify requests.cpu for: c"
+    );
+    cluster.make(&pods, pod("a", "600m"));
+    assert_eq!(status()["used"]["requests.cpu"], "600m");
+    assert_eq!(
+        refusal(cluster.send("POST", &pods, pod("b", "500m"))),
+        "pods \"b\" is forbidden: exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1"
+    );
+    let dry = format!("{pods}?dryRun=All");
+    assert_eq!(cluster.send("POST", &dry, pod("b", "400m")).0, 201);
+    assert_eq!(status()["used"]["pods"], "1", "a trial costs nothing");
+    cluster.make(&pods, pod("b", "400m"));
+    assert_eq!(
+        refusal(cluster.send("POST", &pods, pod("c", "1m"))),
+        "pods \"c\" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=1m, used: pods=2,requests.cpu=1, limited: pods=2,requests.cpu=1"
+    );
+    let now = json!({"gracePeriodSeconds": 0});
+    cluster.send("DELETE", &format!("{pods}/a"), now);
+    assert_eq!(status()["used"]["pods"], "1", "what goes is free again");
+    cluster.make(
+        &format!("{root}/configmaps"),
+        json!({"metadata": {"name": "m"}}),
+    );
+    assert_eq!(
+        refusal(cluster.send(
+            "POST",
+            &format!("{root}/configmaps"),
+            json!({"metadata": {"name": "n"}})
+        )),
+        "configmaps \"n\" is forbidden: exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=2, limited: count/configmaps=2"
+    );
+    let service =
+        json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
+    cluster.make(&format!("{root}/services"), service);
+    let two = json!({"spec": {"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}});
+    assert_eq!(
+        refusal(cluster.send("PATCH", &format!("{root}/services/s"), two)),
+        "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=1, used: services.nodeports=1, limited: services.nodeports=1"
+    );
+    let plain = json!({"spec": {"type": "ClusterIP", "ports": [{"port": 80, "nodePort": null}]}});
+    assert_eq!(
+        cluster
+            .send("PATCH", &format!("{root}/services/s"), plain)
+            .0,
+        200
+    );
+    assert_eq!(status()["used"]["services.nodeports"], "0");
+}

@@ -1,12 +1,17 @@
 //! What happens between decoding and the rules of the kind: namespaces must exist and live.
 
 mod limit_ranger;
+mod quota;
+mod usage;
 
 use serde_json::{Value, json};
 
 use crate::kinds::meta;
 use crate::rest::Call;
 use crate::status::{ApiError, ApiResult};
+
+pub use quota::{Charge, check as check_quotas, status as quota_status};
+pub use usage::quotas;
 
 /// Admission of a new object.
 pub fn create(call: &Call<'_>, object: &mut Value) -> ApiResult<()> {

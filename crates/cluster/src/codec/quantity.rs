@@ -198,6 +198,15 @@ impl Quantity {
         }
     }
 
+    /// What is left of a quantity without another, spelled as the first.
+    #[must_use]
+    pub fn minus(&self, other: &Quantity) -> Quantity {
+        self.plus(&Quantity {
+            digits: other.digits.saturating_neg(),
+            ..*other
+        })
+    }
+
     /// Compares two quantities by value.
     pub fn compare(&self, other: &Quantity) -> std::cmp::Ordering {
         let least = self.exponent.min(other.exponent);

@@ -5,6 +5,7 @@
 
 mod garbage;
 mod namespaces;
+mod quotas;
 mod roles;
 pub mod workload;
 
@@ -30,17 +31,20 @@ pub enum Controller {
     ServiceAccount,
     /// Fills aggregated ClusterRoles.
     RoleAggregation,
+    /// Counts what quotas limit.
+    ResourceQuota,
     /// Gives workloads the status of a healthy cluster.
     Workload,
 }
 
 impl Controller {
     /// All of them, with the names of the command line.
-    pub const ALL: [(&'static str, Controller); 5] = [
+    pub const ALL: [(&'static str, Controller); 6] = [
         ("namespace", Controller::Namespace),
         ("garbagecollector", Controller::GarbageCollector),
         ("serviceaccount", Controller::ServiceAccount),
         ("roleaggregation", Controller::RoleAggregation),
+        ("resourcequota", Controller::ResourceQuota),
         ("workload", Controller::Workload),
     ];
 
@@ -88,7 +92,7 @@ pub enum Task {
 
 /// Looks at an object again that was there before the server started.
 pub fn resume(server: &ApiServer, table: &str, key: &str) {
-    if workload::TABLES.contains(&table) || table == "/namespaces" {
+    if workload::TABLES.contains(&table) || matches!(table, "/namespaces" | "/resourcequotas") {
         server.note(Task::Written(table.to_owned(), key.to_owned()));
     }
 }
@@ -175,6 +179,9 @@ pub fn settle(server: &ApiServer) {
                 if runs(server, Controller::GarbageCollector) {
                     garbage::owner_gone(server, &uid);
                 }
+                if runs(server, Controller::ResourceQuota) {
+                    quotas::look(server, &namespace);
+                }
                 if runs(server, Controller::Namespace) && !namespace.is_empty() {
                     namespaces::look(server, &namespace);
                 }
@@ -204,6 +211,15 @@ fn written(server: &ApiServer, table: &str, key: &str) {
     }
     if runs(server, Controller::RoleAggregation) && table == roles::TABLE {
         roles::aggregate(server);
+    }
+    if runs(server, Controller::ResourceQuota) {
+        match table {
+            "/resourcequotas" => quotas::sync(server, object),
+            _ if quotas::CHANGING.contains(&table) => {
+                quotas::look(server, meta::text(object, "namespace"));
+            }
+            _ => {}
+        }
     }
     let is_pod = table == "/pods";
     if runs(server, Controller::Workload) && (is_pod || !meta::is_terminating(object)) {

@@ -13,6 +13,9 @@ use crate::field::{FieldError, Path};
 use crate::kinds::sent_data;
 use crate::status::{ApiError, ApiResult};
 
+/// How many operations a JSON patch may have.
+const OPERATIONS_LIMIT: usize = 10_000;
+
 /// The kinds of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -91,6 +94,14 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
                 .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
             let mut findings = Vec::new();
             check_operations(&patch, &mut findings)?;
+            if let Json::Array(operations) = &patch
+                && operations.len() > OPERATIONS_LIMIT
+            {
+                return Err(ApiError::too_large(format!(
+                    "Request entity too large: The allowed maximum operations in a JSON patch is {OPERATIONS_LIMIT}, got {}",
+                    operations.len()
+                )));
+            }
             let result =
                 everflow_merge::json_patch::apply(live, &patch.to_value()).map_err(|_| {
                     ApiError::new(

