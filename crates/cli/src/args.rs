@@ -26,10 +26,14 @@ pub struct Cli {
 pub enum Verb {
     /// Run a Kubernetes API server on this machine
     Cluster(cluster::Args),
+    /// Show what a change of a repository changes in the cluster, with no cluster
+    Diff(up::diff::Args),
     /// Render Helm charts without a cluster
     Helm(helm::Args),
     /// Build kustomizations as the real kustomize does
     Kustomize(kustomize::Args),
+    /// Check on this machine that a whole repository can be deployed, for CI
+    Test(up::test::Args),
     /// Bring up a whole repository on this machine, with no cluster
     Up(up::Args),
     /// Print the version of this program

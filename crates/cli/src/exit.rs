@@ -13,6 +13,9 @@ pub enum Failure {
     #[allow(dead_code)]
     #[error("{0}")]
     Usage(String),
+    /// What was compared differs, and that has been told.
+    #[error("there are differences")]
+    Differences,
 }
 
 impl From<std::io::Error> for Failure {
@@ -23,10 +26,13 @@ impl From<std::io::Error> for Failure {
 
 /// Prints the failure to standard error and gives the exit code that belongs to it.
 pub fn report(failure: &Failure) -> ExitCode {
+    if let Failure::Differences = failure {
+        return ExitCode::from(1);
+    }
     // A closed standard error leaves nobody to tell; the exit code still says it.
     let _ = writeln!(std::io::stderr(), "✗ {failure}");
     match failure {
-        Failure::Work(_) => ExitCode::from(1),
+        Failure::Work(_) | Failure::Differences => ExitCode::from(1),
         Failure::Usage(_) => ExitCode::from(2),
     }
 }

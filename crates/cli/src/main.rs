@@ -33,6 +33,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),
         Verb::Helm(args) => helm::run(args),
+        Verb::Diff(args) => up::diff::run(&args),
+        Verb::Test(args) => up::test::run(&args),
         Verb::Up(args) => up::run(&args),
         Verb::Version(args) => version::run(&args),
     }

@@ -50,6 +50,12 @@ pub enum Error {
     /// The artifact could not be made or stored.
     #[error(transparent)]
     Fetch(#[from] everflow_fetch::Error),
+    /// The directory is not part of a git repository.
+    #[error("{path} is not in a git repository, so there is no revision to compare with")]
+    NoRepository {
+        /// The directory.
+        path: String,
+    },
     /// `--source` was not understood.
     #[error("--source {0}: expected [KIND/]NAME=DIR, such as GitRepository/apps=../apps")]
     SourceMapping(String),
@@ -67,6 +73,7 @@ impl Error {
             Error::Refused { .. } => "Refused",
             Error::Runtime(_) | Error::Server(_) => "SetupFailed",
             Error::Fetch(error) => error.reason(),
+            Error::NoRepository { .. } => "NoRepository",
             Error::SourceMapping(_) => "InvalidSourceMapping",
         }
     }

@@ -4,16 +4,24 @@
 //! - [`entry`]: where it begins.
 //! - [`kinds`]: the kinds that it uses and nobody defines.
 //! - [`stand_in`]: directories on this machine that stand for sources.
+//! - [`references`]: references to objects that do not exist.
+//! - [`applied`]: the manifest that was applied, from the object that the server keeps.
+//! - [`golden`]: rendered manifests as text.
+//! - [`git`]: the files of a commit.
 //! - [`picture`]: what there is, how it stands and why.
 //! - [`world`]: a cluster in memory with the controllers that ship.
 
 #![forbid(unsafe_code)]
 
+pub mod applied;
 pub mod entry;
 mod error;
+pub mod git;
+pub mod golden;
 pub mod kinds;
 mod pack;
 pub mod picture;
+pub mod references;
 pub mod stand_in;
 pub mod tree;
 pub mod world;

@@ -1,6 +1,6 @@
 //! A cluster in memory with the controllers that ship, for one repository.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::Error;
+use crate::golden::{self, Rendered};
 use crate::picture::{Picture, State};
+use crate::references::{self, Dangling};
 use crate::stand_in::{StandIn, StandIns, Unsupported};
 
 /// Whose fields the objects are that a world begins with.
@@ -218,12 +220,74 @@ impl World {
         Ok(())
     }
 
-    /// How everything stands.
-    pub async fn picture(&self) -> Result<Picture, Error> {
+    /// All objects of Flux's kinds.
+    async fn flux_objects(&self) -> Result<Vec<Value>, Error> {
         let mut objects = Vec::new();
         for resource in flux_kinds() {
             objects.extend(self.list(&resource).await?);
         }
+        Ok(objects)
+    }
+
+    /// What each Kustomization rendered, as it was applied.
+    pub async fn rendered(&self) -> Result<Vec<Rendered>, Error> {
+        let objects = self.flux_objects().await?;
+        let deployed = self.deployed(&objects).await;
+        Ok(golden::render(&objects, &deployed))
+    }
+
+    /// The manifests of everything that is deployed.
+    pub async fn manifests(&self) -> Result<BTreeMap<ObjectId, Value>, Error> {
+        let objects = self.flux_objects().await?;
+        let deployed = self.deployed(&objects).await;
+        let manifests = deployed.into_iter();
+        Ok(manifests
+            .filter_map(|(id, live)| Some((id, golden::manifest(&live)?)))
+            .collect())
+    }
+
+    /// References to objects that do not exist.
+    pub async fn dangling(&self) -> Result<Vec<Dangling>, Error> {
+        let mut objects = self.flux_objects().await?;
+        let deployed = self.deployed(&objects).await;
+        objects.extend(deployed.into_values());
+        let mut there = BTreeSet::new();
+        for reference in references::dangling(&objects, &|_, _, _| false) {
+            if self.exists(&reference.to).await {
+                there.insert(reference.to);
+            }
+        }
+        let known = |kind: &str, namespace: &str, name: &str| {
+            there.contains(&view::joined(kind, namespace, name))
+        };
+        Ok(references::dangling(&objects, &known))
+    }
+
+    /// Whether the cluster has what a reference of the form `Kind/namespace/name` leads to.
+    async fn exists(&self, subject: &str) -> bool {
+        let mut parts = subject.splitn(3, '/');
+        let (Some(kind), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return false;
+        };
+        let api_version = match kind {
+            "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" => "apps/v1",
+            _ => "v1",
+        };
+        let flux = flux_kinds().into_iter().find(|resource| resource.kind == kind);
+        let resource = match flux {
+            Some(resource) => Ok(resource),
+            None => self.client.resource(api_version, kind).await,
+        };
+        match resource {
+            Ok(resource) => self.client.get(&resource, At::new(namespace, name)).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// How everything stands.
+    pub async fn picture(&self) -> Result<Picture, Error> {
+        let objects = self.flux_objects().await?;
         let deployed = self.deployed(&objects).await;
         Ok(Picture::of(&objects, &deployed, self.env.clock.now()))
     }

@@ -1,9 +1,11 @@
 //! `everflow up` and `everflow test`: a whole repository with no cluster.
 
 mod data;
+pub mod diff;
 mod lines;
 mod repository;
 mod screen;
+pub mod test;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ use clap::ValueEnum;
 use everflow_api::inventory::ObjectId;
 use everflow_env::{Env, RealDisk};
 use everflow_local::picture::{Node, Picture, State};
+use everflow_local::tree::Tree;
 use everflow_local::world::{Ended, World};
 
 use crate::exit::Failure;
@@ -129,7 +132,16 @@ struct Session {
 
 impl Session {
     async fn start(options: &Common, scratch: &Scratch) -> Result<Session, Failure> {
-        let opened = repository::open(options)?;
+        Self::start_with(options, scratch, None).await
+    }
+
+    /// Starts with other files than those in the directory.
+    async fn start_with(
+        options: &Common,
+        scratch: &Scratch,
+        tree: Option<Tree>,
+    ) -> Result<Session, Failure> {
+        let opened = repository::open(options, tree)?;
         let disk = RealDisk::new(&scratch.directory)?;
         let plan = opened.plan(options);
         let world = World::start(Env::system(disk), plan).await;
@@ -272,7 +284,9 @@ struct Scratch {
 
 impl Scratch {
     fn new() -> Result<Self, Failure> {
-        let name = format!("everflow-up-{}", std::process::id());
+        let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let nanos = nanos.unwrap_or_default().as_nanos();
+        let name = format!("everflow-up-{}-{nanos}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory)?;
         Ok(Scratch { directory })

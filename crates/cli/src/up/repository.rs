@@ -29,12 +29,13 @@ pub struct Opened {
     given: Vec<Value>,
 }
 
-/// Opens the repository.
-pub fn open(options: &Common) -> Result<Opened, Failure> {
-    let tree = open_tree(&options.path)?;
-    let remote = tree
+/// Opens the repository; with other files than those in the directory when `tree` has some.
+pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
+    let on_disk = open_tree(&options.path)?;
+    let remote = on_disk
         .text(".git/config")
         .and_then(|text| entry::remote_in(&text));
+    let tree = tree.unwrap_or(on_disk);
     let chosen = entry::choose(&tree, options.entry.as_deref(), remote.as_deref());
     let entry = chosen.map_err(|error| Failure::Usage(error.to_string()))?;
     let mut mapped = Vec::new();

@@ -476,6 +476,11 @@ impl Pack {
         &self.disk
     }
 
+    /// The names of all objects.
+    pub fn ids(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.known.iter().map(|known| known.id)
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.known.len()

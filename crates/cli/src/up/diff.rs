@@ -1,0 +1,172 @@
+//! `everflow diff`: what a change of the repository changes in the cluster.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use everflow_api::inventory::ObjectId;
+use everflow_local::{git, golden};
+use serde_json::{Value, json};
+
+use super::{Common, Format, Scratch, Session};
+use crate::exit::Failure;
+use crate::output::{DataFormat, print_data, print_text};
+
+/// `everflow diff`
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// The revision to compare with: a branch, a tag, a commit, HEAD~2
+    #[arg(long, value_name = "REF", default_value = "HEAD")]
+    against: String,
+}
+
+/// What becomes of an object.
+#[derive(Debug, Clone, PartialEq)]
+struct Change {
+    object: ObjectId,
+    before: Option<Value>,
+    after: Option<Value>,
+}
+
+/// Runs `everflow diff`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    super::in_runtime(diff(args))
+}
+
+async fn diff(args: &Args) -> Result<(), Failure> {
+    let path: PathBuf = args.common.path.clone();
+    let opened = git::tree_at(&path, &args.against);
+    let then = opened.map_err(|error| Failure::Usage(error.to_string()))?;
+    let before = manifests(&args.common, Some(then)).await?;
+    let after = manifests(&args.common, None).await?;
+    let changes = changes(before, after);
+    match args.common.output {
+        Some(Format::Json) => print_data(&data(&changes), DataFormat::Json)?,
+        Some(Format::Yaml) => print_data(&data(&changes), DataFormat::Yaml)?,
+        Some(Format::Junit) => {
+            return Err(Failure::Usage("diff has no JUnit output; use json or yaml".into()));
+        }
+        None => print_text(&text(&changes))?,
+    }
+    match changes.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Differences),
+    }
+}
+
+/// What is deployed from a tree: the files on disk, or those of a commit.
+async fn manifests(
+    options: &Common,
+    tree: Option<everflow_local::tree::Tree>,
+) -> Result<BTreeMap<ObjectId, Value>, Failure> {
+    let quiet = Common {
+        output: Some(Format::Json),
+        ..options.clone()
+    };
+    let scratch = Scratch::new()?;
+    let mut session = Session::start_with(&quiet, &scratch, tree).await?;
+    session.settle(options.timeout).await?;
+    let deployed = session.world.manifests().await;
+    let deployed = deployed.map_err(|error| Failure::Work(error.to_string()))?;
+    let troubles = session.picture.troubles();
+    if let Some(node) = troubles.first() {
+        let note = super::cause(node);
+        eprint(&format!("⚠ not all was deployed: {note}\n"));
+    }
+    session.world.stop().await;
+    Ok(deployed)
+}
+
+fn eprint(text: &str) {
+    use std::io::Write as _;
+    // Nobody reads standard error: nothing to do about it.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+fn changes(
+    before: BTreeMap<ObjectId, Value>,
+    mut after: BTreeMap<ObjectId, Value>,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (object, old) in before {
+        let new = after.remove(&object);
+        if new.as_ref() != Some(&old) {
+            changes.push(Change {
+                object,
+                before: Some(old),
+                after: new,
+            });
+        }
+    }
+    let created = after.into_iter().map(|(object, new)| Change {
+        object,
+        before: None,
+        after: Some(new),
+    });
+    changes.extend(created);
+    changes.sort_by(|one, two| one.object.cmp(&two.object));
+    changes
+}
+
+impl Change {
+    fn word(&self) -> &'static str {
+        match (&self.before, &self.after) {
+            (None, _) => "created",
+            (_, None) => "deleted",
+            _ => "configured",
+        }
+    }
+}
+
+fn text(changes: &[Change]) -> String {
+    let mut text = String::new();
+    for change in changes {
+        text += &format!("► {} {}\n", change.object.subject(), change.word());
+        if let (Some(before), Some(after)) = (&change.before, &change.after) {
+            let yaml = |value: &Value| everflow_yaml::emit::sigs(value);
+            for line in golden::difference(&yaml(before), &yaml(after)).lines() {
+                text += &format!("  {line}\n");
+            }
+        }
+    }
+    text
+}
+
+fn data(changes: &[Change]) -> Value {
+    let change = |change: &Change| {
+        json!({
+            "object": change.object.subject(),
+            "change": change.word(),
+            "before": change.before,
+            "after": change.after,
+        })
+    };
+    json!({ "changes": changes.iter().map(change).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_come_go_and_change() {
+        let object = |name: &str, value: i64| {
+            let id = ObjectId {
+                kind: "ConfigMap".into(),
+                name: name.into(),
+                ..ObjectId::default()
+            };
+            (id, json!({ "data": value }))
+        };
+        let before = BTreeMap::from([object("a", 1), object("b", 1), object("c", 1)]);
+        let after = BTreeMap::from([object("b", 1), object("c", 2), object("d", 1)]);
+        let changes = changes(before, after);
+        let words: Vec<&str> = changes.iter().map(Change::word).collect();
+        assert_eq!(words, ["deleted", "configured", "created"]);
+        assert_eq!(
+            text(&changes),
+            "► ConfigMap/a deleted\n► ConfigMap/c configured\n  - data: 1\n  + data: 2\n► ConfigMap/d created\n"
+        );
+    }
+}
