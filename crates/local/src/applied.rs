@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 pub fn applied_by(live: &Value, manager: &str) -> Option<Value> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let entry = entries.iter().find(|entry| {
-        entry["manager"] == manager && entry["operation"] == "Apply" && entry["subresource"].is_null()
+        entry["manager"] == manager
+            && entry["operation"] == "Apply"
+            && entry["subresource"].is_null()
     })?;
     let mut object = kept(live, &entry["fieldsV1"]);
     object["apiVersion"] = live["apiVersion"].clone();
@@ -39,7 +41,10 @@ fn kept(value: &Value, fields: &Value) -> Value {
         }
         Value::Array(items) => {
             let chosen = items.iter().enumerate().filter_map(|(index, item)| {
-                let inner = members.iter().find(|(member, _)| names(member, index, item))?.1;
+                let inner = members
+                    .iter()
+                    .find(|(member, _)| names(member, index, item))?
+                    .1;
                 let mut item_kept = kept(item, inner);
                 add_keys(&mut item_kept, item, members);
                 Some(item_kept)
@@ -67,13 +72,16 @@ fn names(member: &str, index: usize, item: &Value) -> bool {
     if let Some(value) = member.strip_prefix("v:").and_then(parsed) {
         return *item == value;
     }
-    member.strip_prefix("i:").is_some_and(|place| place == index.to_string())
+    member
+        .strip_prefix("i:")
+        .is_some_and(|place| place == index.to_string())
 }
 
 /// The keys of an item belong to whoever owns anything of it.
 fn add_keys(kept: &mut Value, item: &Value, members: &Map<String, Value>) {
     let key = members.keys().find_map(|member| member.strip_prefix("k:"));
-    let Some(keys) = key.and_then(|key| serde_json::from_str::<Map<String, Value>>(key).ok()) else {
+    let Some(keys) = key.and_then(|key| serde_json::from_str::<Map<String, Value>>(key).ok())
+    else {
         return;
     };
     if let Some(kept) = kept.as_object_mut() {

@@ -23,7 +23,9 @@ pub struct Rendered {
 
 /// What Kustomizations applied. Values of Secrets are not shown.
 pub fn render(objects: &[Value], deployed: &BTreeMap<ObjectId, Value>) -> Vec<Rendered> {
-    let kustomizations = objects.iter().filter(|object| object["kind"] == "Kustomization");
+    let kustomizations = objects
+        .iter()
+        .filter(|object| object["kind"] == "Kustomization");
     let mut all: Vec<Rendered> = kustomizations
         .map(|kustomization| {
             let inventory = Inventory::read(&kustomization["status"]["inventory"]);
@@ -35,7 +37,11 @@ pub fn render(objects: &[Value], deployed: &BTreeMap<ObjectId, Value>) -> Vec<Re
             let manifests: Vec<String> = manifests.collect();
             Rendered {
                 kustomization: view::name_of(kustomization),
-                file: format!("{}.{}.yaml", view::namespace(kustomization), view::name(kustomization)),
+                file: format!(
+                    "{}.{}.yaml",
+                    view::namespace(kustomization),
+                    view::name(kustomization)
+                ),
                 text: manifests.join("---\n"),
             }
         })
@@ -55,7 +61,10 @@ pub fn manifest(live: &Value) -> Option<Value> {
         }
     }
     // The owner is the Kustomization, which the file is named after.
-    if let Some(labels) = manifest.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+    if let Some(labels) = manifest
+        .pointer_mut("/metadata/labels")
+        .and_then(Value::as_object_mut)
+    {
         labels.remove(names::label::KUSTOMIZATION_NAME);
         labels.remove(names::label::KUSTOMIZATION_NAMESPACE);
         if labels.is_empty()

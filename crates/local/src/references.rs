@@ -95,7 +95,12 @@ fn flux<'v>(object: &'v Value, look: &mut dyn FnMut(Reference<'v>)) {
         refer(&format!("spec.{field}"), text(to, "kind"), to, false);
     }
     let chart = &spec["chart"]["spec"]["sourceRef"];
-    refer("spec.chart.spec.sourceRef", text(chart, "kind"), chart, false);
+    refer(
+        "spec.chart.spec.sourceRef",
+        text(chart, "kind"),
+        chart,
+        false,
+    );
     for (index, from) in list(&spec["postBuild"]["substituteFrom"]).enumerate() {
         let field = format!("spec.postBuild.substituteFrom[{index}]");
         refer(&field, text(from, "kind"), from, from["optional"] == true);
@@ -104,7 +109,12 @@ fn flux<'v>(object: &'v Value, look: &mut dyn FnMut(Reference<'v>)) {
         let field = format!("spec.valuesFrom[{index}]");
         refer(&field, text(from, "kind"), from, from["optional"] == true);
     }
-    refer("spec.decryption.secretRef", "Secret", &spec["decryption"]["secretRef"], false);
+    refer(
+        "spec.decryption.secretRef",
+        "Secret",
+        &spec["decryption"]["secretRef"],
+        false,
+    );
     for (index, include) in list(&spec["include"]).enumerate() {
         let field = format!("spec.include[{index}].repository");
         refer(&field, "GitRepository", &include["repository"], false);
@@ -131,14 +141,20 @@ fn workload<'v>(object: &'v Value, look: &mut dyn FnMut(Reference<'v>)) {
     };
     match text(object, "kind") {
         "Ingress" => {
-            for path in list(&object["spec"]["rules"]).flat_map(|rule| list(&rule["http"]["paths"])) {
+            for path in list(&object["spec"]["rules"]).flat_map(|rule| list(&rule["http"]["paths"]))
+            {
                 let service = text(&path["backend"]["service"], "name");
                 refer("spec.rules.http.paths.backend", "Service", service, false);
             }
         }
         "HorizontalPodAutoscaler" => {
             let target = &object["spec"]["scaleTargetRef"];
-            refer("spec.scaleTargetRef", text(target, "kind"), text(target, "name"), false);
+            refer(
+                "spec.scaleTargetRef",
+                text(target, "kind"),
+                text(target, "name"),
+                false,
+            );
         }
         _ => {
             if let Some(pod) = pod_of(object) {
@@ -160,28 +176,68 @@ fn pod_of(object: &Value) -> Option<&Value> {
 
 fn pod_references<'v>(pod: &'v Value, refer: &mut dyn FnMut(&str, &'v str, &'v str, bool)) {
     let account = text(pod, "serviceAccountName");
-    refer("serviceAccountName", "ServiceAccount", account, account == "default");
+    refer(
+        "serviceAccountName",
+        "ServiceAccount",
+        account,
+        account == "default",
+    );
     for volume in list(&pod["volumes"]) {
         let config = &volume["configMap"];
-        refer("volumes.configMap", "ConfigMap", text(config, "name"), config["optional"] == true);
+        refer(
+            "volumes.configMap",
+            "ConfigMap",
+            text(config, "name"),
+            config["optional"] == true,
+        );
         let secret = &volume["secret"];
-        refer("volumes.secret", "Secret", text(secret, "secretName"), secret["optional"] == true);
+        refer(
+            "volumes.secret",
+            "Secret",
+            text(secret, "secretName"),
+            secret["optional"] == true,
+        );
         let claim = text(&volume["persistentVolumeClaim"], "claimName");
-        refer("volumes.persistentVolumeClaim", "PersistentVolumeClaim", claim, false);
+        refer(
+            "volumes.persistentVolumeClaim",
+            "PersistentVolumeClaim",
+            claim,
+            false,
+        );
     }
     let containers = list(&pod["initContainers"]).chain(list(&pod["containers"]));
     for container in containers {
         for from in list(&container["envFrom"]) {
             let config = &from["configMapRef"];
-            refer("envFrom.configMapRef", "ConfigMap", text(config, "name"), config["optional"] == true);
+            refer(
+                "envFrom.configMapRef",
+                "ConfigMap",
+                text(config, "name"),
+                config["optional"] == true,
+            );
             let secret = &from["secretRef"];
-            refer("envFrom.secretRef", "Secret", text(secret, "name"), secret["optional"] == true);
+            refer(
+                "envFrom.secretRef",
+                "Secret",
+                text(secret, "name"),
+                secret["optional"] == true,
+            );
         }
         for from in list(&container["env"]).map(|env| &env["valueFrom"]) {
             let config = &from["configMapKeyRef"];
-            refer("env.valueFrom.configMapKeyRef", "ConfigMap", text(config, "name"), config["optional"] == true);
+            refer(
+                "env.valueFrom.configMapKeyRef",
+                "ConfigMap",
+                text(config, "name"),
+                config["optional"] == true,
+            );
             let secret = &from["secretKeyRef"];
-            refer("env.valueFrom.secretKeyRef", "Secret", text(secret, "name"), secret["optional"] == true);
+            refer(
+                "env.valueFrom.secretKeyRef",
+                "Secret",
+                text(secret, "name"),
+                secret["optional"] == true,
+            );
         }
     }
 }

@@ -274,13 +274,19 @@ impl World {
             "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" => "apps/v1",
             _ => "v1",
         };
-        let flux = flux_kinds().into_iter().find(|resource| resource.kind == kind);
+        let flux = flux_kinds()
+            .into_iter()
+            .find(|resource| resource.kind == kind);
         let resource = match flux {
             Some(resource) => Ok(resource),
             None => self.client.resource(api_version, kind).await,
         };
         match resource {
-            Ok(resource) => self.client.get(&resource, At::new(namespace, name)).await.is_ok(),
+            Ok(resource) => self
+                .client
+                .get(&resource, At::new(namespace, name))
+                .await
+                .is_ok(),
             Err(_) => false,
         }
     }

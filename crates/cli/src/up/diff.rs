@@ -45,7 +45,9 @@ async fn diff(args: &Args) -> Result<(), Failure> {
         Some(Format::Json) => print_data(&data(&changes), DataFormat::Json)?,
         Some(Format::Yaml) => print_data(&data(&changes), DataFormat::Yaml)?,
         Some(Format::Junit) => {
-            return Err(Failure::Usage("diff has no JUnit output; use json or yaml".into()));
+            return Err(Failure::Usage(
+                "diff has no JUnit output; use json or yaml".into(),
+            ));
         }
         None => print_text(&text(&changes))?,
     }
@@ -84,10 +86,7 @@ fn eprint(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn changes(
-    before: BTreeMap<ObjectId, Value>,
-    mut after: BTreeMap<ObjectId, Value>,
-) -> Vec<Change> {
+fn changes(before: BTreeMap<ObjectId, Value>, mut after: BTreeMap<ObjectId, Value>) -> Vec<Change> {
     let mut changes = Vec::new();
     for (object, old) in before {
         let new = after.remove(&object);

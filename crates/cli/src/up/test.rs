@@ -43,7 +43,10 @@ async fn test(args: &Args) -> Result<(), Failure> {
             print_text(&format!("{}\n", told(reference)))?;
         }
         if reference.fatal {
-            faults.push(format!("{} refers to {}, which is not there", reference.from, reference.to));
+            faults.push(format!(
+                "{} refers to {}, which is not there",
+                reference.from, reference.to
+            ));
         }
     }
     if let Some(directory) = &args.golden {
@@ -97,7 +100,10 @@ fn compare(
             )),
         }
     }
-    let names: Vec<&str> = rendered.iter().map(|rendered| rendered.file.as_str()).collect();
+    let names: Vec<&str> = rendered
+        .iter()
+        .map(|rendered| rendered.file.as_str())
+        .collect();
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !name.ends_with(".yaml") || names.contains(&name.as_str()) {

@@ -110,7 +110,8 @@ impl LocalRepository {
         if let Some(id) = ObjectId::parse(start) {
             return Ok(Some(id));
         }
-        let is_start = (4..40).contains(&start.len()) && start.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_start =
+            (4..40).contains(&start.len()) && start.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_start {
             return Ok(None);
         }
@@ -173,12 +174,14 @@ impl LocalRepository {
         for part in below.split('/').filter(|part| !part.is_empty()) {
             let (_, content) = self.object(tree)?;
             let entries = parse_tree(tree, &content)?;
-            let entry = entries.into_iter().find(|entry| {
-                entry.name == part.as_bytes() && entry.mode == Mode::Directory
-            });
+            let entry = entries
+                .into_iter()
+                .find(|entry| entry.name == part.as_bytes() && entry.mode == Mode::Directory);
             tree = entry
                 .ok_or_else(|| {
-                    Error::Protocol(format!("there is no directory {below} in the commit {commit}"))
+                    Error::Protocol(format!(
+                        "there is no directory {below} in the commit {commit}"
+                    ))
                 })?
                 .id;
         }
@@ -193,7 +196,9 @@ impl LocalRepository {
         take: &mut dyn FnMut(&str, &[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if depth > DEEPEST {
-            return Err(Error::Protocol(format!("the directories at {at} nest too deep")));
+            return Err(Error::Protocol(format!(
+                "the directories at {at} nest too deep"
+            )));
         }
         let (_, content) = self.object(tree)?;
         for entry in parse_tree(tree, &content)? {
@@ -239,7 +244,10 @@ impl LocalRepository {
             .read_to_end(&mut content)
             .map_err(|error| Error::disk("read", &path, error))?;
         let broken = || Error::Protocol(format!("the object {id} is malformed"));
-        let end = content.iter().position(|byte| *byte == 0).ok_or_else(broken)?;
+        let end = content
+            .iter()
+            .position(|byte| *byte == 0)
+            .ok_or_else(broken)?;
         let head = String::from_utf8_lossy(&content[..end]).into_owned();
         let kinds = [Kind::Commit, Kind::Tree, Kind::Blob, Kind::Tag];
         let kind = head.split_once(' ').map_or("", |(kind, _)| kind);
