@@ -6,7 +6,7 @@ set -euo pipefail
 cache=${EVERFLOW_PEERS:-$HOME/.cache/everflow/peers}
 kubernetes_version=1.36.1
 etcd_version=3.6.8
-all_peers=(kustomize helm helm3 sops etcd kube-apiserver kube-controller-manager)
+all_peers=(kustomize helm helm3 sops crane etcd kube-apiserver kube-controller-manager)
 
 usage() {
   cat <<'TEXT'
@@ -20,7 +20,7 @@ usage: peers.sh COMMAND
                     ready and print the path of a kubeconfig (D/kubeconfig)
   stop --dir D      stop what start left running in D
 
-peers: kustomize helm helm3 sops etcd kube-apiserver kube-controller-manager
+peers: kustomize helm helm3 sops crane etcd kube-apiserver kube-controller-manager
 The cache is $EVERFLOW_PEERS, or ~/.cache/everflow/peers.
 TEXT
 }
@@ -33,6 +33,7 @@ version_of() {
     helm) echo 4.3.1 ;;
     helm3) echo 3.21.4 ;;
     sops) echo 3.13.3 ;;
+    crane) echo 0.21.6 ;;
     etcd) echo "$etcd_version" ;;
     kube-apiserver | kube-controller-manager) echo "$kubernetes_version" ;;
     *) fail "unknown peer '$1' (known: ${all_peers[*]})" ;;
@@ -86,6 +87,12 @@ build_helm3() {
 build_sops() {
   own_module github.com/getsops/sops/v3 "v$(version_of sops)"
   go_build "$1" "" github.com/getsops/sops/v3/cmd/sops
+}
+
+# A client of OCI registries with a registry in it.
+build_crane() {
+  own_module github.com/google/go-containerregistry "v$(version_of crane)"
+  go_build "$1" "" github.com/google/go-containerregistry/cmd/crane
 }
 
 build_etcd() {

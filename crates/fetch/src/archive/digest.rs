@@ -17,6 +17,8 @@ pub enum Algorithm {
     Sha384,
     /// SHA-512.
     Sha512,
+    /// BLAKE3 with 256 bits.
+    Blake3,
 }
 
 impl Algorithm {
@@ -26,6 +28,7 @@ impl Algorithm {
             Algorithm::Sha256 => "sha256",
             Algorithm::Sha384 => "sha384",
             Algorithm::Sha512 => "sha512",
+            Algorithm::Blake3 => "blake3",
         }
     }
 
@@ -35,8 +38,9 @@ impl Algorithm {
             "sha256" => Ok(Algorithm::Sha256),
             "sha384" => Ok(Algorithm::Sha384),
             "sha512" => Ok(Algorithm::Sha512),
+            "blake3" => Ok(Algorithm::Blake3),
             _ => Err(Error::Digest(format!(
-                "unsupported digest algorithm {name:?}: use sha256, sha384 or sha512"
+                "unsupported digest algorithm {name:?}: use sha256, sha384, sha512 or blake3"
             ))),
         }
     }
@@ -55,7 +59,7 @@ impl Digest {
         let (name, hex) = text.split_once(':').unwrap_or(("sha256", text));
         let algorithm = Algorithm::parse(name)?;
         let length = match algorithm {
-            Algorithm::Sha256 => 64,
+            Algorithm::Sha256 | Algorithm::Blake3 => 64,
             Algorithm::Sha384 => 96,
             Algorithm::Sha512 => 128,
         };
@@ -104,6 +108,8 @@ enum State {
     Sha256(Sha256),
     Sha384(Sha384),
     Sha512(Sha512),
+    // Large beside the others, and there is one per file at most.
+    Blake3(Box<blake3::Hasher>),
 }
 
 impl Digester {
@@ -113,6 +119,7 @@ impl Digester {
             Algorithm::Sha256 => State::Sha256(Sha256::new()),
             Algorithm::Sha384 => State::Sha384(Sha384::new()),
             Algorithm::Sha512 => State::Sha512(Sha512::new()),
+            Algorithm::Blake3 => State::Blake3(Box::new(blake3::Hasher::new())),
         })
     }
 
@@ -122,6 +129,9 @@ impl Digester {
             State::Sha256(state) => state.update(bytes),
             State::Sha384(state) => state.update(bytes),
             State::Sha512(state) => state.update(bytes),
+            State::Blake3(state) => {
+                state.update(bytes);
+            }
         }
     }
 
@@ -131,6 +141,9 @@ impl Digester {
             State::Sha256(state) => Digest::of_parts(Algorithm::Sha256, &hex(&state.finalize())),
             State::Sha384(state) => Digest::of_parts(Algorithm::Sha384, &hex(&state.finalize())),
             State::Sha512(state) => Digest::of_parts(Algorithm::Sha512, &hex(&state.finalize())),
+            State::Blake3(state) => {
+                Digest::of_parts(Algorithm::Blake3, &hex(state.finalize().as_bytes()))
+            }
         }
     }
 }
@@ -214,6 +227,12 @@ mod tests {
         let long = digest_of(Algorithm::Sha512, b"x");
         assert_eq!(Digest::parse(long.as_str()).unwrap(), long);
         assert_eq!(long.algorithm(), Algorithm::Sha512);
+        let other = digest_of(Algorithm::Blake3, b"");
+        assert_eq!(
+            other.as_str(),
+            "blake3:af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
+        );
+        assert_eq!(Digest::parse(other.as_str()).unwrap(), other);
         for bad in ["md5:abc", "sha256:abc", "sha256:ZZ", ""] {
             assert!(Digest::parse(bad).is_err(), "{bad}");
         }

@@ -7,6 +7,9 @@
 pub(crate) mod answer;
 mod challenge;
 mod chart;
+#[cfg(test)]
+mod conformance;
+pub mod cosign;
 mod layer;
 mod manifest;
 mod name;
@@ -259,7 +262,15 @@ impl OciClient {
             }
             match next {
                 None => return Ok(tags),
-                Some(next) => url = session.follow(&from, &next)?,
+                Some(next) => {
+                    let next = session.follow(&from, &next)?;
+                    if next == url {
+                        return Err(Error::Protocol(
+                            "the registry gives the same page of tags again and again".to_owned(),
+                        ));
+                    }
+                    url = next;
+                }
             }
         }
         Err(Error::TooLarge {

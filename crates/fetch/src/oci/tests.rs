@@ -8,18 +8,18 @@ use super::*;
 use crate::archive::{Algorithm, ArchiveWriter};
 use crate::testing::{Fault, Push, Registry};
 
-fn world() -> (Registry, Env) {
+pub(super) fn world() -> (Registry, Env) {
     let dialer = MemoryDialer::new();
     let registry = Registry::new();
     registry.listen(&dialer, "127.0.0.1", 5000);
     (registry, Env::simulated(1, dialer))
 }
 
-fn deadline(env: &Env) -> Deadline {
+pub(super) fn deadline(env: &Env) -> Deadline {
     Deadline::after(&env.clock, Duration::from_secs(60))
 }
 
-fn client(env: &Env, path: &str) -> OciClient {
+pub(super) fn client(env: &Env, path: &str) -> OciClient {
     OciClient::new(env, Remote::new(format!("oci://127.0.0.1:5000/{path}"))).unwrap()
 }
 
@@ -36,7 +36,7 @@ fn login(password: &str) -> RegistryAuth {
     }
 }
 
-fn packed(files: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn packed(files: &[(&str, &str)]) -> Vec<u8> {
     let mut writer = ArchiveWriter::new(Vec::new(), Algorithm::Sha256, 1 << 20).unwrap();
     for (path, text) in files {
         let size = text.len() as u64;
@@ -229,4 +229,341 @@ async fn blobs_elsewhere_are_fetched_without_credentials() {
         ),
         "{error}"
     );
+}
+
+/// A layer of entries that no honest tool would write.
+fn crafted(entries: &[(tar::EntryType, &str, &[u8])]) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut builder = tar::Builder::new(Vec::new());
+    for (kind, name, content) in entries {
+        let mut header = tar::Header::new_ustar();
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_mode(0o644);
+        header.set_size(content.len() as u64);
+        header.set_cksum();
+        builder.append(&header, *content).unwrap();
+    }
+    let plain = builder.into_inner().unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(&plain).unwrap();
+    gzip.finish().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn layers_with_evil_content_are_refused() {
+    use tar::EntryType;
+    let (registry, env) = world();
+    let client = client(&env, "team/app");
+    let words = "failed to extract layer contents from artifact: ";
+    let zeros = vec![0; 3 << 20];
+    for (layer, cause) in [
+        (
+            crafted(&[(EntryType::Regular, "../../etc/passwd", b"x")]),
+            "tar contained invalid name error \"../../etc/passwd\"",
+        ),
+        (
+            crafted(&[(EntryType::Regular, "/etc/passwd", b"x")]),
+            "tar contained invalid name error \"/etc/passwd\"",
+        ),
+        (
+            crafted(&[(EntryType::Link, "hard", b"")]),
+            "tar file entry hard contained unsupported file type",
+        ),
+        (
+            crafted(&[(EntryType::Fifo, "pipe", b"")]),
+            "tar file entry pipe contained unsupported file type",
+        ),
+        (
+            crafted(&[(EntryType::Regular, "bomb", &zeros)]),
+            "tar \"bomb\" is bigger than max archive size of 1048576 bytes",
+        ),
+        (
+            crafted(&[
+                (EntryType::Regular, "a", b"x"),
+                (EntryType::Regular, "a/b", b"x"),
+            ]),
+            "mkdir a: not a directory",
+        ),
+        (
+            b"plain text".to_vec(),
+            "requires gzip-compressed body: gzip: invalid header",
+        ),
+        (vec![0x1f, 0x8b, 8, 0, 0], "tar error: "),
+    ] {
+        registry.push("team/app", &["v1"], &Push::content(layer));
+        let options = PullOptions {
+            unpack: crate::archive::UnpackLimits {
+                total: 1 << 20,
+                file: 1 << 20,
+                entries: 10,
+            },
+            ..PullOptions::default()
+        };
+        let resolution = client
+            .resolve(&tag("v1"), "", &deadline(&env))
+            .await
+            .unwrap();
+        let error = client
+            .pull(&resolution, &options, &deadline(&env))
+            .await
+            .unwrap_err();
+        assert_eq!(error.reason(), "OCIArtifactLayerOperationFailed");
+        let error = error.to_string();
+        assert!(error.starts_with(&format!("{words}{cause}")), "{error}");
+    }
+    // Links are left out, as Flux does.
+    let linked = crafted(&[
+        (EntryType::Symlink, "link", b""),
+        (EntryType::Regular, "file", b"x"),
+    ]);
+    registry.push("team/app", &["v1"], &Push::content(linked));
+    pull(&env, &client, &tag("v1")).await.unwrap();
+    // Nothing is left behind.
+    assert_eq!(env.disk.list("tmp").unwrap(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn registries_that_lie_or_fail_are_named() {
+    let (registry, env) = world();
+    let push = Push::content(packed(&[("a", "1")]));
+    registry.push("team/app", &["v1", "1.0.0"], &push);
+    let layer = push.layers[0].1.clone();
+    let size = layer.len();
+    let mut other = layer.clone();
+    other[size - 1] ^= 1;
+    let manifest = "failed to pull artifact from 'oci://127.0.0.1:5000/team/app': ";
+    let opening = "failed to extract the first layer from artifact: ";
+    let extracting = "failed to extract layer contents from artifact: ";
+    let determining = "failed to determine artifact digest: ";
+    let length =
+        |bytes: usize| format!("Content-Length header {bytes} does not match expected size {size}");
+    for (part, fault, start, words) in [
+        (
+            "/blobs/",
+            Fault::Body(other.clone()),
+            extracting,
+            "error verifying sha256 checksum after reading".to_owned(),
+        ),
+        (
+            "/blobs/",
+            Fault::Body(layer[1..].to_vec()),
+            opening,
+            length(size - 1),
+        ),
+        (
+            "/blobs/",
+            Fault::Unmeasured(layer[1..].to_vec()),
+            extracting,
+            format!("error verifying size; got {}, want {size}", size - 1),
+        ),
+        (
+            "/blobs/",
+            Fault::Unmeasured([layer.clone(), layer.clone()].concat()),
+            extracting,
+            format!("error verifying size; got more than {size} bytes"),
+        ),
+        (
+            "/blobs/",
+            Fault::Cut(10),
+            extracting,
+            "unexpected EOF".to_owned(),
+        ),
+        (
+            "/blobs/",
+            Fault::Hang(10),
+            extracting,
+            "context deadline exceeded".to_owned(),
+        ),
+        (
+            "/blobs/",
+            Fault::Status(404, Vec::new()),
+            opening,
+            "unexpected status code 404 Not Found".to_owned(),
+        ),
+        (
+            "/manifests/sha256",
+            Fault::Body(b"{}".to_vec()),
+            manifest,
+            "does not match requested digest".to_owned(),
+        ),
+        (
+            "/manifests/sha256",
+            Fault::Hang(1),
+            manifest,
+            "context deadline exceeded".to_owned(),
+        ),
+        (
+            "/manifests/v1",
+            Fault::Status(503, b"busy".to_vec()),
+            determining,
+            "unexpected status code 503 Service Unavailable: busy".to_owned(),
+        ),
+        (
+            "/manifests/v1",
+            Fault::Status(
+                429,
+                br#"{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}"#.to_vec(),
+            ),
+            determining,
+            "TOOMANYREQUESTS: slow down".to_owned(),
+        ),
+        (
+            "GET /v2/ ",
+            Fault::Hang(0),
+            determining,
+            "context deadline exceeded".to_owned(),
+        ),
+        (
+            "GET /v2/ ",
+            Fault::Status(500, Vec::new()),
+            determining,
+            "unexpected status code 500 Internal Server Error".to_owned(),
+        ),
+    ] {
+        registry.fault(part, fault.clone());
+        let client = client(&env, "team/app");
+        let error = pull(&env, &client, &tag("v1")).await.unwrap_err();
+        assert!(
+            error.starts_with(start) && error.contains(&words),
+            "{fault:?}: {error}"
+        );
+        registry.heal();
+    }
+    // A blip is not worth a condition.
+    registry.fault_once("/blobs/", Fault::Status(503, Vec::new()));
+    pull(&env, &client(&env, "team/app"), &tag("v1"))
+        .await
+        .unwrap();
+    // HEAD may be unheard of.
+    registry.fault("HEAD ", Fault::Status(405, Vec::new()));
+    pull(&env, &client(&env, "team/app"), &tag("v1"))
+        .await
+        .unwrap();
+    registry.heal();
+    registry.fault("HEAD ", Fault::Without("Docker-Content-Digest".to_owned()));
+    pull(&env, &client(&env, "team/app"), &tag("v1"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_of_tags_with_garbage_are_named() {
+    let (registry, env) = world();
+    registry.push(
+        "team/app",
+        &["1.0.0"],
+        &Push::content(packed(&[("a", "1")])),
+    );
+    let wanted = OciRef {
+        semver: "*".to_owned(),
+        ..OciRef::default()
+    };
+    let start = "failed to determine the artifact tag for 'oci://127.0.0.1:5000/team/app': ";
+    let none =
+        "GET http://127.0.0.1:5000/v2/team/app/tags/list?n=1000: the answer is no list of tags";
+    for (fault, words) in [
+        (Fault::Body(b"<html>".to_vec()), none),
+        (Fault::Body(b"[]".to_vec()), none),
+        (Fault::Body(br#"{"tags":[1]}"#.to_vec()), none),
+        (
+            Fault::Body(br#"{"tags":null}"#.to_vec()),
+            "no match found for semver: *",
+        ),
+        (
+            Fault::Header("Link".to_owned(), "garbage".to_owned()),
+            "failed to parse link header: missing '<' or '>' in: garbage",
+        ),
+        (
+            Fault::Header(
+                "Link".to_owned(),
+                "</v2/team/app/tags/list?n=1000>".to_owned(),
+            ),
+            "the registry gives the same page of tags again and again",
+        ),
+    ] {
+        registry.fault("/tags/list", fault);
+        let error = pull(&env, &client(&env, "team/app"), &wanted)
+            .await
+            .unwrap_err();
+        assert!(error.starts_with(&format!("{start}{words}")), "{error}");
+        registry.heal();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_manifests_leads_to_one() {
+    let (registry, env) = world();
+    let digest = registry.push("team/app", &[], &Push::content(packed(&[("a", "1")])));
+    let index = |os: &str| {
+        format!(
+            r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"application/vnd.oci.image.manifest.v1+json","size":1,"digest":"{digest}","platform":{{"os":"{os}","architecture":"amd64"}}}}]}}"#
+        )
+    };
+    let kind = "application/vnd.oci.image.index.v1+json";
+    registry.put_manifest("team/app", &["v1"], kind, index("linux").as_bytes());
+    pull(&env, &client(&env, "team/app"), &tag("v1"))
+        .await
+        .unwrap();
+    let own = registry.put_manifest("team/app", &["v1"], kind, index("windows").as_bytes());
+    let error = pull(&env, &client(&env, "team/app"), &tag("v1"))
+        .await
+        .unwrap_err();
+    assert!(
+        error.ends_with(&format!(
+            "no child with platform linux/amd64 in index 127.0.0.1:5000/team/app@{own}"
+        )),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn charts_are_pulled_by_version() {
+    let (registry, env) = world();
+    let push = Push {
+        layers: vec![(HELM_CHART_LAYER.to_owned(), b"packed".to_vec())],
+        config_media_type: "application/vnd.cncf.helm.config.v1+json".to_owned(),
+        ..Push::default()
+    };
+    registry.push("charts/app", &["1.0.0_b1", "0.9.0", "latest"], &push);
+    let client = client(&env, "charts/app");
+    let versions = client.chart_versions(&deadline(&env)).await.unwrap();
+    assert_eq!(versions, ["1.0.0+b1", "0.9.0"]);
+    let chart = client.chart("1.0.0+b1", &deadline(&env)).await.unwrap();
+    assert_eq!(chart.bytes, b"packed");
+    let again = client.chart_by_digest(&chart.digest, &deadline(&env)).await;
+    assert_eq!(again.unwrap(), chart);
+    let error = client.chart("2.0.0", &deadline(&env)).await.unwrap_err();
+    assert_eq!(error.reason(), "ChartPullError");
+    assert_eq!(
+        error.to_string(),
+        "failed to download chart for remote reference: failed to get 'oci://127.0.0.1:5000/charts/app:2.0.0': failed to perform \"FetchReference\" on source: 127.0.0.1:5000/charts/app:2.0.0: not found"
+    );
+    registry.push("charts/app", &["3.0.0"], &Push::default());
+    let error = client.chart("3.0.0", &deadline(&env)).await.unwrap_err();
+    assert!(
+        error.to_string().contains("minimum number of descriptors"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn far_registries_are_never_spoken_to_plainly() {
+    let dialer = MemoryDialer::new();
+    let registry = Registry::new();
+    registry.listen(&dialer, "far.example", 443);
+    registry.listen(&dialer, "far.example", 80);
+    let env = Env::simulated(1, dialer);
+    registry.push("team/app", &["v1"], &Push::content(packed(&[("a", "1")])));
+    let mut remote = Remote::new("oci://far.example/team/app");
+    let client = OciClient::new(&env, remote.clone()).unwrap();
+    let error = pull(&env, &client, &tag("v1")).await.unwrap_err();
+    assert!(
+        error.contains("Get \"https://far.example/v2/\": "),
+        "{error}"
+    );
+    assert!(registry.seen().is_empty());
+    remote.insecure = true;
+    let client = OciClient::new(&env, remote).unwrap();
+    pull(&env, &client, &tag("v1")).await.unwrap();
 }
