@@ -36,6 +36,8 @@ pub struct Request<'a> {
     pub no_variables: Option<&'a str>,
     /// Whether a variable without value and default is an error.
     pub strict: bool,
+    /// Whether Secrets may stay encrypted, for those who only look at the result.
+    pub keep_encrypted: bool,
     /// The keys of `spec.decryption`; they are used only when that is there.
     pub keys: &'a Keys,
     /// What builds share.
@@ -55,6 +57,7 @@ impl<'a> Request<'a> {
             variables: &NO_VARIABLES,
             no_variables: None,
             strict: true,
+            keep_encrypted: false,
             keys: &NO_KEYS,
             cache: None,
         }
@@ -133,6 +136,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
     let decryption = spec
         .decryption
         .as_ref()
+        .filter(|_| !request.keep_encrypted)
         .map(|_| Decryption { keys: request.keys });
     if let Some(decryption) = &decryption {
         decryption.sources(&mut mount, &directory)?;
@@ -156,7 +160,8 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
     let mut objects = finish::expand(objects);
     for object in &mut objects {
         finish::add_metadata(object, request.kustomization);
-        if finish::is_encrypted_secret(object) && !finish::stays_encrypted(object) {
+        let may_stay = request.keep_encrypted || finish::stays_encrypted(object);
+        if finish::is_encrypted_secret(object) && !may_stay {
             return Err(still_encrypted(&mount, object));
         }
     }

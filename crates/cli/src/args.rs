@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{cluster, helm, kustomize, up, version};
+use crate::{cluster, flux, helm, kustomize, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -24,16 +24,32 @@ pub struct Cli {
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Build what a Flux object stands for, without applying it
+    Build(flux::build::Args),
     /// Run a Kubernetes API server on this machine
     Cluster(cluster::Args),
     /// Show what a change of a repository changes in the cluster, with no cluster
     Diff(up::diff::Args),
+    /// Print events of Flux objects
+    Events(flux::events::Args),
+    /// Print Flux objects and how they stand
+    Get(flux::get::Args),
     /// Render Helm charts without a cluster
     Helm(helm::Args),
     /// Build kustomizations as the real kustomize does
     Kustomize(kustomize::Args),
+    /// Print the logs of the controllers
+    Logs(flux::logs::Args),
+    /// Reconcile a Flux object now, and wait for it
+    Reconcile(flux::reconcile::Args),
+    /// Resume Flux objects that are suspended
+    Resume(flux::suspend::ResumeArgs),
+    /// Suspend Flux objects
+    Suspend(flux::suspend::Args),
     /// Check on this machine that a whole repository can be deployed, for CI
     Test(up::test::Args),
+    /// Print what a Flux object manages
+    Tree(flux::tree::Args),
     /// Bring up a whole repository on this machine, with no cluster
     Up(up::Args),
     /// Print the version of this program

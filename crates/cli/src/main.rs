@@ -8,6 +8,7 @@ mod args;
 mod cluster;
 mod disk_view;
 mod exit;
+mod flux;
 mod helm;
 mod kustomize;
 mod kustomize_helm;
@@ -30,6 +31,14 @@ fn main() -> std::process::ExitCode {
 
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
+        Verb::Build(args) => flux::build::run(&args),
+        Verb::Events(args) => flux::events::run(&args),
+        Verb::Get(args) => flux::get::run(&args),
+        Verb::Logs(args) => flux::logs::run(&args),
+        Verb::Reconcile(args) => flux::reconcile::run(&args),
+        Verb::Resume(args) => flux::suspend::resume(&args),
+        Verb::Suspend(args) => flux::suspend::suspend(&args),
+        Verb::Tree(args) => flux::tree::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),
         Verb::Helm(args) => helm::run(args),

@@ -1,0 +1,36 @@
+//! The verbs of flux, for any cluster: the same words, columns, symbols and exit codes.
+
+pub mod build;
+mod connection;
+mod disk_tree;
+pub mod events;
+pub mod get;
+mod kinds;
+pub mod logs;
+mod readiness;
+pub mod reconcile;
+mod row;
+mod say;
+pub mod suspend;
+mod table;
+pub mod tree;
+
+use std::time::Duration;
+
+use crate::exit::Failure;
+
+/// Runs what talks to a cluster.
+fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(work)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = everflow_time::Duration::parse(text)
+        .map_err(|_| format!("time: invalid duration {text:?}"))?;
+    u64::try_from(parsed.0)
+        .map(Duration::from_nanos)
+        .map_err(|_| "a span must not be negative".to_owned())
+}

@@ -1,0 +1,102 @@
+//! Waiting until an object is as asked for.
+
+use std::time::{Duration, Instant};
+
+use everflow_runtime::client::At;
+use serde_json::Value;
+
+use super::connection::Session;
+use super::kinds::Kind;
+use super::row::condition;
+
+/// How often an object is looked at while it is waited for.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How an object stands.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Standing {
+    Ready,
+    /// Work goes on.
+    Pending,
+    /// It will not go on by itself.
+    Failed(String),
+}
+
+/// How an object stands, by the rules of kstatus.
+pub fn standing(object: &Value) -> Standing {
+    let is_true = |name: &str| condition(object, name).is_some_and(|c| c["status"] == "True");
+    let observed = object["status"]["observedGeneration"].as_i64();
+    let generation = object["metadata"]["generation"].as_i64();
+    if observed.is_some() && generation.is_some() && observed != generation {
+        return Standing::Pending;
+    }
+    if is_true("Stalled") {
+        let message = |name: &str| {
+            let text = condition(object, name)?["message"].as_str()?;
+            Some(text.to_owned())
+        };
+        let text = message("Stalled").or_else(|| message("Ready"));
+        return Standing::Failed(text.unwrap_or_default());
+    }
+    match is_true("Ready") && !is_true("Reconciling") {
+        true => Standing::Ready,
+        false => Standing::Pending,
+    }
+}
+
+/// Waits until an object fulfils a test and is ready; the object then, or why not.
+pub async fn wait(
+    session: &Session,
+    kind: &Kind,
+    at: At<'_>,
+    timeout: Duration,
+    mut test: impl FnMut(&Value) -> bool,
+) -> Result<Value, String> {
+    let end = Instant::now() + timeout;
+    loop {
+        let object = session
+            .client
+            .get(&kind.resource, at)
+            .await
+            .map_err(|error| error.to_string())?;
+        if test(&object) {
+            match standing(&object) {
+                Standing::Ready => return Ok(object),
+                Standing::Failed(message) => return Err(message),
+                Standing::Pending => {}
+            }
+        }
+        if Instant::now() + PAUSE > end {
+            return Err("context deadline exceeded".to_owned());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn conditions_say_how_it_stands() {
+        let object = |generation: i64, conditions: Value| {
+            json!({"metadata": {"generation": generation},
+                "status": {"observedGeneration": 1, "conditions": conditions}})
+        };
+        let ready = json!({"type": "Ready", "status": "True"});
+        let stalled = json!({"type": "Stalled", "status": "True", "message": "no"});
+        let busy = json!({"type": "Reconciling", "status": "True"});
+        assert_eq!(standing(&object(1, json!([ready]))), Standing::Ready);
+        assert_eq!(standing(&object(2, json!([ready]))), Standing::Pending);
+        assert_eq!(
+            standing(&object(1, json!([ready, busy]))),
+            Standing::Pending
+        );
+        assert_eq!(
+            standing(&object(1, json!([stalled]))),
+            Standing::Failed("no".to_owned())
+        );
+        assert_eq!(standing(&object(1, json!([]))), Standing::Pending);
+    }
+}

@@ -1,0 +1,28 @@
+//! What is told about the progress of work: on standard error, so that results can be piped.
+
+use std::io::Write as _;
+
+fn line(symbol: &str, text: &str) {
+    // Nobody to tell is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "{symbol} {text}");
+}
+
+/// Something begins.
+pub fn action(text: &str) {
+    line("►", text);
+}
+
+/// Something is waited for.
+pub fn waiting(text: &str) {
+    line("◎", text);
+}
+
+/// Something is done.
+pub fn success(text: &str) {
+    line("✔", text);
+}
+
+/// Something went wrong, and the work goes on.
+pub fn failure(text: &str) {
+    line("✗", text);
+}

@@ -1,0 +1,157 @@
+//! `everflow tree`
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+
+use everflow_api::inventory::ObjectId;
+use everflow_runtime::Error;
+use everflow_runtime::client::At;
+use serde_json::{Value, json};
+
+use super::connection::{Connection, Session};
+use super::in_runtime;
+use super::kinds::{self, Kind};
+use crate::exit::Failure;
+use crate::output::{DataFormat, print_data, print_text};
+
+/// `everflow tree`
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The kind (kustomization), and the name of the object
+    #[arg(value_name = "KIND NAME", required = true)]
+    words: Vec<String>,
+    /// Only objects of Flux
+    #[arg(long)]
+    compact: bool,
+    /// Print the tree as data instead
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<DataFormat>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// An object and what it manages.
+struct Branch {
+    id: ObjectId,
+    below: Vec<Branch>,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (kind, names) = kinds::choose_one(&args.words)?;
+    if kind.name() != "Kustomization" {
+        return Err(Failure::Usage("only kustomizations have a tree".to_owned()));
+    }
+    let Some(name) = names.first() else {
+        return Err(Failure::Work("kustomization name is required".to_owned()));
+    };
+    in_runtime(async {
+        let session = args.connection.open()?;
+        let at = At::new(&args.connection.namespace, name);
+        let object = session.client.get(&kind.resource, at).await;
+        let object = object.map_err(|error| Failure::Work(error.to_string()))?;
+        let mut walk = Walk {
+            session: &session,
+            compact: args.compact,
+            seen: BTreeSet::new(),
+        };
+        let id = ObjectId::of(&object);
+        let below = walk.below(object).await?;
+        let root = Branch { id, below };
+        match args.output {
+            Some(format) => print_data(&as_data(&root), format),
+            None => print_text(&format!("{}\n", drawn(&root))),
+        }
+    })
+}
+
+struct Walk<'a> {
+    session: &'a Session,
+    compact: bool,
+    /// What was looked into: objects that manage one another must not go on for ever.
+    seen: BTreeSet<String>,
+}
+
+type Found<'f> = Pin<Box<dyn Future<Output = Result<Vec<Branch>, Failure>> + 'f>>;
+
+impl Walk<'_> {
+    /// What an object manages, by its inventory.
+    fn below(&mut self, object: Value) -> Found<'_> {
+        Box::pin(async move {
+            let mut branches = Vec::new();
+            let entries = object["status"]["inventory"]["entries"].as_array();
+            for entry in entries.into_iter().flatten() {
+                let id = entry["id"].as_str().unwrap_or_default();
+                let Ok(id) = id.parse::<ObjectId>() else {
+                    continue;
+                };
+                let kind = kinds::named(&id.kind).filter(|kind| kind.resource.group == id.group);
+                if self.compact && kind.is_none() {
+                    continue;
+                }
+                let below = match kind.filter(|kind| has_inventory(kind)) {
+                    Some(kind) => self.look_into(kind, &id).await?,
+                    None => Vec::new(),
+                };
+                branches.push(Branch { id, below });
+            }
+            Ok(branches)
+        })
+    }
+
+    async fn look_into(&mut self, kind: &Kind, id: &ObjectId) -> Result<Vec<Branch>, Failure> {
+        if !self.seen.insert(id.subject()) {
+            return Ok(Vec::new());
+        }
+        let at = At::new(&id.namespace, &id.name);
+        match self.session.client.get(&kind.resource, at).await {
+            Ok(object) => self.below(object).await,
+            Err(Error::NotFound(_)) => Ok(Vec::new()),
+            Err(error) => Err(Failure::Work(error.to_string())),
+        }
+    }
+}
+
+fn has_inventory(kind: &Kind) -> bool {
+    matches!(kind.name(), "Kustomization" | "HelmRelease")
+}
+
+fn label(id: &ObjectId) -> String {
+    match id.namespace.is_empty() {
+        true => format!("{}/{}", id.kind, id.name),
+        false => format!("{}/{}/{}", id.kind, id.namespace, id.name),
+    }
+}
+
+fn drawn(root: &Branch) -> String {
+    let mut out = format!("{}\n", label(&root.id));
+    draw(&root.below, "", &mut out);
+    out
+}
+
+fn draw(branches: &[Branch], before: &str, out: &mut String) {
+    for (index, branch) in branches.iter().enumerate() {
+        let is_last = index + 1 == branches.len();
+        let (turn, next) = if is_last {
+            ("└── ", "    ")
+        } else {
+            ("├── ", "│   ")
+        };
+        out.push_str(&format!("{before}{turn}{}\n", label(&branch.id)));
+        draw(&branch.below, &format!("{before}{next}"), out);
+    }
+}
+
+fn as_data(branch: &Branch) -> Value {
+    let mut data = json!({
+        "resource": {
+            "Namespace": branch.id.namespace,
+            "Name": branch.id.name,
+            "GroupKind": {"Group": branch.id.group, "Kind": branch.id.kind},
+        },
+    });
+    if !branch.below.is_empty() {
+        data["resources"] = branch.below.iter().map(as_data).collect();
+    }
+    data
+}
