@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Number, Value};
 
-/// How deep values may nest, as in Go's decoder.
-const DEPTH_LIMIT: usize = 10_000;
+/// How deep values may nest. Go's decoder stops at 10,000; whatever walks our trees does so on the stack of its thread.
+pub const DEPTH_LIMIT: usize = 250;
 
 /// A JSON value with its keys as they were written.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +108,17 @@ impl Json {
         }
     }
 
+    /// Whether values nest no deeper than this.
+    pub fn fits(&self, depth: usize) -> bool {
+        match self {
+            Json::Array(items) => depth > 0 && items.iter().all(|item| item.fits(depth - 1)),
+            Json::Object(entries) => {
+                depth > 0 && entries.iter().all(|(_, value)| value.fits(depth - 1))
+            }
+            _ => true,
+        }
+    }
+
     /// The paths of keys that occur twice in one map, in document order.
     pub fn duplicates(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -144,7 +155,16 @@ impl Json {
 
 /// Reads one JSON document; the error is the text Go's decoder gives.
 pub fn parse(input: &[u8]) -> Result<Json, String> {
-    let mut reader = Reader { input, at: 0 };
+    parse_within(input, DEPTH_LIMIT)
+}
+
+/// As [`parse`], with another limit for nesting.
+pub fn parse_within(input: &[u8], levels: usize) -> Result<Json, String> {
+    let mut reader = Reader {
+        input,
+        at: 0,
+        levels,
+    };
     reader.space();
     let value = reader.value(0)?;
     reader.space();
@@ -159,7 +179,11 @@ pub fn parse(input: &[u8]) -> Result<Json, String> {
 
 /// The text of a member of a document that is known to be JSON; of several the last one counts.
 pub fn member_text<'a>(input: &'a [u8], name: &str) -> Option<&'a str> {
-    let mut reader = Reader { input, at: 0 };
+    let mut reader = Reader {
+        input,
+        at: 0,
+        levels: DEPTH_LIMIT,
+    };
     let mut found = None;
     reader.space();
     if reader.peek() != Some(b'{') {
@@ -192,6 +216,7 @@ pub fn member_text<'a>(input: &'a [u8], name: &str) -> Option<&'a str> {
 struct Reader<'a> {
     input: &'a [u8],
     at: usize,
+    levels: usize,
 }
 
 fn quote_char(input: &[u8], at: usize, byte: u8) -> String {
@@ -238,8 +263,8 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Json, String> {
-        if depth > DEPTH_LIMIT {
-            return Err("exceeded max depth".to_owned());
+        if depth >= self.levels && matches!(self.peek(), Some(b'{' | b'[')) {
+            return self.unexpected("exceeded max depth");
         }
         match self.peek() {
             Some(b'{') => self.object(depth),

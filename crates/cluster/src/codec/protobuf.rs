@@ -6,5 +6,8 @@ use super::json::Json;
 pub fn parse(body: &[u8]) -> Result<Json, String> {
     everflow_schema::protobuf::decode(body)
         .map(|value| Json::from_value(&value))
-        .map_err(|error| error.to_string())
+        .map_err(|error| match error.to_string() {
+            text if text.ends_with("unexpected end of the bytes") => "unexpected EOF".to_owned(),
+            text => text,
+        })
 }

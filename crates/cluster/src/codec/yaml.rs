@@ -1,12 +1,20 @@
 //! YAML request bodies and answers.
 
-use super::json::Json;
+use super::json::{DEPTH_LIMIT, Json};
 
 /// Reads the first document of a YAML body. Also lists duplicate keys as warnings.
 pub fn parse(body: &[u8]) -> Result<(Json, Vec<String>), String> {
     if let Some(tree) = plain_json(body) {
         return Ok((tree, Vec::new()));
     }
+    let (tree, warnings) = parse_any(body)?;
+    match tree.fits(DEPTH_LIMIT) {
+        true => Ok((tree, warnings)),
+        false => Err(format!("yaml: exceeded max depth of {DEPTH_LIMIT}")),
+    }
+}
+
+fn parse_any(body: &[u8]) -> Result<(Json, Vec<String>), String> {
     let first = first_document(body);
     let strict = match everflow_yaml::sigs::yaml_to_json_strict(first) {
         Ok(value) => return Ok((Json::from_value(&value), Vec::new())),

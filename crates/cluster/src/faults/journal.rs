@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::store::StoreError;
-use crate::store::durable::{Journal, Loaded};
+use crate::store::durable::{Journal, Loaded, read_object};
 
 /// What happens to one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,8 +149,7 @@ impl Journal for MemoryJournal {
             ..Loaded::default()
         };
         for ((table, key), (revision, text)) in &kept.objects {
-            let object = serde_json::from_slice(text)
-                .map_err(|error| StoreError::Durable(error.to_string()))?;
+            let object = read_object(text)?;
             loaded
                 .objects
                 .push((table.clone(), key.clone(), *revision, object));

@@ -86,14 +86,15 @@ fn unrecognized(expected: &str, body: &[u8], problem: &str) -> Box<ApiError> {
 }
 
 fn unrecognized_yaml(expected: &str, body: &[u8], problem: &str) -> Box<ApiError> {
-    let _ = body;
     let kind = if expected.is_empty() {
         String::new()
     } else {
         format!(" (must be of type {expected})")
     };
     ApiError::bad_request(format!(
-        "the object provided is unrecognized{kind}: yaml: {problem}"
+        "the object provided is unrecognized{kind}: yaml: {} ({})",
+        problem.strip_prefix("yaml: ").unwrap_or(problem),
+        summarize(body)
     ))
 }
 

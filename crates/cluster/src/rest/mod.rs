@@ -234,6 +234,15 @@ fn run(call: &Call<'_>) -> ApiResult<Answer> {
     } else if !call.resource.has_verb(&target.verb) || !method_fits(call) {
         return Err(not_allowed(call));
     }
+    let by_name = matches!(target.verb.as_str(), "get" | "patch" | "delete");
+    let problems = crate::kinds::names::path_segment(&target.name);
+    if by_name && !problems.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {}: {}",
+            crate::field::go_quote(&target.name),
+            problems.join(";")
+        )));
+    }
     match target.verb.as_str() {
         "get" => read::get(call),
         "list" => read::list(call),

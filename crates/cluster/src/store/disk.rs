@@ -75,7 +75,7 @@ impl Journal for DiskJournal {
         {
             let (key, value) = entry.map_err(failed)?;
             let key = String::from_utf8_lossy(key.value()).into_owned();
-            let object: Value = serde_json::from_slice(value.value()).map_err(failed)?;
+            let object = super::durable::read_object(value.value())?;
             let (table, name) = key
                 .split_once('\0')
                 .ok_or_else(|| failed("a key without a table"))?;

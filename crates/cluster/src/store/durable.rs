@@ -14,6 +14,17 @@ pub struct Loaded {
     pub objects: Vec<(String, String, u64, Value)>,
 }
 
+/// Reads an object back. Most are read fast; those that nest deeper than that reader goes are read, too.
+pub fn read_object(text: &[u8]) -> Result<Value, StoreError> {
+    let slowly = |error: serde_json::Error| {
+        // Who owns what nests a little deeper than what is owned.
+        let levels = crate::codec::json::DEPTH_LIMIT + 20;
+        let tree = crate::codec::json::parse_within(text, levels);
+        tree.map_err(|_| StoreError::Durable(error.to_string()))
+    };
+    serde_json::from_slice(text).or_else(|error| Ok(slowly(error)?.to_value()))
+}
+
 /// Where writes are kept across restarts.
 pub trait Journal: Send + Sync {
     /// Reads everything back.

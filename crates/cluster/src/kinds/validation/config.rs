@@ -35,8 +35,8 @@ pub fn config_map(_: &Context<'_>, object: &Value, errors: &mut Errors) {
         size += decoded_len(entry.text());
     }
     if size > MOST {
-        // The real server names no field here.
-        let mut error = FieldError::too_long(&Path::root(), MOST as i64);
+        // The real server names a field without a name here.
+        let mut error = FieldError::too_long(&Path::new("[]"), MOST as i64);
         error.verbatim = None;
         errors.push(error);
     }
