@@ -35,7 +35,9 @@ impl Timestamp {
 
     /// RFC 3339 in whole seconds, as Kubernetes writes `metav1.Time`.
     pub fn rfc3339(self) -> String {
-        format!("{}Z", self.date_and_time())
+        let mut text = self.date_and_time();
+        text.push('Z');
+        text
     }
 
     /// RFC 3339 with six digits of the second, as Kubernetes writes `metav1.MicroTime`.
@@ -59,6 +61,9 @@ impl Timestamp {
 
     fn date_and_time(self) -> String {
         let parts = Calendar::from_unix(self.seconds, 0);
+        if (0..=9999).contains(&parts.year) {
+            return digits(&parts);
+        }
         format!(
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
             parts.year, parts.month, parts.day, parts.hour, parts.minute, parts.second
@@ -102,6 +107,24 @@ impl fmt::Display for Timestamp {
         }
         f.write_str("Z")
     }
+}
+
+/// Date and time of a year with four digits. Servers write times all the time: this is faster than formatting.
+fn digits(parts: &Calendar) -> String {
+    let mut text = String::with_capacity(28);
+    let mut push = |number: i64, mark: Option<char>| {
+        text.push(char::from(b'0' + (number / 10 % 10) as u8));
+        text.push(char::from(b'0' + (number % 10) as u8));
+        text.extend(mark);
+    };
+    push(parts.year / 100, None);
+    push(parts.year % 100, Some('-'));
+    push(parts.month, Some('-'));
+    push(parts.day, Some('T'));
+    push(parts.hour, Some(':'));
+    push(parts.minute, Some(':'));
+    push(parts.second, None);
+    text
 }
 
 fn parse_date_and_time(text: &str) -> Option<(Calendar, &str)> {

@@ -228,8 +228,9 @@ impl GoTypes {
                 map.values_mut().for_each(|item| self.settle(inner, item))
             }
             (GoType::Struct(index), Value::Object(map)) => {
-                for field in &self.structs[*index].fields {
-                    let Some(value) = map.get_mut(field.name) else {
+                let fields = &self.structs[*index].fields;
+                for (key, value) in map.iter_mut() {
+                    let Some(field) = fields.iter().find(|field| field.name == key) else {
                         continue;
                     };
                     if matches!(field.ty, GoType::Slice(_) | GoType::Map(_))

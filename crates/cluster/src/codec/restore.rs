@@ -35,10 +35,13 @@ pub fn problem(ty: &GoType, value: &Value) -> Option<String> {
         },
         GoType::Struct(index) => match value {
             Value::Object(map) => {
-                let fields = types().get(*index).fields.iter();
-                fields
-                    .filter_map(|field| Some((field, map.get(field.name)?)))
-                    .find_map(|(field, item)| problem(&field.ty, item))
+                let fields = &types().get(*index).fields;
+                let found = map.iter().filter_map(|(key, item)| {
+                    let at = fields.iter().position(|field| field.name == key)?;
+                    Some((at, problem(&fields[at].ty, item)?))
+                });
+                // The first one counts in the order of the struct.
+                found.min_by_key(|(at, _)| *at).map(|(_, text)| text)
             }
             _ => Some(format!("cannot restore struct from: {}", kind(value))),
         },

@@ -23,19 +23,21 @@ pub fn fill(ty: &GoType, value: &mut Value) {
         (GoType::Struct(index), Value::Object(fields)) => {
             let definition = types().get(*index);
             // An empty text is a missing one, unless the field could be missing in another way.
-            let given: Vec<&str> = definition
-                .fields
+            let find = |key: &str| definition.fields.iter().find(|field| field.name == key);
+            let given: Vec<&str> = fields
                 .iter()
+                .filter(|(_, value)| value.as_str() == Some(""))
+                .filter_map(|(key, _)| find(key))
                 .filter(|field| matches!(&field.ty, GoType::Pointer(inner) if matches!(**inner, GoType::String(_))))
                 .map(|field| field.name)
-                .filter(|name| fields.get(*name).and_then(Value::as_str) == Some(""))
                 .collect();
             part(definition.full, fields);
             for name in given {
                 fields.insert(name.to_owned(), "".into());
             }
-            for field in &definition.fields {
-                if let Some(value) = fields.get_mut(field.name) {
+            for (key, value) in fields.iter_mut() {
+                let is_part = matches!(value, Value::Object(_) | Value::Array(_));
+                if let (true, Some(field)) = (is_part, find(key)) {
                     fill(&field.ty, value);
                 }
             }

@@ -218,27 +218,27 @@ fn check_managed_fields(object: &Value, path: &Path, errors: &mut Errors) {
         .and_then(|map| map.get("managedFields"))
         .and_then(Value::as_array);
     for (index, entry) in entries.into_iter().flatten().enumerate() {
-        let here = path.index(index);
+        let here = || path.index(index);
         let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
         if !matches!(field("operation"), "Apply" | "Update") {
             errors.push(FieldError::invalid(
-                &here.child("operation"),
+                &here().child("operation"),
                 field("operation"),
                 "must be `Apply` or `Update`",
             ));
         }
         if !matches!(field("fieldsType"), "" | "FieldsV1") {
             errors.push(FieldError::invalid(
-                &here.child("fieldsType"),
+                &here().child("fieldsType"),
                 field("fieldsType"),
                 "must be `FieldsV1`",
             ));
         }
         if !is_plain_name(field("manager")) {
-            check_manager(field("manager"), &here.child("manager"), errors);
+            check_manager(field("manager"), &here().child("manager"), errors);
         }
         if field("subresource").len() > 256 {
-            errors.push(FieldError::too_long(&here.child("subresource"), 256));
+            errors.push(FieldError::too_long(&here().child("subresource"), 256));
         }
     }
 }

@@ -13,21 +13,29 @@ use crate::status::{ApiError, ApiResult};
 /// The versions of a resource's kind as the structured merge needs them.
 struct KindVersions<'r> {
     call: &'r Call<'r>,
+    /// The version of the request and its schema, which nearly all questions are about.
+    own: (&'r str, Option<SchemaView<'r>>),
+}
+
+fn schema_of<'r>(resource: &'r Resource, api_version: &str) -> Option<SchemaView<'r>> {
+    let (group, version) = split_version(api_version);
+    match &resource.custom {
+        Some(custom) => (group == resource.group)
+            .then(|| custom.schema_of(version))
+            .flatten(),
+        // What was managed through another group is not known to this one.
+        None => (group == resource.group)
+            .then(|| everflow_schema::builtin().schema(group, version, &resource.kind))
+            .flatten(),
+    }
 }
 
 impl Versions for KindVersions<'_> {
     fn schema(&self, api_version: &str) -> Option<SchemaView<'_>> {
-        let resource = &self.call.resource;
-        let (group, version) = split_version(api_version);
-        match &resource.custom {
-            Some(custom) => (group == resource.group)
-                .then(|| custom.schema_of(version))
-                .flatten(),
-            // What was managed through another group is not known to this one.
-            None => (group == resource.group)
-                .then(|| everflow_schema::builtin().schema(group, version, &resource.kind))
-                .flatten(),
+        if api_version == self.own.0 {
+            return self.own.1;
         }
+        schema_of(&self.call.resource, api_version)
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
@@ -78,6 +86,7 @@ pub fn zero(resource: &Resource) -> Value {
 fn with_manager<T>(
     call: &Call<'_>,
     subresource: &str,
+    live: Option<&Value>,
     work: impl FnOnce(&FieldManager<'_>, &Value, &str) -> T,
 ) -> T {
     let resource = &call.resource;
@@ -85,9 +94,22 @@ fn with_manager<T>(
         Some(custom) => ResetFields::of_custom_resource(custom.status, subresource),
         None => ResetFields::of_builtin(&resource.group, &resource.plural, subresource),
     };
-    let zero = zero(resource);
+    // An object whose fields are managed is never compared with an empty one.
+    let is_managed = live.is_some_and(|live| {
+        let entries = live.pointer("/metadata/managedFields");
+        entries
+            .and_then(Value::as_array)
+            .is_some_and(|entries| !entries.is_empty())
+    });
+    let zero = match is_managed {
+        true => Value::Null,
+        false => zero(resource),
+    };
     let api_version = resource.api_version();
-    let versions = KindVersions { call };
+    let versions = KindVersions {
+        call,
+        own: (&api_version, schema_of(resource, &api_version)),
+    };
     let manager = FieldManager {
         versions: &versions,
         api_version: &api_version,
@@ -97,7 +119,7 @@ fn with_manager<T>(
         zero: &zero,
     };
     let now = call.server.env().now().rfc3339();
-    work(&manager, &zero, &now)
+    work(&manager, live.unwrap_or(&zero), &now)
 }
 
 /// Records what an update changed under the name of its manager. `live` is in the request's version.
@@ -109,8 +131,8 @@ pub fn track_update(
     subresource: &str,
 ) -> ApiResult<()> {
     let new = std::mem::take(object);
-    *object = with_manager(call, subresource, |fields, zero, now| {
-        fields.update_or_forget(live.unwrap_or(zero), new, Writer { manager, now })
+    *object = with_manager(call, subresource, live, |fields, live, now| {
+        fields.update_or_forget(live, new, Writer { manager, now })
     });
     Ok(())
 }
@@ -123,14 +145,9 @@ pub fn apply(
     manager: &str,
     force: bool,
 ) -> ApiResult<Value> {
-    let subresource = call.target.subresource.clone();
-    with_manager(call, &subresource, |fields, zero, now| {
-        fields.apply(
-            live.unwrap_or(zero),
-            applied,
-            Writer { manager, now },
-            force,
-        )
+    let subresource = &call.target.subresource;
+    with_manager(call, subresource, live, |fields, live, now| {
+        fields.apply(live, applied, Writer { manager, now }, force)
     })
     .map_err(merge_error)
 }

@@ -58,12 +58,11 @@ impl ManagerId {
         api_version: &str,
         subresource: &str,
     ) -> Self {
-        let quoted = |text: &str| Value::from(text).to_string();
-        let mut text = String::with_capacity(64);
+        let mut text = String::with_capacity(96);
         text.push('{');
         if !name.is_empty() {
             text.push_str("\"manager\":");
-            text.push_str(&quoted(name));
+            push_quoted(&mut text, name);
             text.push(',');
         }
         text.push_str("\"operation\":\"");
@@ -71,14 +70,26 @@ impl ManagerId {
         text.push('"');
         if operation == Operation::Update && !api_version.is_empty() {
             text.push_str(",\"apiVersion\":");
-            text.push_str(&quoted(api_version));
+            push_quoted(&mut text, api_version);
         }
         if !subresource.is_empty() {
             text.push_str(",\"subresource\":");
-            text.push_str(&quoted(subresource));
+            push_quoted(&mut text, subresource);
         }
         text.push('}');
         Self(text)
+    }
+}
+
+/// Adds a text in quotes; nearly all names need no escapes.
+fn push_quoted(out: &mut String, text: &str) {
+    let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::from(text).to_string());
     }
 }
 

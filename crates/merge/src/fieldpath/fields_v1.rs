@@ -142,7 +142,12 @@ fn parse_json(text: &str) -> Result<Value, MergeError> {
 /// One element as a key of `fieldsV1`.
 fn element_text(element: &PathElement) -> String {
     match element {
-        PathElement::Field(name) => format!("f:{name}"),
+        PathElement::Field(name) => {
+            let mut out = String::with_capacity(2 + name.len());
+            out.push_str("f:");
+            out.push_str(name);
+            out
+        }
         PathElement::Key(fields) => {
             let mut out = String::from("k:{");
             for (index, (name, value)) in fields.iter().enumerate() {

@@ -230,9 +230,12 @@ fn compare_fields(
         let Some(view) = map.value_type(key) else {
             return;
         };
-        let element = PathElement::field(key);
         let mut below = FieldErrors::default();
         let found = compare_pair(Pair { old, new }, view, &mut below);
+        if below.is_empty() && found.here == Here::Same && found.below.is_same() {
+            return;
+        }
+        let element = PathElement::field(key);
         errors.add_below(&element, below);
         changes.push(&element, found);
     });

@@ -105,7 +105,9 @@ fn merge_fields(
             (Some(view), Some(_)) => {
                 let mut below = FieldErrors::default();
                 let value = merge_pair(live, applied, view, &mut below);
-                errors.add_below(&PathElement::field(key), below);
+                if !below.is_empty() {
+                    errors.add_below(&PathElement::field(key), below);
+                }
                 value
             }
             (_, _) => leaf(live, applied),
