@@ -63,6 +63,9 @@ pub struct KustomizeOptions {
     pub insecure_kubeconfig_exec: bool,
     /// Whether kubeconfigs may trust anyone.
     pub insecure_kubeconfig_tls: bool,
+    /// Whether applied objects are watched, so that drift is corrected at once and not only at the
+    /// interval.
+    pub watch_applied: bool,
 }
 
 impl Default for KustomizeOptions {
@@ -77,6 +80,7 @@ impl Default for KustomizeOptions {
             custom_apply_stage_kinds: Vec::new(),
             insecure_kubeconfig_exec: false,
             insecure_kubeconfig_tls: false,
+            watch_applied: true,
         }
     }
 }

@@ -3,12 +3,16 @@
 //! An object that was found as asked for is remembered with the version it had then; as long as a
 //! watch says that it still has it, nothing is asked. Else the server says in a dry run what
 //! applying would make of it, and only what differs is applied. No object of a stage is written
-//! before the server has taken all of them in a dry run.
+//! before the server has taken all of them in a dry run, or [`ProvingGround`] has for new ones:
+//! these are written with a version that no object has, which the server takes only where there is
+//! no such object yet.
 
 mod memory;
+mod proving;
 mod prune;
 mod stage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::BoxFuture;
@@ -19,6 +23,7 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 pub use memory::{Memory, Seen};
+pub use proving::ProvingGround;
 pub use prune::Pruned;
 pub use stage::{Applied, Rehearsed};
 
@@ -52,6 +57,9 @@ pub struct Applier {
     pub ignore: Ignore,
     /// How long an object that is recreated may take to go.
     pub patience: Duration,
+    /// Where new objects are proven, so that they can be written without a dry run; `None` to
+    /// rehearse all of them.
+    pub proving: Option<Arc<ProvingGround>>,
 }
 
 /// What is known of a live object without asking the server.

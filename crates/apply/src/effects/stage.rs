@@ -20,6 +20,9 @@ use crate::policy::Wish;
 /// How often it is looked whether an object that is recreated has gone.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// A version that no object has: the server takes it only where there is no object yet.
+const NO_VERSION: &str = "1";
+
 /// An object after its stage.
 #[derive(Debug, Clone)]
 pub struct Applied {
@@ -45,6 +48,8 @@ enum Plan {
         payload: Value,
         /// Whether the server has taken it in a dry run.
         rehearsed: bool,
+        /// Whether it is written only where there is none yet.
+        only_new: bool,
     },
 }
 
@@ -158,7 +163,10 @@ impl Applier {
         memory: &Memory,
     ) -> Result<Applied, ApplyError> {
         let id = Entry::of(&object).id;
-        let (resource, entry, action, payload, rehearsed) = match plan {
+        let (resource, entry, action, payload, rehearsed) = match self
+            .create_or_look(&object, plan, memory)
+            .await?
+        {
             Plan::Done(applied) => {
                 if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live) {
                     memory.remember(&id, &object, live);
@@ -171,6 +179,7 @@ impl Applier {
                 action,
                 payload,
                 rehearsed,
+                ..
             } => (resource, entry, action, payload, rehearsed),
         };
         memory.begin(&id);
@@ -184,6 +193,49 @@ impl Applier {
             _ => memory.forget(&id),
         }
         written
+    }
+
+    /// Creates an object that is only to be created; when that does not work, for whatever
+    /// reason, it is looked at closely.
+    async fn create_or_look(
+        &self,
+        object: &Value,
+        plan: Plan,
+        memory: &Memory,
+    ) -> Result<Plan, ApplyError> {
+        let (resource, entry) = match plan {
+            Plan::Write {
+                resource,
+                entry,
+                only_new: true,
+                ..
+            } => (resource, entry),
+            plan => return Ok(plan),
+        };
+        let id = Entry::of(object).id;
+        memory.begin(&id);
+        let mut payload = object.clone();
+        payload["metadata"]["resourceVersion"] = NO_VERSION.into();
+        let patch = Patch::Apply(payload);
+        let place = at(&resource, &entry);
+        let options = self.options();
+        match self.client.patch(&resource, place, &patch, &options).await {
+            Ok(live) => {
+                memory.remember(&id, object, &live);
+                Ok(done(&entry, Action::Created, Some(live)))
+            }
+            Err(source @ ClientError::Fenced { .. }) => {
+                memory.forget(&id);
+                Err(ApplyError::Apply {
+                    entry: entry.into(),
+                    source,
+                })
+            }
+            Err(_) => {
+                memory.forget(&id);
+                self.look_closely(object, resource, entry).await
+            }
+        }
     }
 
     async fn write(
@@ -236,17 +288,7 @@ impl Applier {
         };
         let (resource, seen, recall) = recalled.map_err(refused)?;
         let at = at(&resource, &entry);
-        let done = |action, live: Option<Value>| {
-            Plan::Done(Applied {
-                change: Change {
-                    entry: live
-                        .as_ref()
-                        .map_or_else(|| entry.clone(), |live| as_served(live, &entry)),
-                    action,
-                },
-                live,
-            })
-        };
+        let done = |action, live: Option<Value>| done(&entry, action, live);
         if recall == Recall::Unchanged {
             return Ok(match &seen {
                 Seen::Present(live) => {
@@ -271,8 +313,37 @@ impl Applier {
                 action: Action::Configured,
                 payload: object.clone(),
                 rehearsed: false,
+                only_new: false,
             });
         }
+        let fresh = recall == Recall::Nothing && !matches!(seen, Seen::Present(_));
+        let proving = self.proving.as_ref().filter(|_| fresh);
+        if proving.is_some_and(|proving| proving.takes(&resource, object)) {
+            return Ok(Plan::Write {
+                resource,
+                entry,
+                action: Action::Created,
+                payload: object.clone(),
+                rehearsed: false,
+                only_new: true,
+            });
+        }
+        self.look_closely(object, resource, entry).await
+    }
+
+    /// Rehearses an object on the server.
+    async fn look_closely(
+        &self,
+        object: &Value,
+        resource: Resource,
+        entry: Entry,
+    ) -> Result<Plan, ApplyError> {
+        let refused = |source| ApplyError::DryRun {
+            entry: entry.clone().into(),
+            source,
+        };
+        let done = |action, live: Option<Value>| done(&entry, action, live);
+        let at = at(&resource, &entry);
         let mut rehearsed = self.dry_run(&resource, at, object).await;
         let is_new = matches!(&rehearsed, Ok(wanted) if version(wanted).is_empty());
         let mut current = match is_new {
@@ -300,6 +371,7 @@ impl Applier {
                 action: Action::Created,
                 payload: object.clone(),
                 rehearsed: true,
+                only_new: false,
             });
         };
         let mut cleaned = false;
@@ -324,6 +396,7 @@ impl Applier {
             action: Action::Configured,
             payload,
             rehearsed: true,
+            only_new: false,
         })
     }
 
@@ -377,6 +450,18 @@ impl Applier {
             clock.sleep(LOOK).await;
         }
     }
+}
+
+fn done(entry: &Entry, action: Action, live: Option<Value>) -> Plan {
+    Plan::Done(Applied {
+        change: Change {
+            entry: live
+                .as_ref()
+                .map_or_else(|| entry.clone(), |live| as_served(live, entry)),
+            action,
+        },
+        live,
+    })
 }
 
 fn at<'e>(resource: &Resource, entry: &'e Entry) -> At<'e> {

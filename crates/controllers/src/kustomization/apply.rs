@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use super::attempt::Attempt;
 use super::stop::Stop;
-use super::target::Target;
+use super::target::{Target, Targets};
 
 /// How long the objects of a stage have to settle, and how often they are looked at.
 const SETTLE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_millis(250));
@@ -55,6 +55,11 @@ impl Attempt<'_> {
             force: spec.force,
             ignore,
             patience: spec.timeout().unsigned(),
+            // Rights of others are known to the server only.
+            proving: match Targets::account(&self.object, self.options()).is_empty() {
+                true if !target.remote => Some(self.controller.proving.clone()),
+                _ => None,
+            },
         })
     }
 
@@ -73,10 +78,8 @@ impl Attempt<'_> {
         memory: &Arc<Memory>,
         live: &dyn Live,
     ) -> Result<Outcome, Stop> {
-        let owner = self.owner();
         for object in &mut objects {
             normalize(object);
-            owner.mark(object);
         }
         let custom = self.options().kustomize.custom_apply_stage_kinds.join(",");
         let custom = order::parse_kinds(&custom);

@@ -149,7 +149,9 @@ impl<'a> Attempt<'a> {
                 let by = name.shown();
                 let reason = Reason::HealthCheckCanceled.as_str();
                 let message = wait.superseded_message(&by);
+                let new = std::mem::replace(&mut self.draft.revision, wait.revision.clone());
                 self.draft.tell_as(Severity::Info, reason, message);
+                self.draft.revision = new;
             }
         }
         let revision = &source.artifact.revision;
@@ -308,6 +310,8 @@ impl<'a> Attempt<'a> {
         tree: Arc<super::artifact::Tree>,
     ) -> Result<Result<(String, Vec<Value>), Stop>, Stop> {
         let variables = inputs::variables(&self.object, &self.context.client).await;
+        let keys = inputs::keys(&self.object, &self.context.client, self.options()).await;
+        let keys_failed = keys.as_ref().err().cloned();
         let kustomization = self.object.clone();
         let (strict, cache) = (
             self.options().gates.strict_post_build_substitutions,
@@ -317,6 +321,8 @@ impl<'a> Attempt<'a> {
             let mut request = everflow_build::Request::new(&kustomization, &tree.files);
             request.strict = strict;
             request.cache = Some(&cache);
+            let keys = keys.unwrap_or_default();
+            request.keys = &keys;
             match &variables {
                 Ok(variables) => request.variables = variables,
                 Err(why) => request.no_variables = Some(why),
@@ -341,6 +347,9 @@ impl<'a> Attempt<'a> {
         }
         self.draft.status.last_attempted_revision = Some(self.draft.revision.clone());
         self.progress("Building manifests");
+        if let Some(why) = keys_failed {
+            return Ok(Err(Stop::failed(Reason::BuildFailed, why)));
+        }
         Ok(match built {
             Ok(built) => Ok((built.digest.clone(), built.contents.objects().to_vec())),
             Err(error) => Err(Stop::failed(Reason::BuildFailed, error.to_string())),
@@ -446,7 +455,9 @@ impl<'a> Attempt<'a> {
     async fn after_success(&self, target: &Target) -> Next {
         let mut keep = self.config_watches();
         let mut changes = self.wakes();
-        if let Ok(inventory) = self.inventory() {
+        if let Ok(inventory) = self.inventory()
+            && self.options().kustomize.watch_applied
+        {
             let eyes = self.eyes(target);
             changes.extend(eyes.watch(inventory.entries(), &mut keep).await);
         }

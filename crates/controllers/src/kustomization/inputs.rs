@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use everflow_api::common::ConfigKind;
 use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
-use everflow_build::add_variables;
+use everflow_build::{Keys, add_variables};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Resource, Selection};
 use everflow_runtime::queue::WakeOn;
@@ -41,6 +41,39 @@ pub(super) async fn variables(
         }
     }
     Ok(variables)
+}
+
+/// The keys for decryption, or why they cannot be had.
+pub(super) async fn keys(
+    object: &Object<Kustomization>,
+    client: &Client,
+    options: &Options,
+) -> Result<Keys, String> {
+    let mut keys = Keys::new();
+    let Some(decryption) = &object.spec.decryption else {
+        return Ok(keys);
+    };
+    let own = object.metadata.namespace();
+    let (namespace, name) = match &decryption.secret_ref {
+        Some(secret) => (own.to_owned(), secret.name.clone()),
+        None => match options.kustomize.sops_age_secret.as_str() {
+            "" => return Ok(keys),
+            secret => {
+                let (namespace, name) = secret.split_once('/').unwrap_or((own, secret));
+                (namespace.to_owned(), name.to_owned())
+            }
+        },
+    };
+    let secret = client.get(&resources::SECRETS, At::new(&namespace, &name)).await;
+    let secret = secret.map_err(|error| error.to_string())?;
+    for (key, content) in secret_bytes(&secret) {
+        keys.add(&key, &content).map_err(|error| {
+            format!(
+                "failed to import '{key}' data from sops decryption Secret '{namespace}/{name}': {error}"
+            )
+        })?;
+    }
+    Ok(keys)
 }
 
 fn resource(kind: ConfigKind) -> Resource {

@@ -60,6 +60,7 @@ pub(crate) struct KustomizationController {
     memories: Arc<Memories>,
     waits: Mutex<BTreeMap<Key, Wait>>,
     cache: Arc<everflow_kustomize::Cache>,
+    proving: Arc<everflow_apply::effects::ProvingGround>,
 }
 
 impl KustomizationController {
@@ -71,6 +72,7 @@ impl KustomizationController {
             memories: Arc::default(),
             waits: Mutex::default(),
             cache: Arc::default(),
+            proving: Arc::default(),
         }
     }
 

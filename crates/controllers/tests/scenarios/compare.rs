@@ -182,13 +182,20 @@ impl Comparison<'_> {
         let empty = Vec::new();
         let all = |facts: &Value| facts[what].as_array().unwrap_or(&empty).clone();
         let (expected, mut found) = (all(expected), all(found));
-        for (index, expected) in expected.iter().enumerate() {
+        let unsure = |index: usize| {
             let path = format!("{path}[{index}]");
-            if self
-                .unstable
+            self.unstable
                 .iter()
                 .any(|unstable| unstable.starts_with(&path))
-            {
+        };
+        let mut order: Vec<(usize, bool)> =
+            (0..expected.len()).map(|index| (index, unsure(index))).collect();
+        // What is sure first: the rest may be anything of the same reason.
+        order.sort_by_key(|(_, unsure)| *unsure);
+        for (index, unsure) in order {
+            let expected = &expected[index];
+            let path = format!("{path}[{index}]");
+            if unsure {
                 found.retain(|one| one["reason"] != expected["reason"]);
                 continue;
             }
@@ -290,6 +297,7 @@ pub fn matches(wanted: &str, have: &str, may_say_more: bool) -> bool {
         .replace("lstat $TMP/gitrepository-$RAND/", "lstat ")
         .replace("$TMP/$RAND/unpack/", "")
         .replace("$TMP/kustomization-$RAND/", "")
+        .replace("'$TMP/kustomization-$RAND'", "'.'")
         .replace(" on $DNS", "")
         // The words of the recording's Helm server, which HTTP does not hand on to everyone.
         .replace("404 File not found", "404 Not Found");

@@ -342,7 +342,7 @@ impl World {
         object: &Value,
         manager: &str,
     ) -> Result<(), everflow_runtime::Error> {
-        let mut object = self.real_value(object);
+        let mut object = self.with_artifact(&self.real_value(object)).await;
         let status = object.as_object_mut().unwrap().remove("status");
         let text = |field: &str| object[field].as_str().unwrap().to_owned();
         let resource = self.resource(&text("apiVersion"), &text("kind")).await;
@@ -362,6 +362,28 @@ impl World {
                 .await?;
         }
         Ok(())
+    }
+
+    /// What stands for the artifact of another object is filled in.
+    async fn with_artifact(&self, value: &Value) -> Value {
+        let text = value.to_string();
+        let Some(from) = text.find("$ARTIFACT_URL(") else {
+            return value.clone();
+        };
+        let name = text[from..].trim_start_matches("$ARTIFACT_URL(");
+        let name = name.split(')').next().unwrap().to_owned();
+        let (kind, object) = name.split_once('/').unwrap();
+        let version = "source.toolkit.fluxcd.io/v1";
+        let resource = self.resource(version, kind).await;
+        let at = At::new(&self.namespace, object);
+        let source = self.client.get(&resource, at).await.unwrap();
+        let part = |field: &str| source["status"]["artifact"][field].as_str().unwrap().to_owned();
+        let text = text
+            .replace(&format!("$ARTIFACT_URL({name})"), &part("url"))
+            .replace("$ARTIFACT_DIGEST", &part("digest"))
+            .replace("$ARTIFACT_REV", &part("revision"))
+            .replace("$ARTIFACT_TIME", &part("lastUpdateTime"));
+        serde_json::from_str(&text).unwrap()
     }
 
     async fn at(&self, reference: &Value) -> (Resource, String, String) {

@@ -1,0 +1,124 @@
+//! A server in memory that says whether the real one would take an object.
+//!
+//! It knows the rules of the built-in kinds. What it takes is written at once, without a dry run;
+//! everything else is rehearsed on the real server first. Webhooks and quotas are not known here:
+//! an object that they refuse is named, and those beside it in its stage may have been written.
+//! They are in the inventory by then.
+
+use everflow_cluster::env::ManualEnvironment;
+use everflow_cluster::time::Timestamp;
+use everflow_cluster::{ApiServer, Options, Request};
+use everflow_runtime::client::{At, Resource};
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The one namespace that there is.
+const NAMESPACE: &str = "proving";
+
+/// A server in memory without objects.
+pub struct ProvingGround {
+    server: Mutex<Option<ApiServer>>,
+}
+
+impl fmt::Debug for ProvingGround {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProvingGround")
+    }
+}
+
+impl Default for ProvingGround {
+    fn default() -> Self {
+        ProvingGround::new()
+    }
+}
+
+impl ProvingGround {
+    /// A server that is made when it is first needed.
+    pub fn new() -> Self {
+        ProvingGround {
+            server: Mutex::new(None),
+        }
+    }
+
+    fn server(&self) -> ApiServer {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = server.get_or_insert_with(|| {
+            let start = Timestamp::from_micros(1_767_225_600_000_000);
+            let world = Arc::new(ManualEnvironment::new(start, 1));
+            let options = Options {
+                authorization: false,
+                controllers: Vec::new(),
+                ..Options::default()
+            };
+            let server = ApiServer::new(world, options);
+            let namespace = json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE},
+            });
+            let body = namespace.to_string();
+            let create = Request::new("POST", "/api/v1/namespaces", body)
+                .header("content-type", "application/json");
+            server.handle(&create);
+            server
+        });
+        made.clone()
+    }
+
+    /// Whether a new object would be taken.
+    pub(super) fn takes(&self, resource: &Resource, object: &Value) -> bool {
+        if !is_built_in(resource) {
+            return false;
+        }
+        let mut object = object.clone();
+        let namespaced = resource.namespaced;
+        if namespaced {
+            let given = object["metadata"]["namespace"].as_str();
+            if given.is_none_or(str::is_empty) {
+                return false;
+            }
+            object["metadata"]["namespace"] = NAMESPACE.into();
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let at = At::new(if namespaced { NAMESPACE } else { "" }, name);
+        let path = resource.object_path(&at);
+        let target = format!("{path}?fieldManager=proving&force=true&dryRun=All");
+        let request = Request::new("PATCH", &target, object.to_string())
+            .header("content-type", "application/apply-patch+yaml")
+            .header("accept", "application/json");
+        (200..300).contains(&self.server().handle(&request).status)
+    }
+}
+
+/// Kinds of Kubernetes itself whose objects stand on their own. Definitions of kinds and what
+/// admission looks at more closely are left to the real server.
+fn is_built_in(resource: &Resource) -> bool {
+    matches!(
+        (&*resource.group, &*resource.kind),
+        ("", "ConfigMap" | "Secret" | "Service" | "ServiceAccount")
+            | ("apps", "Deployment" | "StatefulSet" | "DaemonSet")
+            | ("batch", "CronJob" | "Job")
+            | ("networking.k8s.io", "Ingress" | "NetworkPolicy")
+            | ("policy", "PodDisruptionBudget")
+            | ("autoscaling", "HorizontalPodAutoscaler")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_built_in_kinds_are_known() {
+        let ground = ProvingGround::new();
+        let maps = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
+        let map = |name: &str, data: Value| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data,
+                "metadata": {"name": name, "namespace": "apps"}})
+        };
+        assert!(ground.takes(&maps, &map("one", json!({"a": "1"}))));
+        assert!(!ground.takes(&maps, &map("Bad_Name", json!({"a": "1"}))));
+        assert!(!ground.takes(&maps, &map("one", json!({"a": 1}))));
+        let widgets = Resource::namespaced("example.com", "v1", "widgets", "Widget");
+        assert!(!ground.takes(&widgets, &map("one", json!({}))));
+    }
+}
