@@ -32,7 +32,12 @@ struct Inner {
     writing: BTreeSet<ObjectId>,
     /// Objects whose health is waited for: any change of them matters.
     awaited: BTreeSet<ObjectId>,
+    /// How often each object was changed by others lately.
+    fights: BTreeMap<ObjectId, u32>,
 }
+
+/// So often an object that others keep changing is put right at once; then only at the interval.
+const FIGHTS: u32 = 5;
 
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
@@ -116,24 +121,23 @@ impl Memory {
 
     /// Whether a change that a watch tells of matters: it is not ours, and it touches more than
     /// the status; or the object is waited for. `None` says that the object is gone.
+    ///
+    /// Whoever keeps changing an object against us is not fought without end: after a few rounds
+    /// that matters only at the interval.
     pub fn matters(&self, id: &ObjectId, live: Option<&Value>) -> bool {
-        let inner = self.lock();
-        if inner.awaited.contains(id) {
-            return true;
+        let mut inner = self.lock();
+        let matters = inner.is_touched(id, live);
+        if !matters || inner.awaited.contains(id) {
+            return matters;
         }
-        if inner.writing.contains(id) {
-            return false;
-        }
-        let (Some(known), Some(live)) = (inner.known.get(id), live) else {
-            return inner.known.contains_key(id);
-        };
-        let text = |field: &str| live["metadata"][field].as_str().unwrap_or_default();
-        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-        let old = number(text("resourceVersion")) <= number(&known.revision);
-        let same_content = known.generation.is_some()
-            && generation(live) == known.generation
-            && metadata(live) == known.metadata;
-        known.uid != text("uid") || !(old || same_content)
+        let fights = inner.fights.entry(id.clone()).or_default();
+        *fights += 1;
+        *fights <= FIGHTS
+    }
+
+    /// Objects that others keep changing are put right at once again.
+    pub fn relent(&self) {
+        self.lock().fights.clear();
     }
 
     /// Whether anything is known of an object.
@@ -151,6 +155,28 @@ impl Memory {
     /// Forgets everything.
     pub fn clear(&self) {
         *self.lock() = Inner::default();
+    }
+}
+
+impl Inner {
+    fn is_touched(&self, id: &ObjectId, live: Option<&Value>) -> bool {
+        let inner = self;
+        if inner.awaited.contains(id) {
+            return true;
+        }
+        if inner.writing.contains(id) {
+            return false;
+        }
+        let (Some(known), Some(live)) = (inner.known.get(id), live) else {
+            return inner.known.contains_key(id);
+        };
+        let text = |field: &str| live["metadata"][field].as_str().unwrap_or_default();
+        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+        let old = number(text("resourceVersion")) <= number(&known.revision);
+        let same_content = known.generation.is_some()
+            && generation(live) == known.generation
+            && metadata(live) == known.metadata;
+        known.uid != text("uid") || !(old || same_content)
     }
 }
 

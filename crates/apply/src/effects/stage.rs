@@ -163,25 +163,24 @@ impl Applier {
         memory: &Memory,
     ) -> Result<Applied, ApplyError> {
         let id = Entry::of(&object).id;
-        let (resource, entry, action, payload, rehearsed) = match self
-            .create_or_look(&object, plan, memory)
-            .await?
-        {
-            Plan::Done(applied) => {
-                if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live) {
-                    memory.remember(&id, &object, live);
+        let (resource, entry, action, payload, rehearsed) =
+            match self.create_or_look(&object, plan, memory).await? {
+                Plan::Done(applied) => {
+                    if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live)
+                    {
+                        memory.remember(&id, &object, live);
+                    }
+                    return Ok(applied);
                 }
-                return Ok(applied);
-            }
-            Plan::Write {
-                resource,
-                entry,
-                action,
-                payload,
-                rehearsed,
-                ..
-            } => (resource, entry, action, payload, rehearsed),
-        };
+                Plan::Write {
+                    resource,
+                    entry,
+                    action,
+                    payload,
+                    rehearsed,
+                    ..
+                } => (resource, entry, action, payload, rehearsed),
+            };
         memory.begin(&id);
         let written = self
             .write(&resource, entry, action, &payload, rehearsed)
@@ -348,7 +347,12 @@ impl Applier {
         let is_new = matches!(&rehearsed, Ok(wanted) if version(wanted).is_empty());
         let mut current = match is_new {
             true => None,
-            false => self.live(&resource, &entry).await.map_err(refused)?,
+            false => match (self.live(&resource, &entry).await, &rehearsed) {
+                (Ok(current), _) => current,
+                (Err(error), Ok(_)) => return Err(refused(error)),
+                // What the rehearsal says comes first.
+                (Err(_), Err(_)) => None,
+            },
         };
         if let Some(live) = &current
             && (Wish::LeaveAlone.of(live) || Wish::OnlyCreate.of(object))

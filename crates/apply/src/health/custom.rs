@@ -1,8 +1,9 @@
 //! Health by expressions that the user gives.
 
 use everflow_api::common::CustomHealthCheck;
-use everflow_cel::{Program, Value as Cel, Variables};
+use everflow_cel::{EvalError, Program, Value as Cel, Variables};
 use everflow_time::Timestamp;
+use regex::Regex;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -121,6 +122,10 @@ impl Check {
         let holds = |program: &Program| match program.evaluate(&variables) {
             Ok(Cel::Bool(holds)) => Ok(holds),
             Ok(_) => Err("the result is no boolean".to_owned()),
+            Err(EvalError::NoSuchVariable(name)) => Err(format!(
+                "no such attribute(s): {}",
+                whole_path(program.text(), &name)
+            )),
             Err(error) => Err(error.to_string()),
         };
         let steps = [
@@ -149,4 +154,12 @@ impl Check {
         }
         Assessment::in_progress("", "")
     }
+}
+
+/// What an expression reads below a variable that is not there, as cel-go names it.
+fn whole_path(text: &str, variable: &str) -> String {
+    let path = format!(r"\b{}(?:\.[A-Za-z_]\w*)*", regex::escape(variable));
+    let found = Regex::new(&path).ok();
+    let found = found.and_then(|path| path.find(text).map(|found| found.as_str().to_owned()));
+    found.unwrap_or_else(|| variable.to_owned())
 }

@@ -191,6 +191,9 @@ impl<'a> Attempt<'a> {
         let before = self.inventory()?;
         let memory = self.memory(&target);
         memory.await_changes([]);
+        if self.context.ticket.priority != Priority::Dependency {
+            memory.relent();
+        }
         let applier = self.applier(&target)?;
         let context = self.context;
         let memories = self.controller.memories.clone();

@@ -64,7 +64,9 @@ pub(super) async fn keys(
             }
         },
     };
-    let secret = client.get(&resources::SECRETS, At::new(&namespace, &name)).await;
+    let secret = client
+        .get(&resources::SECRETS, At::new(&namespace, &name))
+        .await;
     let secret = secret.map_err(|error| error.to_string())?;
     for (key, content) in secret_bytes(&secret) {
         keys.add(&key, &content).map_err(|error| {

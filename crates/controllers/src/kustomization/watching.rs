@@ -56,7 +56,12 @@ impl Memories {
         let old = change.old.as_ref().map(|stored| stored.value());
         let new = change.new.as_ref().map(|stored| stored.value());
         let owners = [old.as_ref(), new.as_ref()].into_iter().flatten();
+        let now = new.as_ref().and_then(owner);
         owners.filter_map(owner).any(|owner| {
+            // Another Kustomization has it now: they do not fight between intervals.
+            if now.as_ref().is_some_and(|now| *now != owner) {
+                return false;
+            }
             let memory = self.lock().get(&owner).map(|known| known.memory.clone());
             let id = ObjectId {
                 namespace: change.name.0.to_string(),

@@ -188,8 +188,9 @@ impl Comparison<'_> {
                 .iter()
                 .any(|unstable| unstable.starts_with(&path))
         };
-        let mut order: Vec<(usize, bool)> =
-            (0..expected.len()).map(|index| (index, unsure(index))).collect();
+        let mut order: Vec<(usize, bool)> = (0..expected.len())
+            .map(|index| (index, unsure(index)))
+            .collect();
         // What is sure first: the rest may be anything of the same reason.
         order.sort_by_key(|(_, unsure)| *unsure);
         for (index, unsure) in order {
@@ -297,7 +298,7 @@ pub fn matches(wanted: &str, have: &str, may_say_more: bool) -> bool {
         .replace("lstat $TMP/gitrepository-$RAND/", "lstat ")
         .replace("$TMP/$RAND/unpack/", "")
         .replace("$TMP/kustomization-$RAND/", "")
-        .replace("'$TMP/kustomization-$RAND'", "'.'")
+        .replace("$TMP/kustomization-$RAND", ".")
         .replace(" on $DNS", "")
         // The words of the recording's Helm server, which HTTP does not hand on to everyone.
         .replace("404 File not found", "404 Not Found");

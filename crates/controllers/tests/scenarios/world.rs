@@ -377,7 +377,12 @@ impl World {
         let resource = self.resource(version, kind).await;
         let at = At::new(&self.namespace, object);
         let source = self.client.get(&resource, at).await.unwrap();
-        let part = |field: &str| source["status"]["artifact"][field].as_str().unwrap().to_owned();
+        let part = |field: &str| {
+            source["status"]["artifact"][field]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
         let text = text
             .replace(&format!("$ARTIFACT_URL({name})"), &part("url"))
             .replace("$ARTIFACT_DIGEST", &part("digest"))
