@@ -22,7 +22,16 @@ use crate::args::{Cli, Verb};
 use crate::exit::Failure;
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let verb = std::env::args().nth(1);
+            match flux::usage::complaint(&error, verb.as_deref()) {
+                Some(text) => return exit::report(&Failure::Work(text)),
+                None => error.exit(),
+            }
+        }
+    };
     match run(cli.verb) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(failure) => exit::report(&failure),

@@ -116,11 +116,12 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn value(&mut self, tree: &mut Tree) -> Result<(), Error> {
+    /// Decrypts a value. In lists encrypted comments stand as values: then it is the comment.
+    fn value(&mut self, tree: &mut Tree) -> Result<Option<Comment>, Error> {
         match tree {
-            Tree::Null => Ok(()),
-            Tree::List(items) => self.list(items),
-            Tree::Map(entries) => self.map(entries),
+            Tree::Null => Ok(None),
+            Tree::List(items) => self.list(items).map(|()| None),
+            Tree::Map(entries) => self.map(entries).map(|()| None),
             leaf => self.leaf(leaf),
         }
     }
@@ -131,7 +132,9 @@ impl Walk<'_> {
             match item {
                 Item::Comment(comment) => self.comment(comment),
                 Item::Value(value) => {
-                    self.value(value)?;
+                    if let Some(comment) = self.value(value)? {
+                        *item = Item::Comment(comment);
+                    }
                     self.forget_comments();
                 }
             }
@@ -169,7 +172,7 @@ impl Walk<'_> {
     }
 
     fn place(&self) -> String {
-        self.path.iter().map(|key| format!("{key}:")).collect()
+        format!("{}:", self.path.join(":"))
     }
 
     /// A comment that cannot be decrypted never was encrypted: old versions did not.
@@ -188,7 +191,7 @@ impl Walk<'_> {
         }
     }
 
-    fn leaf(&mut self, leaf: &mut Tree) -> Result<(), Error> {
+    fn leaf(&mut self, leaf: &mut Tree) -> Result<Option<Comment>, Error> {
         let encrypted = self.is_encrypted(false);
         if encrypted {
             let wrong = |problem: String| Error::Value {
@@ -205,12 +208,18 @@ impl Walk<'_> {
                 .map_err(|problem| wrong(format!("Could not decrypt value: {problem}")))?;
             *leaf = match plain {
                 Plain::Value(value) => value,
-                Plain::Comment(text) => Tree::Text(text),
+                Plain::Comment(text) => {
+                    *leaf = Tree::Text(text.clone());
+                    return Ok(Some(Comment {
+                        text,
+                        inline: false,
+                    }));
+                }
             };
         }
         if encrypted || !self.metadata.mac_only_encrypted {
             self.hash.update(leaf.mac_bytes());
         }
-        Ok(())
+        Ok(None)
     }
 }

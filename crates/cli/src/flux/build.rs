@@ -84,6 +84,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             "dry-run mode requires a kustomization file".to_owned(),
         ));
     }
+    if let Some(file) = &args.kustomization_file
+        && !file.is_file()
+    {
+        let file = file.display().to_string();
+        return Err(Failure::Work(format!(
+            "invalid kustomization file {file:?}"
+        )));
+    }
     in_runtime(async {
         let session = match args.dry_run {
             true => None,
@@ -187,19 +195,10 @@ async fn build(
     mut object: Object<Kustomization>,
     session: Option<&Session>,
 ) -> Result<String, Failure> {
-    // Messages name files relative to the repository they are in.
-    let root = directory
-        .ancestors()
-        .find(|ancestor| ancestor.join(".git").exists())
-        .unwrap_or(Path::new("/"));
-    let mut tree = DiskTree::new(root)?;
-    let inner = format!(
-        "/{}",
-        directory
-            .strip_prefix(tree_root(root)?)
-            .unwrap_or(directory)
-            .to_string_lossy()
-    );
+    let root = source_root(directory)?;
+    let mut tree = DiskTree::new(&root)?;
+    let inner = directory.strip_prefix(&root).unwrap_or(directory);
+    let inner = format!("/{}", inner.to_string_lossy());
     if !args.ignore_paths.is_empty() {
         let patterns = read_patterns(&args.ignore_paths.join("\n"), &[]);
         tree.hide(&inner, Ignore::only(patterns));
@@ -229,8 +228,20 @@ async fn build(
     Ok(text)
 }
 
-fn tree_root(root: &Path) -> Result<PathBuf, Failure> {
-    Ok(fs::canonicalize(root)?)
+/// What a build may read, and what paths in messages are relative to: the repository that the
+/// directory is in, the working directory, or all there is.
+fn source_root(directory: &Path) -> Result<PathBuf, Failure> {
+    let repository = directory
+        .ancestors()
+        .find(|above| above.join(".git").exists());
+    if let Some(repository) = repository {
+        return Ok(repository.to_owned());
+    }
+    let here = fs::canonicalize(".")?;
+    Ok(match directory.starts_with(&here) {
+        true => here,
+        false => PathBuf::from("/"),
+    })
 }
 
 /// The variables of ConfigMaps and Secrets.

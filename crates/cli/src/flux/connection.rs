@@ -57,7 +57,14 @@ impl Connection {
 
     fn config(&self) -> Result<ClusterConfig, Failure> {
         let context = self.context.as_deref();
-        let work = |error: everflow_runtime::Error| Failure::Work(error.to_string());
+        let work = |error: everflow_runtime::Error| match (&error, context) {
+            (everflow_runtime::Error::Config { why, .. }, Some(context))
+                if why.contains("no context") =>
+            {
+                Failure::Work(format!("context {context:?} does not exist"))
+            }
+            _ => Failure::Work(error.to_string()),
+        };
         if let Some(path) = &self.kubeconfig {
             if !path.exists() {
                 let path = path.display();

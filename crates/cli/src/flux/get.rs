@@ -95,19 +95,19 @@ async fn list(
     args: &Args,
     kind: &Kind,
     name: Option<&str>,
-) -> Result<Vec<Value>, everflow_runtime::Error> {
+) -> Result<(Vec<Value>, u64), everflow_runtime::Error> {
     let selection = args.selection(name);
     let list = session
         .client
         .list_all(&kind.resource, args.namespace(), &selection)
         .await?;
-    let mut items = list.items;
+    let (mut items, revision) = (list.items, list.revision);
     items.sort_by_key(|object| {
         let meta = &object["metadata"];
         let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
         (text("namespace"), text("name"))
     });
-    Ok(items)
+    Ok((items, revision))
 }
 
 async fn one(
@@ -117,7 +117,7 @@ async fn one(
     status: Option<&StatusSelector>,
 ) -> Result<(), Failure> {
     let session = args.connection.open()?;
-    let items = list(&session, args, kind, name)
+    let (items, _) = list(&session, args, kind, name)
         .await
         .map_err(|error| Failure::Work(error.to_string()))?;
     if items.is_empty() {
@@ -125,7 +125,7 @@ async fn one(
     }
     let items: Vec<Value> = items
         .into_iter()
-        .filter(|object| status.is_none_or(|status| status.fits(object)))
+        .filter(|object| status.is_none_or(|status| status.fits(kind, object)))
         .collect();
     if let Some(format) = args.output {
         return print_data(&as_list(items, name.is_some()), format);
@@ -171,13 +171,13 @@ async fn all(
     for kind in KINDS.iter().filter(|kind| kind.is_source || !sources_only) {
         // A cluster need not have all kinds.
         let items = match list(&session, args, kind, None).await {
-            Ok(items) => items,
+            Ok((items, _)) => items,
             Err(everflow_runtime::Error::NotFound(_)) => continue,
             Err(error) => return Err(Failure::Work(error.to_string())),
         };
         let items: Vec<Value> = items
             .into_iter()
-            .filter(|object| status.is_none_or(|status| status.fits(object)))
+            .filter(|object| status.is_none_or(|status| status.fits(kind, object)))
             .collect();
         if items.is_empty() {
             continue;
@@ -206,19 +206,13 @@ async fn watch(
     let header = row::header(kind, shape);
     let mut header = (!args.no_header).then_some(header.as_slice());
     let mut print = |object: &Value| {
-        if status.is_some_and(|status| !status.fits(object)) {
+        if status.is_some_and(|status| !status.fits(kind, object)) {
             return Ok(());
         }
         let cells = vec![row::cells(kind, object, shape)];
         print_text(&table::render(header.take(), &cells))
     };
-    let listed = list(&session, args, kind, name).await.map_err(failed)?;
-    let page = session
-        .client
-        .list_all(&kind.resource, args.namespace(), &selection)
-        .await
-        .map_err(failed)?;
-    let mut revision = page.revision;
+    let (listed, mut revision) = list(&session, args, kind, name).await.map_err(failed)?;
     for object in &listed {
         print(object)?;
     }
@@ -278,7 +272,11 @@ impl StatusSelector {
         })
     }
 
-    fn fits(&self, object: &Value) -> bool {
+    /// Alerts and providers have no conditions: they always fit.
+    fn fits(&self, kind: &Kind, object: &Value) -> bool {
+        if matches!(kind.name(), "Alert" | "Provider") {
+            return true;
+        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let conditions = object["status"]["conditions"].as_array();
         let found = conditions

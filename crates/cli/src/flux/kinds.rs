@@ -86,7 +86,7 @@ pub static KINDS: [Kind; 11] = [
     },
     Kind {
         words: &["alert-providers", "alert-provider"],
-        noun: "alert-provider",
+        noun: "alert provider",
         resource: Resource::namespaced(NOTIFICATION, "v1beta3", "providers", "Provider"),
         is_source: false,
         columns: Columns::Bare,

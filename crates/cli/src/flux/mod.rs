@@ -14,6 +14,7 @@ mod say;
 pub mod suspend;
 mod table;
 pub mod tree;
+pub mod usage;
 
 use std::time::Duration;
 

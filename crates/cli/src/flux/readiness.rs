@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::connection::Session;
 use super::kinds::Kind;
-use super::row::condition;
+use super::row::{condition, is_static};
 
 /// How often an object is looked at while it is waited for.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -59,6 +59,9 @@ pub async fn wait(
             .get(&kind.resource, at)
             .await
             .map_err(|error| error.to_string())?;
+        if is_static(kind, &object) {
+            return Ok(object);
+        }
         if test(&object) {
             match standing(&object) {
                 Standing::Ready => return Ok(object),

@@ -5,7 +5,7 @@ use everflow_runtime::client::{At, Patch, WriteOptions};
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Session};
-use super::kinds::{self, Columns, Kind};
+use super::kinds::{self, Kind};
 use super::suspend::{MANAGER, success_of};
 use super::{in_runtime, readiness, row, say};
 use crate::exit::Failure;
@@ -133,10 +133,7 @@ impl Run<'_> {
         let object = readiness::wait(self.session, kind, at, timeout, handled)
             .await
             .map_err(Failure::Work)?;
-        say::success(&match kind.columns {
-            Columns::Plain | Columns::Bare => format!("{kind_name} reconciliation completed"),
-            _ => success_of(kind, &object),
-        });
+        say::success(&success_of(kind, &object));
         Ok(())
     }
 

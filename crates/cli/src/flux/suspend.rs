@@ -146,13 +146,13 @@ pub fn success_of(kind: &Kind, object: &Value) -> String {
     match kind.columns {
         Columns::Artifact => format!("fetched revision {revision}"),
         Columns::Applied | Columns::Released => format!("applied revision {revision}"),
-        Columns::Plain | Columns::Bare => format!("{} is ready", kind.name()),
+        Columns::Plain | Columns::Bare => format!("{} reconciliation completed", kind.name()),
     }
 }
 
 fn chosen(args: &Args) -> Result<(&'static Kind, &[String]), Failure> {
     let (kind, names) = kinds::choose_one(&args.words)?;
-    if kind.columns == Columns::Bare || kind.name() == "ExternalArtifact" {
+    if kind.name() == "ExternalArtifact" {
         return Err(Failure::Usage(format!("{} cannot be suspended", kind.noun)));
     }
     if names.is_empty() && !args.all {

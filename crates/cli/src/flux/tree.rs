@@ -59,6 +59,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let below = walk.below(object).await?;
         let root = Branch { id, below };
         match args.output {
+            Some(DataFormat::Json) => {
+                let mut text = String::new();
+                as_json(&root, 0, &mut text);
+                print_text(&format!("{text}\n"))
+            }
             Some(format) => print_data(&as_data(&root), format),
             None => print_text(&format!("{}\n", drawn(&root))),
         }
@@ -140,6 +145,37 @@ fn draw(branches: &[Branch], before: &str, out: &mut String) {
         out.push_str(&format!("{before}{turn}{}\n", label(&branch.id)));
         draw(&branch.below, &format!("{before}{next}"), out);
     }
+}
+
+/// The tree in the order of fields that flux has.
+fn as_json(branch: &Branch, indent: usize, out: &mut String) {
+    let pad = "  ".repeat(indent);
+    let text = |text: &str| Value::String(text.to_owned()).to_string();
+    let id = &branch.id;
+    out.push_str(&format!("{{\n{pad}  \"resource\": {{\n"));
+    out.push_str(&format!(
+        "{pad}    \"Namespace\": {},\n",
+        text(&id.namespace)
+    ));
+    out.push_str(&format!("{pad}    \"Name\": {},\n", text(&id.name)));
+    out.push_str(&format!("{pad}    \"GroupKind\": {{\n"));
+    out.push_str(&format!("{pad}      \"Group\": {},\n", text(&id.group)));
+    out.push_str(&format!("{pad}      \"Kind\": {}\n", text(&id.kind)));
+    out.push_str(&format!("{pad}    }}\n{pad}  }}"));
+    for (index, below) in branch.below.iter().enumerate() {
+        let before = if index == 0 {
+            ",\n  PAD\"resources\": [\n"
+        } else {
+            ",\n"
+        };
+        out.push_str(&before.replace("PAD", &pad));
+        out.push_str(&format!("{pad}    "));
+        as_json(below, indent + 2, out);
+    }
+    if !branch.below.is_empty() {
+        out.push_str(&format!("\n{pad}  ]"));
+    }
+    out.push_str(&format!("\n{pad}}}"));
 }
 
 fn as_data(branch: &Branch) -> Value {

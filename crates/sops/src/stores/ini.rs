@@ -130,6 +130,9 @@ fn write_section(
     out: &mut String,
 ) -> Result<(), String> {
     let pairs = keys.iter().filter(|entry| matches!(entry, Entry::Pair(..)));
+    if !out.is_empty() {
+        out.push('\n');
+    }
     if is_first && name == DEFAULT {
         if pairs.clone().next().is_none() {
             return Ok(());
@@ -158,15 +161,16 @@ fn write_section(
         let padding = " ".repeat(widest - key.chars().count());
         out.push_str(&format!("{key}{padding} = {}\n", quote(&value)));
     }
-    out.push('\n');
     Ok(())
 }
 
 fn put_comment(text: &str, out: &mut String) {
     for line in text.lines() {
-        match line.starts_with(['#', ';']) {
-            true => out.push_str(&format!("{line}\n")),
-            false => out.push_str(&format!("; {line}\n")),
+        match line.split_at_checked(1) {
+            Some((mark @ ("#" | ";"), rest)) => {
+                out.push_str(&format!("{mark} {}\n", rest.trim()));
+            }
+            _ => out.push_str(&format!("; {line}\n")),
         }
     }
 }
@@ -193,7 +197,7 @@ mod tests {
         let written = write(&read(text).unwrap()).unwrap();
         assert_eq!(
             String::from_utf8(written).unwrap(),
-            "; top\n[db]\nuser     = admin\n; secret\npassword = `a;b`\n\n[empty]\n\n"
+            "; top\n[db]\nuser     = admin\n; secret\npassword = `a;b`\n\n[empty]\n"
         );
         assert!(read(b"nothing").is_err());
     }

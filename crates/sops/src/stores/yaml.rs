@@ -232,7 +232,11 @@ fn node(tree: &Tree) -> Node {
         Tree::Int(number) => scalar(&number.to_string(), ScalarKind::Int(*number)),
         Tree::Float(number) => {
             let text = everflow_yaml::gojson::format_shortest(*number);
-            scalar(&text, ScalarKind::Float(*number))
+            // A whole number is written without its type.
+            match text.parse() {
+                Ok(whole) => scalar(&text, ScalarKind::Int(whole)),
+                Err(_) => scalar(&text, ScalarKind::Float(*number)),
+            }
         }
         Tree::Time(text) => scalar(text, ScalarKind::Timestamp),
         Tree::Text(text) => text_node(text),
@@ -264,9 +268,9 @@ fn text_node(text: &str) -> Node {
 
 /// Texts that older YAML takes for booleans or numbers of base 60: go-yaml quotes them.
 fn is_old_special(text: &str) -> bool {
-    const WORDS: [&str; 20] = [
+    const WORDS: [&str; 19] = [
         "y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "n", "N", "no", "No", "NO", "off", "Off",
-        "OFF", "=", "<<", "~", "",
+        "OFF", "<<", "~", "",
     ];
     let is_base_60 = text.contains(':')
         && text

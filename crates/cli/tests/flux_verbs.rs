@@ -1,0 +1,264 @@
+//! Replays what the real flux prints for the verbs that this program has, on the same cluster.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+#[path = "common/cluster.rs"]
+#[allow(dead_code)]
+mod cluster;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cluster::Cluster;
+use everflow_corpus::Outcome;
+use everflow_env::{Env, RealDisk};
+use everflow_runtime::client::{At, Client, Patch, Resource, Selection, WriteOptions};
+use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
+use serde_json::{Value, json};
+
+const VERBS: [&str; 8] = [
+    "get",
+    "suspend",
+    "resume",
+    "reconcile",
+    "tree",
+    "events",
+    "logs",
+    "build",
+];
+const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
+const CRDS: Resource = Resource::cluster(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+);
+
+fn client(cluster: &Cluster) -> Client {
+    let disk = RealDisk::new(&std::env::temp_dir()).unwrap();
+    let env = Env::system(disk);
+    let config = ClusterConfig::from_file(&cluster.directory.join("kubeconfig"), None).unwrap();
+    let transport = HttpsTransport::new(&env, config).unwrap();
+    Client::new(Arc::new(transport), env.clock.clone())
+}
+
+/// Values of the recording's run, as something that the API accepts.
+fn concrete(value: &mut Value) {
+    match value {
+        Value::String(text) if text == "$TIME" => *text = "2026-11-15T00:00:00Z".to_owned(),
+        Value::Array(items) => items.iter_mut().for_each(concrete),
+        Value::Object(map) => map.values_mut().for_each(concrete),
+        _ => {}
+    }
+}
+
+async fn load(client: &Client, state: &Value) -> Vec<Resource> {
+    let by = WriteOptions::by("user");
+    for definition in everflow_api::crd::crds() {
+        client.create(&CRDS, "", &definition, &by).await.unwrap();
+    }
+    for name in ["apps", "flux-system"] {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        client
+            .create(&NAMESPACES, "", &namespace, &by)
+            .await
+            .unwrap();
+    }
+    let mut resources = Vec::new();
+    for objects in state.as_object().unwrap().values() {
+        for object in objects.as_array().unwrap() {
+            let mut object = object.clone();
+            concrete(&mut object);
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+            let resource = served(client, &api_version, &kind).await;
+            let mut status = object["status"].take();
+            let meta = object["metadata"].as_object_mut().unwrap();
+            for field in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
+                meta.remove(field);
+            }
+            let namespace = text(&object["metadata"]["namespace"]);
+            let name = text(&object["metadata"]["name"]);
+            object.as_object_mut().unwrap().remove("status");
+            client
+                .create(&resource, &namespace, &object, &by)
+                .await
+                .unwrap();
+            if status.is_object() {
+                if status["observedGeneration"].as_i64() > Some(1) {
+                    status["observedGeneration"] = json!(1);
+                }
+                let patch = Patch::Merge(json!({"status": status}));
+                let at = At::new(&namespace, &name).status();
+                client.patch(&resource, at, &patch, &by).await.unwrap();
+            }
+            if !resources.contains(&resource) {
+                resources.push(resource);
+            }
+        }
+    }
+    resources
+}
+
+/// A kind whose definition was created a moment ago.
+async fn served(client: &Client, api_version: &str, kind: &str) -> Resource {
+    for _ in 0..200 {
+        client.forget_version(api_version);
+        if let Ok(resource) = client.resource(api_version, kind).await {
+            return resource;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{api_version} {kind} is not served");
+}
+
+/// Stands in for the controllers: every request is heeded at once, and nothing changes by it.
+async fn heed_requests(client: Client, resources: Vec<Resource>, over: Arc<AtomicBool>) {
+    let by = WriteOptions::by("controller");
+    while !over.load(Ordering::SeqCst) {
+        for resource in &resources {
+            let all = client.list_all(resource, None, &Selection::default()).await;
+            for object in all.map(|list| list.items).unwrap_or_default() {
+                let requested =
+                    &object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"];
+                let generation = &object["metadata"]["generation"];
+                let status = &object["status"];
+                let is_heeded = *requested == status["lastHandledReconcileAt"]
+                    || object["spec"]["suspend"] == true;
+                let is_seen = status["observedGeneration"].as_i64() < Some(0)
+                    || status["conditions"].is_null()
+                    || status["observedGeneration"] == *generation;
+                if is_heeded && is_seen {
+                    continue;
+                }
+                let patch = Patch::Merge(json!({"status": {
+                    "lastHandledReconcileAt": requested,
+                    "observedGeneration": generation,
+                }}));
+                let at = At::of(&object).status();
+                let _ = client.patch(resource, at, &patch, &by).await;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Columns may be wider or narrower than in the recording, where values were replaced.
+fn folded(text: &str) -> String {
+    let words = text.lines().map(|line| {
+        let cells = line.split('\t').map(|cell| {
+            let indent: String = cell.chars().take_while(|c| !c.is_alphanumeric()).collect();
+            let words: Vec<&str> = cell.split_whitespace().collect();
+            match indent.contains(['│', '├', '└']) {
+                true => cell.trim_end().to_owned(),
+                false => words.join(" "),
+            }
+        });
+        cells.collect::<Vec<_>>().join("\t").trim_end().to_owned()
+    });
+    words.collect::<Vec<_>>().join("\n").trim_end().to_owned()
+}
+
+fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
+    let program = Path::new(env!("CARGO_BIN_EXE_everflow"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let times_out = text(&call["stderr"]).contains("context deadline exceeded");
+    let arguments: Vec<String> = call["argv"].as_array().unwrap()[1..]
+        .iter()
+        .map(text)
+        .map(
+            |argument| match argument.starts_with("--timeout=") && times_out {
+                true => "--timeout=1s".to_owned(),
+                false => argument,
+            },
+        )
+        .collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = cluster.run(program, &arguments);
+    let work = cluster
+        .directory
+        .canonicalize()
+        .unwrap()
+        .display()
+        .to_string();
+    let shown = |bytes: &[u8]| folded(&String::from_utf8_lossy(bytes).replace(&work, "$WORK"));
+    let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
+    let exit = i64::from(output.status.code().unwrap_or(-1));
+    if Some(exit) != call["exit"].as_i64() {
+        return Err(format!("exit {exit}: {stderr}"));
+    }
+    let help = call["stdout"] == "$HELP";
+    let expected = folded(&text(&call["stdout"]));
+    if !help && stdout != expected {
+        let lines = || expected.lines().chain(std::iter::repeat(""));
+        let first = stdout
+            .lines()
+            .chain([""])
+            .zip(lines())
+            .find(|(a, b)| a != b);
+        return Err(format!("stdout (own line, recorded line): {first:?}"));
+    }
+    if stderr != folded(&text(&call["stderr"])) {
+        return Err(format!(
+            "stderr {stderr:?} instead of {:?}",
+            folded(&text(&call["stderr"]))
+        ));
+    }
+    Ok(())
+}
+
+fn is_ours(call: &Value) -> bool {
+    let words: Vec<&str> = call["argv"].as_array().unwrap()[1..]
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let verb = words.first().copied().unwrap_or_default();
+    // Watches end when the recording was stopped; artifacts are for another verb.
+    VERBS.contains(&verb) && !call["exit"].is_null() && !words.contains(&"artifact")
+}
+
+#[test]
+fn verbs_print_what_flux_prints() {
+    let Some(directory) = everflow_corpus::find("flux/cli") else {
+        return;
+    };
+    let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
+    let state: Value = serde_json::from_str(&read("cluster-state.json")).unwrap();
+    let inputs: Value = serde_json::from_str(&read("inputs.json")).unwrap();
+    let calls: Vec<Value> = read("outputs.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let mut outcome = Outcome::default();
+    for pass in [1, 2] {
+        let cluster = Cluster::start(&format!("verbs-{pass}"), &[]);
+        for (name, content) in inputs["work"].as_object().unwrap() {
+            cluster.file(name, content.as_str().unwrap());
+        }
+        let client = client(&cluster);
+        let resources = runtime.block_on(load(&client, &state));
+        let over = Arc::new(AtomicBool::new(false));
+        let controllers = runtime.spawn(heed_requests(client, resources, over.clone()));
+        for (number, call) in calls.iter().enumerate() {
+            if call["pass"].as_i64().unwrap_or(1) != pass || !is_ours(call) {
+                continue;
+            }
+            let words: Vec<&str> = call["argv"].as_array().unwrap()[1..]
+                .iter()
+                .filter_map(Value::as_str)
+                .collect();
+            let id = format!("{number} {}", words.join(" ").replace(": ", ":"));
+            outcome.record(id, compare(&cluster, call));
+        }
+        over.store(true, Ordering::SeqCst);
+        runtime.block_on(controllers).unwrap();
+    }
+    outcome.assert(include_str!("flux_verbs_known.txt"));
+}
