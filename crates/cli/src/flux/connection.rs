@@ -32,6 +32,9 @@ pub struct Connection {
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
+    /// Accepted for compatibility
+    #[arg(long, hide = true)]
+    pub verbose: bool,
 }
 
 /// A cluster that can be asked.

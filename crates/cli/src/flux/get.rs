@@ -1,5 +1,6 @@
 //! `everflow get`
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everflow_runtime::client::{Selection, WatchEvent, WatchFrom};
@@ -272,19 +273,19 @@ impl StatusSelector {
         })
     }
 
-    /// Alerts and providers have no conditions: they always fit.
+    /// Alerts and providers have no conditions, and are always ready.
     fn fits(&self, kind: &Kind, object: &Value) -> bool {
-        if matches!(kind.name(), "Alert" | "Provider") {
-            return true;
-        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut statuses = BTreeMap::new();
+        if matches!(kind.name(), "Alert" | "Provider") {
+            statuses.insert("ready".to_owned(), "True".to_owned());
+        }
         let conditions = object["status"]["conditions"].as_array();
-        let found = conditions
-            .into_iter()
-            .flatten()
-            .find(|condition| text(&condition["type"]).eq_ignore_ascii_case(&self.condition));
-        found.is_some_and(|condition| {
-            text(&condition["status"]).eq_ignore_ascii_case(&self.status) != self.negated
-        })
+        for condition in conditions.into_iter().flatten() {
+            let name = text(&condition["type"]).to_lowercase();
+            statuses.insert(name, text(&condition["status"]));
+        }
+        let found = statuses.get(&self.condition.to_lowercase());
+        found.is_some_and(|status| status.eq_ignore_ascii_case(&self.status)) != self.negated
     }
 }
