@@ -26,7 +26,8 @@ pub trait Visitor {
     type Error;
 
     /// A collection begins: true to see what is in it piece by piece, false to get it as one value.
-    fn enter(&mut self, path: &[String], collection: Collection) -> bool;
+    /// `is_item` if it is an item of a list that was gone into.
+    fn enter(&mut self, path: &[String], is_item: bool, collection: Collection) -> bool;
 
     /// A value; `is_item` if it is an item of a list that was gone into.
     fn value(&mut self, path: &[String], is_item: bool, value: Json) -> Result<(), Self::Error>;
@@ -161,7 +162,7 @@ fn step_into<V: Visitor>(
     visitor: &mut V,
 ) -> Result<(), V::Error> {
     match value {
-        Json::Object(object) if visitor.enter(path, Collection::Map) => {
+        Json::Object(object) if visitor.enter(path, is_item, Collection::Map) => {
             for (key, value) in object {
                 path.push(key);
                 step_into(value, path, false, visitor)?;
@@ -169,7 +170,7 @@ fn step_into<V: Visitor>(
             }
             Ok(())
         }
-        Json::Array(items) if visitor.enter(path, Collection::List) => {
+        Json::Array(items) if visitor.enter(path, is_item, Collection::List) => {
             for item in items {
                 step_into(item, path, true, visitor)?;
             }
@@ -253,7 +254,8 @@ impl<'v, V: Visitor> Walk<'v, V> {
 
     fn start(&mut self, collection: Collection) {
         let inside = matches!(self.open.last(), Some(Open::Array(_) | Open::Object(..)));
-        let walked = !inside && self.visitor.enter(&self.path, collection);
+        let is_item = matches!(self.open.last(), Some(Open::WalkedList));
+        let walked = !inside && self.visitor.enter(&self.path, is_item, collection);
         self.open.push(match (walked, collection) {
             (true, Collection::Map) => Open::WalkedMap {
                 keys: HashSet::new(),
@@ -316,7 +318,10 @@ mod tests {
     impl Visitor for Log {
         type Error = String;
 
-        fn enter(&mut self, path: &[String], collection: Collection) -> bool {
+        fn enter(&mut self, path: &[String], is_item: bool, collection: Collection) -> bool {
+            if is_item {
+                return false;
+            }
             let into = match collection {
                 Collection::Map => path.last().is_none_or(|key| key == "open"),
                 Collection::List => path.last().is_some_and(|key| key == "each"),

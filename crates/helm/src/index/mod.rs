@@ -277,8 +277,9 @@ struct Reader<'w> {
     source: Source,
     aside: &'w mut dyn Write,
     written: u64,
-    /// The first value that did not fit; errors of form further on come first, as in Go.
-    misfit: Option<Misfit>,
+    /// The first value that did not fit, with its path; errors of form further on come first, as
+    /// in Go.
+    misfit: Option<(Vec<String>, Misfit)>,
 }
 
 impl<'w> Reader<'w> {
@@ -293,7 +294,7 @@ impl<'w> Reader<'w> {
     }
 
     fn finish(self) -> Result<Outline, IndexError> {
-        if let Some(misfit) = self.misfit {
+        if let Some((_, misfit)) = self.misfit {
             return Err(IndexError::Misfit(misfit.message(self.source)));
         }
         let mut outline = self.outline;
@@ -312,12 +313,23 @@ impl<'w> Reader<'w> {
         self.outline.charts.get_or_insert_default()
     }
 
+    /// Keeps what Go would find first: it sorts the keys of YAML before it looks at values.
+    fn note(&mut self, path: &[String], misfit: Misfit) {
+        let earlier = self
+            .misfit
+            .as_ref()
+            .is_none_or(|(known, _)| self.source == Source::Yaml && path < &known[..]);
+        if earlier {
+            self.misfit = Some((path.to_vec(), misfit));
+        }
+    }
+
     /// Decodes one item of a chart's list.
-    fn version(&mut self, chart: &str, value: Json) -> Result<(), IndexError> {
+    fn version(&mut self, path: &[String], chart: &str, value: Json) -> Result<(), IndexError> {
         let decoded = match ChartVersion::decode(&value, self.source) {
             Ok(decoded) => decoded,
             Err(misfit) => {
-                self.misfit.get_or_insert(misfit);
+                self.note(path, misfit);
                 return Ok(());
             }
         };
@@ -392,8 +404,9 @@ fn is_entries(key: &str) -> bool {
 impl Visitor for Reader<'_> {
     type Error = IndexError;
 
-    fn enter(&mut self, path: &[String], collection: Collection) -> bool {
+    fn enter(&mut self, path: &[String], is_item: bool, collection: Collection) -> bool {
         match (path, collection) {
+            _ if is_item => false,
             ([], Collection::Map) => true,
             ([top], Collection::Map) if is_entries(top) => {
                 self.charts();
@@ -415,7 +428,7 @@ impl Visitor for Reader<'_> {
                 other => Misfit::root(&other),
             },
             [top, chart] if is_entries(top) => match (is_item, value) {
-                (true, value) => return self.version(chart, value),
+                (true, value) => return self.version(path, chart, value),
                 (false, Json::Null) => {
                     self.charts().insert(chart.clone(), None);
                     return Ok(());
@@ -431,7 +444,7 @@ impl Visitor for Reader<'_> {
                 Err(misfit) => misfit,
             },
         };
-        self.misfit.get_or_insert(misfit);
+        self.note(path, misfit);
         Ok(())
     }
 }

@@ -163,8 +163,7 @@ fn read_metadata(
             return Ok(());
         }
         "annotations" => {
-            let map = decode::coerced_map(value, at, Source::Json)?;
-            metadata.annotations = map.unwrap_or_default();
+            metadata.annotations = read_annotations(value, source, at)?;
             return Ok(());
         }
         "maintainers" => {
@@ -187,6 +186,42 @@ fn read_metadata(
         }
     };
     decode::string(value, at, text)
+}
+
+/// The fields of a chart's metadata that hold text.
+const TEXTS: [&str; 11] = [
+    "name",
+    "home",
+    "version",
+    "description",
+    "icon",
+    "apiVersion",
+    "condition",
+    "tags",
+    "appVersion",
+    "kubeVersion",
+    "type",
+];
+
+/// `sigs.k8s.io/yaml` looks up the keys of the annotations among the fields of the struct around
+/// them: scalars become text only where such a field is text.
+fn read_annotations(
+    value: &Json,
+    source: Source,
+    at: &Place,
+) -> Result<Vec<(String, String)>, Misfit> {
+    let object = decode::object(value, at, "map[string]string")?;
+    let mut annotations = Vec::new();
+    for (key, value) in object.into_iter().flatten() {
+        let source = match decode::canonical(key, &TEXTS) {
+            Some(_) => source,
+            None => Source::Json,
+        };
+        let mut text = String::new();
+        decode::coerced(value, at, source, &mut text)?;
+        annotations.push((key.clone(), text));
+    }
+    Ok(annotations)
 }
 
 fn read_maintainer(value: &Json, source: Source, at: &Place) -> Result<Option<Maintainer>, Misfit> {
