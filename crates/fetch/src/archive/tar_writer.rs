@@ -37,8 +37,8 @@ pub struct ArchiveWriter<W: Write> {
     buffer: Vec<u8>,
 }
 
-/// What helm writes into the header of every chart it packs.
-const CHART_EXTRA: &[u8] = b"rr\x28\x00aHR0cHM6Ly95b3V0dS5iZS96OVV6MWljandyTQo=";
+/// What helm up to 4.2, and so Flux, writes into the header of every chart it packs.
+const CHART_EXTRA: &[u8] = b"+aHR0cHM6Ly95b3V0dS5iZS96OVV6MWljandyTQo=";
 const CHART_COMMENT: &str = "Helm";
 
 impl<W: Write> ArchiveWriter<W> {

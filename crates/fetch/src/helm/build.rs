@@ -10,7 +10,7 @@ use everflow_helm::package::{
 };
 use everflow_helm::values::Warnings;
 
-use super::source::{ChartSource, too_large};
+use super::source::{ChartSource, Verified, too_large};
 use super::tree::clean;
 use super::{HelmLimits, failed};
 use crate::archive::{Algorithm, ArchiveWriter, Digest, DigestWriter};
@@ -107,6 +107,8 @@ pub struct BuildOptions {
     pub cached_values_files: Option<Vec<String>>,
     /// Build even if there is an artifact of that name and version.
     pub force: bool,
+    /// Check the signature, also of what is stored already.
+    pub verify: bool,
     /// What charts may weigh.
     pub limits: HelmLimits,
     /// The digest of the artifact.
@@ -161,6 +163,8 @@ pub struct Build {
     pub resolved_dependencies: usize,
     /// Whether the archive is of our making.
     pub packaged: bool,
+    /// What came of the signature.
+    pub verified: Verified,
     /// The file.
     pub archive: ChartArchive,
 }
@@ -201,6 +205,7 @@ pub(super) struct Draft {
     pub values_files: Vec<String>,
     pub resolved_dependencies: usize,
     pub packaged: bool,
+    pub verified: Verified,
 }
 
 impl Draft {
@@ -216,6 +221,7 @@ impl Draft {
             values_files: Vec::new(),
             resolved_dependencies: 0,
             packaged: false,
+            verified: Verified::NotAsked,
         })
     }
 
@@ -242,6 +248,7 @@ impl Draft {
             values_files,
             resolved_dependencies: 0,
             packaged,
+            verified: self.verified,
             archive: ChartArchive::Cached { path: path.clone() },
         })
     }
@@ -299,6 +306,7 @@ impl Draft {
             values_files: self.values_files,
             resolved_dependencies: self.resolved_dependencies,
             packaged: self.packaged,
+            verified: self.verified,
             archive: ChartArchive::New {
                 path,
                 digest,
@@ -375,7 +383,16 @@ pub async fn build_remote(
                 "failed to get chart version for remote reference: {error}"
             ))
         })?;
-    let draft = Draft::new(&chosen.name, &chosen.version, &options)?;
+    let (chosen, verified) = match options.verify {
+        false => (chosen, Verified::NotAsked),
+        true => {
+            let checked = source.verify(chosen, deadline).await;
+            let pinned = checked.map_err(|error| Reason::Verification.error(error))?;
+            (pinned, Verified::Yes)
+        }
+    };
+    let mut draft = Draft::new(&chosen.name, &chosen.version, &options)?;
+    draft.verified = verified;
     let options = Arc::new(options);
     let changes = options.changes_content();
     let (draft, cached) = {

@@ -6,6 +6,8 @@
 
 mod address;
 mod build;
+#[cfg(test)]
+mod corpus_tests;
 mod index;
 mod source;
 #[cfg(test)]
@@ -19,7 +21,9 @@ use everflow_env::Env;
 pub use address::{check_dependency_url, normalize_url, resolve_chart_url};
 pub use build::{Build, BuildOptions, ChartArchive, Reason, build_remote};
 pub use index::{FetchedIndex, LoadedIndex, versions_in};
-pub use source::{ChartSource, Chosen, HttpCharts, OciCharts, Repositories};
+pub use source::{
+    ChartSource, ChartVerifier, Chosen, HttpCharts, OciCharts, Repositories, Verified,
+};
 pub use tree::{LocalChart, build_local};
 
 use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, Request, Response, TlsOptions};

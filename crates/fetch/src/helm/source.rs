@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use super::index::versions_in;
 use super::{HelmClient, LoadedIndex, Reason, address, failed};
-use crate::archive::Algorithm;
+use crate::archive::{Algorithm, Digest};
 use crate::oci::{self, OciClient};
 use crate::{Deadline, Error};
 
@@ -24,6 +24,28 @@ pub struct Chosen {
     pub url: Option<String>,
     /// The digest of the archive, when the index has one.
     pub digest: String,
+    /// The manifest to pull, once its signature was found to be right.
+    pub pinned: Option<Digest>,
+}
+
+/// What came of a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verified {
+    /// Nobody asked.
+    NotAsked,
+    /// It is right.
+    Yes,
+}
+
+/// Checks signatures of charts in registries.
+pub trait ChartVerifier: Send + Sync + fmt::Debug {
+    /// An error unless a signature of the manifest is right.
+    fn verify<'a>(
+        &'a self,
+        client: &'a OciClient,
+        manifest: &'a Digest,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<(), Error>>;
 }
 
 /// A repository of charts. The reasons of its errors are Flux's: `InvalidChartReference` when the
@@ -36,6 +58,17 @@ pub trait ChartSource: Send + Sync + fmt::Debug {
         wanted: &'a str,
         deadline: &'a Deadline,
     ) -> BoxFuture<'a, Result<Chosen, Error>>;
+
+    /// Checks the signature of a version that was chosen, and pins it. Repositories behind HTTP
+    /// cannot, and neither can Flux's.
+    fn verify<'a>(
+        &'a self,
+        chosen: Chosen,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Chosen, Error>> {
+        let _ = (chosen, deadline);
+        Box::pin(async { Err(failed(Reason::Verification.name(), "not implemented")) })
+    }
 
     /// The archive of a version that was chosen.
     fn download<'a>(
@@ -119,6 +152,7 @@ impl HttpCharts {
             version: chosen.version.clone(),
             url: chosen.urls.first().cloned(),
             digest: chosen.digest.clone(),
+            pinned: None,
         })
     }
 
@@ -182,6 +216,7 @@ pub struct OciCharts {
     /// With the address of all charts.
     remote: oci::Remote,
     largest: u64,
+    verifier: Option<Arc<dyn ChartVerifier>>,
 }
 
 impl OciCharts {
@@ -191,7 +226,14 @@ impl OciCharts {
             env: env.clone(),
             remote,
             largest,
+            verifier: None,
         }
+    }
+
+    /// With someone who checks signatures.
+    pub fn with_verifier(mut self, verifier: Arc<dyn ChartVerifier>) -> Self {
+        self.verifier = Some(verifier);
+        self
     }
 
     /// A client for one chart.
@@ -217,6 +259,7 @@ impl OciCharts {
             version: version.to_owned(),
             url: Some(format!("{address}:{version}")),
             digest: String::new(),
+            pinned: None,
         };
         // A version needs no list of tags.
         if parse_version(wanted).is_ok() {
@@ -240,12 +283,36 @@ impl OciCharts {
         Ok(chosen(tag))
     }
 
+    async fn verified(&self, mut chosen: Chosen, deadline: &Deadline) -> Result<Chosen, Error> {
+        let wrong = |text: String| failed(Reason::Verification.name(), text);
+        let Some(verifier) = &self.verifier else {
+            return Err(wrong("no verifiers available".to_owned()));
+        };
+        let client = self.client(&chosen.name)?;
+        let url = chosen.url.clone().unwrap_or_default();
+        let tag = chosen.version.replace('+', "_");
+        let digest = client
+            .digest_of_tag(&tag, deadline)
+            .await
+            .map_err(|error| wrong(format!("failed to resolve digest for '{url}': {error}")))?;
+        let pinned = format!("{}@{digest}", self.address(&chosen.name));
+        verifier
+            .verify(&client, &digest, deadline)
+            .await
+            .map_err(|error| wrong(format!("failed to verify {pinned}: {error}")))?;
+        chosen.url = Some(pinned);
+        chosen.pinned = Some(digest);
+        Ok(chosen)
+    }
+
     async fn fetch(&self, chosen: &Chosen, deadline: &Deadline) -> Result<Vec<u8>, Error> {
         let wrong = |text: String| failed(Reason::Pull.name(), text);
         let fetching = async {
-            self.client(&chosen.name)?
-                .chart(&chosen.version, deadline)
-                .await
+            let client = self.client(&chosen.name)?;
+            match &chosen.pinned {
+                Some(digest) => client.chart_by_digest(digest, deadline).await,
+                None => client.chart(&chosen.version, deadline).await,
+            }
         };
         let chart = fetching.await.map_err(|error| {
             let text = error.to_string();
@@ -267,6 +334,14 @@ impl ChartSource for OciCharts {
         deadline: &'a Deadline,
     ) -> BoxFuture<'a, Result<Chosen, Error>> {
         Box::pin(self.choose_version(name, wanted, deadline))
+    }
+
+    fn verify<'a>(
+        &'a self,
+        chosen: Chosen,
+        deadline: &'a Deadline,
+    ) -> BoxFuture<'a, Result<Chosen, Error>> {
+        Box::pin(self.verified(chosen, deadline))
     }
 
     fn download<'a>(
