@@ -5,7 +5,9 @@
 #[path = "common/cluster.rs"]
 mod cluster;
 
-use std::path::PathBuf;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use cluster::Cluster;
 
@@ -96,6 +98,7 @@ fn the_common_verbs_work() {
         "patch configmap settings --type=json -p [{\"op\":\"add\",\"path\":\"/data/more\",\"value\":\"x\"}]",
     );
     assert!(run("get configmap settings -o jsonpath={.data.more}").contains('x'));
+    edited_while_watched(&cluster, &kubectl);
     run("delete -f web.yaml --timeout=30s");
     run("delete namespace other --timeout=30s");
     let gone = cluster.run(&kubectl, &["get", "deployment", "web"]);
@@ -103,4 +106,31 @@ fn the_common_verbs_work() {
         String::from_utf8_lossy(&gone.stderr).contains("NotFound"),
         "{gone:?}"
     );
+}
+
+/// `edit` writes what the editor left, and `get -w` shows it.
+fn edited_while_watched(cluster: &Cluster, kubectl: &Path) {
+    let command = |words: &str| {
+        let mut command = Command::new(kubectl);
+        command
+            .args(words.split_whitespace())
+            .current_dir(&cluster.directory)
+            .env("KUBECONFIG", cluster.directory.join("kubeconfig"))
+            .env("HOME", &cluster.directory);
+        command
+    };
+    let mut watching = command("get configmap settings -w -o jsonpath={.data.level}{\"\\n\"}")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "info");
+    let edited = command("edit configmap settings")
+        .env("KUBE_EDITOR", "sed -i s/level:.info/level:\\ edited/")
+        .output()
+        .unwrap();
+    assert!(edited.status.success(), "{edited:?}");
+    assert_eq!(lines.next().unwrap().unwrap(), "edited");
+    let _ = watching.kill();
+    let _ = watching.wait();
 }
