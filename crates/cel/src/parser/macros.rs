@@ -1,7 +1,7 @@
 //! Calls that are expanded while they are parsed.
 
-use super::{Macros, Parsed, Parser, call, expr};
-use crate::ast::{Comprehension, ComprehensionKind, Expr, ExprKind, Literal};
+use super::{Macros, Parsed, Parser, Stop, call, expr};
+use crate::ast::{Comprehension, ComprehensionKind, Expr, ExprKind};
 
 impl Parser<'_> {
     pub(super) fn has(&mut self, mut args: Vec<Expr>, offset: usize) -> Parsed<Expr> {

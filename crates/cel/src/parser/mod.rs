@@ -2,7 +2,7 @@
 
 mod macros;
 
-use crate::ast::{Comprehension, ComprehensionKind, Expr, ExprKind, Literal};
+use crate::ast::{Expr, ExprKind, Literal};
 use crate::error::{CompileError, Issue};
 use crate::lexer::{Token, TokenKind, tokens};
 
