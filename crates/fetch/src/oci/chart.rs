@@ -116,7 +116,7 @@ impl OciClient {
             fetched => fetched?,
         };
         match super::Document::parse(&bytes, &kind, digest)? {
-            super::Document::Manifest(manifest) => Ok(manifest),
+            super::Document::Manifest(manifest) => Ok(*manifest),
             super::Document::Index(_) => self.manifest(target, deadline).await,
         }
     }

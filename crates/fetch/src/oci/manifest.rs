@@ -60,7 +60,7 @@ pub struct Manifest {
 /// A manifest, or a list of manifests.
 #[derive(Debug, Clone)]
 pub(crate) enum Document {
-    Manifest(Manifest),
+    Manifest(Box<Manifest>),
     Index(Vec<Descriptor>),
 }
 
@@ -85,12 +85,12 @@ impl Document {
             None | Some(Value::Null) => None,
             Some(config) => Some(descriptor(config, "config")?),
         };
-        Ok(Document::Manifest(Manifest {
+        Ok(Document::Manifest(Box::new(Manifest {
             digest,
             config,
             layers: descriptors(&whole, "layers")?,
             annotations: annotations(&whole, "annotations")?,
-        }))
+        })))
     }
 }
 

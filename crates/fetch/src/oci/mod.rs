@@ -356,7 +356,7 @@ impl OciClient {
                     message: format!("failed to parse artifact manifest: {error}"),
                 })?;
             let index = match document {
-                Document::Manifest(manifest) => return Ok(manifest),
+                Document::Manifest(manifest) => return Ok(*manifest),
                 Document::Index(index) => index,
             };
             let Some(child) = manifest::pick(&index) else {

@@ -28,13 +28,17 @@ enum Demand {
     /// Not at all, or with every request.
     Basic,
     /// By a token from elsewhere.
-    Bearer {
-        realm: Url,
-        service: String,
-        scopes: Vec<String>,
-        token: Secret<String>,
-        identity: Option<Secret<String>>,
-    },
+    Bearer(Box<Tokens>),
+}
+
+/// Where tokens come from, and the one we have.
+#[derive(Debug, Clone)]
+struct Tokens {
+    realm: Url,
+    service: String,
+    scopes: Vec<String>,
+    token: Secret<String>,
+    identity: Option<Secret<String>>,
 }
 
 /// A greeted registry.
@@ -92,7 +96,7 @@ impl Session {
             ));
         };
         let service = challenge.parameters.get("service");
-        Ok(Demand::Bearer {
+        Ok(Demand::Bearer(Box::new(Tokens {
             realm: self.check_realm(realm)?,
             service: service.cloned().unwrap_or_default(),
             scopes: vec![format!("repository:{}:pull", self.repository.path())],
@@ -101,7 +105,7 @@ impl Session {
                 RegistryAuth::Identity(token) => Some(token.clone()),
                 _ => None,
             },
-        })
+        })))
     }
 
     /// A registry may not send us, with credentials, to an address inside our own network.
@@ -132,40 +136,33 @@ impl Session {
 
     /// Gets a token, or a new one.
     async fn refresh(&self, deadline: &Deadline) -> Result<(), Error> {
-        let Demand::Bearer {
+        let Demand::Bearer(mut tokens) = self.demand() else {
+            return Ok(());
+        };
+        if let RegistryAuth::Bearer(own) = &self.auth {
+            tokens.token = own.clone();
+            self.put(Demand::Bearer(tokens));
+            return Ok(());
+        }
+        let Tokens {
             realm,
             service,
             scopes,
             identity,
             ..
-        } = self.demand()
-        else {
-            return Ok(());
-        };
-        if let RegistryAuth::Bearer(own) = &self.auth {
-            self.put(Demand::Bearer {
-                realm,
-                service,
-                scopes,
-                token: own.clone(),
-                identity,
-            });
-            return Ok(());
-        }
-        let answered = match &identity {
+        } = &*tokens;
+        let answered = match identity {
             Some(token) => {
-                let exchanged = self
-                    .exchange(&realm, &service, &scopes, token, deadline)
-                    .await;
+                let exchanged = self.exchange(realm, service, scopes, token, deadline).await;
                 match exchanged {
                     // Not all token servers know how to exchange one token for another.
                     Err(Error::Registry { status: 404, .. }) => {
-                        self.login(&realm, &service, &scopes, deadline).await?
+                        self.login(realm, service, scopes, deadline).await?
                     }
                     other => other?,
                 }
             }
-            None => self.login(&realm, &service, &scopes, deadline).await?,
+            None => self.login(realm, service, scopes, deadline).await?,
         };
         let text = |name: &str| {
             let found = answered.get(name).and_then(Value::as_str);
@@ -174,16 +171,14 @@ impl Session {
         let Some(token) = text("access_token").or_else(|| text("token")) else {
             return Err(Error::Protocol(format!(
                 "no token in the answer of the token server {}",
-                redacted(&realm)
+                redacted(realm)
             )));
         };
-        self.put(Demand::Bearer {
-            realm,
-            service,
-            scopes,
-            token: token.into(),
-            identity: text("refresh_token").map(Secret::new).or(identity),
-        });
+        if let Some(refresh) = text("refresh_token") {
+            tokens.identity = Some(refresh.into());
+        }
+        tokens.token = token.into();
+        self.put(Demand::Bearer(tokens));
         Ok(())
     }
 
@@ -258,8 +253,8 @@ impl Session {
     fn auth(&self) -> Option<Auth> {
         match self.demand() {
             Demand::Basic => self.own_auth(),
-            Demand::Bearer { token, .. } => {
-                (!token.reveal().is_empty()).then_some(Auth::Bearer(token))
+            Demand::Bearer(tokens) => {
+                (!tokens.token.reveal().is_empty()).then_some(Auth::Bearer(tokens.token))
             }
         }
     }
@@ -327,9 +322,10 @@ impl Session {
             return false;
         }
         let mut demand = self.demand();
-        let Demand::Bearer { scopes, .. } = &mut demand else {
+        let Demand::Bearer(tokens) = &mut demand else {
             return false;
         };
+        let scopes = &mut tokens.scopes;
         let challenges = Challenge::all(&response.headers);
         for wanted in challenges
             .iter()
