@@ -11,7 +11,7 @@ if ! command -v go >/dev/null 2>&1; then
   exit 0
 fi
 
-real/peers.sh build kustomize helm helm3 etcd kube-apiserver
+real/peers.sh build kustomize helm helm3 crane etcd kube-apiserver
 EVERFLOW_MERGE_PEER=$(real/merge-peer.sh)
 export EVERFLOW_MERGE_PEER
 export EVERFLOW_REAL=1
