@@ -170,7 +170,7 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
         .map(text)
         .map(
             |argument| match argument.starts_with("--timeout=") && times_out {
-                true => "--timeout=1s".to_owned(),
+                true => "--timeout=500ms".to_owned(),
                 false => argument,
             },
         )
