@@ -523,4 +523,68 @@ mod builds {
             "dependency build error: failed to add remote dependency 'app': failed to get chart repository for URL 'http://charts.example/': not known"
         );
     }
+
+    /// The real helm, if it is wanted and here.
+    fn real_helm() -> Option<std::path::PathBuf> {
+        std::env::var_os("EVERFLOW_REAL")?;
+        let home = std::env::var_os("HOME")?;
+        let peers = std::path::Path::new(&home).join(".cache/everflow/peers");
+        let helm = peers.join("helm-4.3.1/helm");
+        helm.exists().then_some(helm)
+    }
+
+    #[tokio::test]
+    async fn the_real_helm_reads_what_we_package() {
+        let Some(helm) = real_helm() else {
+            println!("skipped: needs EVERFLOW_REAL=1 and the real helm (real/peers.sh build helm)");
+            return;
+        };
+        let env = tree();
+        let template = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: '{{ .Chart.Name }}'}\ndata: {a: '{{ .Values.a }}', v: '{{ .Chart.Version }}'}\n";
+        // Without an alias: helm's lint does not know the name that Flux gives to the copy.
+        put(
+            &env,
+            "tmp/tree/app/Chart.yaml",
+            "name: app\nversion: 0.1.0\napiVersion: v2\ndependencies:\n- {name: lib, version: 0.x, repository: 'file://../lib'}\n",
+        );
+        put(&env, "tmp/tree/app/templates/cm.yaml", template);
+        put(&env, "tmp/tree/lib/templates/cm.yaml", template);
+        put(&env, "tmp/tree/lib/values.yaml", "a: inner\n");
+        let options = BuildOptions {
+            version_metadata: "7".to_owned(),
+            values_files: vec!["extra.yaml".to_owned()],
+            ..BuildOptions::default()
+        };
+        let build = local(&env, "app", &Known::default(), options)
+            .await
+            .unwrap();
+        let ChartArchive::New { path, .. } = &build.archive else {
+            unreachable!()
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join(build.file_name());
+        std::fs::write(&file, read_all(&*env.disk, path, 1 << 20).unwrap()).unwrap();
+        let run = |arguments: &[&str]| {
+            let output = std::process::Command::new(&helm)
+                .args(arguments)
+                .arg(&file)
+                .env("HOME", directory.path())
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{arguments:?}: {text}{errors}");
+            text
+        };
+        run(&["lint"]);
+        let rendered = run(&["template", "release"]);
+        for line in [
+            "data: {a: '2', v: '0.1.0+7'}",
+            "metadata: {name: 'lib'}",
+            "a: 'inner'",
+        ] {
+            assert!(rendered.contains(line), "{line} in {rendered}");
+        }
+        assert!(run(&["show", "chart"]).contains("version: 0.1.0+7"));
+    }
 }
