@@ -30,7 +30,7 @@ pub use stage::{Applied, Rehearsed};
 use crate::drift::Ignore;
 use crate::health::custom::CustomChecks;
 use crate::health::{Assessment, Health};
-use crate::inventory::Entry;
+use crate::inventory::{Entry, Inventory};
 use crate::normalize::Owner;
 use crate::takeover::Takeover;
 
@@ -57,6 +57,8 @@ pub struct Applier {
     pub ignore: Ignore,
     /// How long an object that is recreated may take to go.
     pub patience: Duration,
+    /// What was applied before: none of it is taken for new.
+    pub before: Inventory,
     /// Where new objects are proven, so that they can be written without a dry run; `None` to
     /// rehearse all of them.
     pub proving: Option<Arc<ProvingGround>>,

@@ -286,7 +286,6 @@ impl Applier {
             source,
         };
         let (resource, seen, recall) = recalled.map_err(refused)?;
-        let at = at(&resource, &entry);
         let done = |action, live: Option<Value>| done(&entry, action, live);
         if recall == Recall::Unchanged {
             return Ok(match &seen {
@@ -315,7 +314,9 @@ impl Applier {
                 only_new: false,
             });
         }
-        let fresh = recall == Recall::Nothing && !matches!(seen, Seen::Present(_));
+        let fresh = recall == Recall::Nothing
+            && !matches!(seen, Seen::Present(_))
+            && !self.before.contains(&entry.id);
         let proving = self.proving.as_ref().filter(|_| fresh);
         if proving.is_some_and(|proving| proving.takes(&resource, object)) {
             return Ok(Plan::Write {

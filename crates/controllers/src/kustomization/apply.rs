@@ -55,6 +55,7 @@ impl Attempt<'_> {
             force: spec.force,
             ignore,
             patience: spec.timeout().unsigned(),
+            before: self.inventory()?,
             // Rights of others are known to the server only.
             proving: match Targets::account(&self.object, self.options()).is_empty() {
                 true if !target.remote => Some(self.controller.proving.clone()),

@@ -98,7 +98,9 @@ async fn events(world: &World, memory: &mut Memory) -> Vec<Value> {
 
 fn notifications(world: &World, memory: &mut Memory) -> Vec<Value> {
     let posted = world.posted.lock().unwrap();
-    let new = posted[memory.posted..].iter().map(|body| {
+    // What other namespaces have to say is not in the recording.
+    let own = |body: &&Value| body["involvedObject"]["namespace"] == world.namespace.as_str();
+    let new = posted[memory.posted..].iter().filter(own).map(|body| {
         let mut body = body.clone();
         let map = body.as_object_mut().unwrap();
         map.remove("timestamp");
@@ -120,6 +122,10 @@ async fn artifacts(world: &World, flux: &[Value]) -> Value {
             continue;
         };
         let kind = object["kind"].as_str().unwrap();
+        // Someone else's: it has no file of its own.
+        if kind == "ExternalArtifact" {
+            continue;
+        }
         let name = object["metadata"]["name"].as_str().unwrap();
         let client = Client::new(&world.env, ClientOptions::default()).unwrap();
         let deadline = Deadline::after(&world.env.clock, Duration::from_secs(10));

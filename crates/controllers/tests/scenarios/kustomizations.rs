@@ -149,8 +149,7 @@ async fn applied(
     for object in facts["flux"].as_array().unwrap() {
         let inventory = Inventory::read(&object["status"]["inventory"]).unwrap();
         for entry in inventory.entries() {
-            let known = ever.entry(entry.id.to_string());
-            known.or_insert_with(|| entry.clone());
+            ever.insert(format!("{} {}", entry.id, entry.version), entry.clone());
         }
     }
     for reference in &scenario.observe {
@@ -159,7 +158,7 @@ async fn applied(
             "apiVersion": text("apiVersion"), "kind": text("kind"),
             "metadata": {"name": text("name"), "namespace": text("namespace")},
         }));
-        ever.insert(entry.id.to_string(), entry);
+        ever.insert(format!("{} {}", entry.id, entry.version), entry);
     }
     let mut all = Vec::new();
     for entry in ever.values() {
@@ -181,7 +180,8 @@ fn compare_applied(comparison: &mut Comparison<'_>, expected: &Value, found: &Va
     let key = |object: &Value| {
         let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or("");
         format!(
-            "{}/{}/{}",
+            "{} {}/{}/{}",
+            text("/apiVersion"),
             text("/kind"),
             text("/metadata/namespace"),
             text("/metadata/name")

@@ -9,6 +9,7 @@
 )]
 
 mod compare;
+mod economy;
 mod facts;
 mod git;
 mod kustomizations;

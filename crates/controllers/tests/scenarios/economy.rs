@@ -1,0 +1,143 @@
+//! How little is asked of the API server, and how soon drift is corrected.
+
+use std::time::Duration;
+
+use everflow_controllers::ControllerKind;
+use everflow_runtime::client::{At, DeleteOptions};
+use serde_json::{Value, json};
+
+use super::scenario::Scenario;
+use super::world::{World, recorded_options};
+
+const NAMESPACE: &str = "k-economy";
+
+fn map(name: &str, value: &str) -> String {
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: '{value}'}}\n")
+}
+
+fn scenario() -> Scenario {
+    let service =
+        "apiVersion: v1\nkind: Service\nmetadata: {name: svc}\nspec:\n  ports: [{port: 80}]\n";
+    let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa}\n";
+    serde_json::from_value(json!({
+        "name": "economy", "namespace": NAMESPACE, "then": {},
+        "files": {"one.yaml": map("one", "1"), "two.yaml": map("two", "1"),
+            "svc.yaml": service, "sa.yaml": account},
+    }))
+    .unwrap()
+}
+
+fn source() -> Value {
+    json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": "src"},
+        "spec": {"interval": "10m", "url": format!("$GIT/{NAMESPACE}.git"), "ref": {"branch": "main"}}})
+}
+
+fn kustomization() -> Value {
+    json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"name": "app"},
+        "spec": {"interval": "10m", "prune": true, "wait": true, "targetNamespace": NAMESPACE,
+            "sourceRef": {"kind": "GitRepository", "name": "src"}}})
+}
+
+/// Requests since a line: no watches, no lists that begin them, no discovery, nothing of the
+/// user's or of the source's.
+fn asked(world: &World, since: usize) -> Vec<String> {
+    let lines = world.client.meter().recorded();
+    let counts = |line: &&String| {
+        let target = line.split(' ').nth(1).unwrap_or_default();
+        let path = target.split('?').next().unwrap_or_default();
+        let shared = line.starts_with("GET ")
+            && (target.contains("watch=")
+                || target.contains("limit=")
+                || path.split('/').count() <= 4);
+        !shared
+            && !target.contains("fieldManager=user")
+            && !target.contains("fieldManager=flux")
+            && !line.contains("gitrepositories")
+            && !line.contains("\"GitRepository\"")
+    };
+    lines[since..].iter().filter(counts).cloned().collect()
+}
+
+fn but_events(lines: &[String]) -> Vec<String> {
+    let shown = |line: &String| line.chars().take(160).collect::<String>();
+    lines
+        .iter()
+        .filter(|line| !line.contains("/events"))
+        .map(shown)
+        .collect()
+}
+
+async fn commit(world: &mut World, files: Value) {
+    let repositories = world.git.clone();
+    repositories
+        .lock()
+        .unwrap()
+        .get_mut(NAMESPACE)
+        .unwrap()
+        .more(&json!({"commit": files}), &files);
+    let reference = json!({"reconcile": ["GitRepository/src"]});
+    let step = serde_json::from_value(reference).unwrap();
+    assert!(world.step(&step).await.is_none());
+    world.sleep(Duration::from_secs(5)).await;
+}
+
+async fn started(watch_applied: bool) -> World {
+    let mut options = recorded_options();
+    options.kustomize.watch_applied = watch_applied;
+    let world = World::start(&scenario(), options, ControllerKind::ALL).await;
+    world.apply(&source()).await.unwrap();
+    world.sleep(Duration::from_secs(5)).await;
+    world.client.meter().record();
+    world.apply(&kustomization()).await.unwrap();
+    world.sleep(Duration::from_secs(5)).await;
+    world
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn requests_are_few() {
+    let mut world = started(true).await;
+    let new = asked(&world, 0);
+    assert!(but_events(&new).len() <= 7, "{:#?}", but_events(&new));
+    assert!(new.len() <= 10, "{new:#?}");
+
+    let mark = world.client.meter().recorded().len();
+    commit(&mut world, json!({"one.yaml": map("one", "2")})).await;
+    let changed = asked(&world, mark);
+    assert!(changed.len() <= 6, "{changed:#?}");
+
+    let mark = world.client.meter().recorded().len();
+    commit(&mut world, json!({"README.md": "nothing to apply"})).await;
+    let unchanged = asked(&world, mark);
+    let writes: Vec<&String> = unchanged
+        .iter()
+        .filter(|line| !line.starts_with("GET ") && !line.contains("/events"))
+        .collect();
+    assert_eq!(writes.len(), 1, "{unchanged:#?}");
+    assert!(writes[0].contains("/status"), "{unchanged:#?}");
+
+    let mark = world.client.meter().recorded().len();
+    world.sleep(Duration::from_secs(3_600)).await;
+    let mut later = asked(&world, mark);
+    // The health of what has a status is looked at.
+    later.retain(|line| !line.starts_with("GET "));
+    assert_eq!(later, Vec::<String>::new());
+    world.stop_engine().await;
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn drift_is_corrected_at_once() {
+    let mut world = started(true).await;
+    let maps = world.resource("v1", "ConfigMap").await;
+    let at = At::new(NAMESPACE, "one");
+    let gone = world
+        .client
+        .delete(&maps, at, &DeleteOptions::default())
+        .await;
+    assert!(gone.is_ok());
+    world.sleep(Duration::from_secs(3)).await;
+    let back = world.client.get(&maps, at).await.unwrap();
+    assert_eq!(back["data"]["a"], "1");
+    world.stop_engine().await;
+}
