@@ -43,6 +43,13 @@ pub enum Next {
         /// Not sooner than this.
         at_least: Duration,
     },
+    /// The same, or sooner when one of these objects changes.
+    RetryOrWhen {
+        /// The cause, as a stable word.
+        cause: SmolStr,
+        /// Which objects.
+        changes: Vec<WakeOn>,
+    },
 }
 
 impl Next {

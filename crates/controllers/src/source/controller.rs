@@ -16,7 +16,7 @@ use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, 
 use everflow_runtime::client::Resource;
 use everflow_runtime::events::{Event, Severity};
 use everflow_runtime::metadata::Edited;
-use everflow_runtime::queue::Priority;
+use everflow_runtime::queue::{Priority, WakeOn};
 use serde_json::{Value, json};
 
 use super::draft::Draft;
@@ -161,33 +161,19 @@ impl<S: Source> SourceController<S> {
         let runtime = &self.options.runtime;
         let interval = S::interval(&draft.object.spec);
         let interval = runtime.jittered(interval, context.env.random.unit());
+        let changes = std::mem::take(&mut draft.wake);
         let (next, verdict) = match result {
-            Ok(_) if !draft.is_true(types::READY) => (Next::retry("NotReady"), Verdict::Failure),
-            Ok(Outcome::Done { changes, .. } | Outcome::Unchanged { changes, .. }) => {
-                let next = match changes.is_empty() {
-                    true => Next::At(interval),
-                    false => Next::When {
-                        changes,
-                        no_later_than: interval,
-                    },
-                };
-                (next, Verdict::Success)
+            Ok(_) if !draft.is_true(types::READY) => {
+                (retry("NotReady", changes), Verdict::Failure)
             }
-            Err(Failure::Passing { reason, .. }) => (Next::retry(reason), Verdict::Failure),
+            Ok(_) => (by(interval, changes), Verdict::Success),
+            Err(Failure::Passing { reason, .. }) => (retry(&reason, changes), Verdict::Failure),
             Err(Failure::Stalling { .. }) => {
                 let slowest = interval.max(runtime.max_retry_delay);
-                (Next::At(slowest), Verdict::Stalled)
+                (by(slowest, changes), Verdict::Stalled)
             }
-            Err(Failure::Waiting {
-                changes,
-                no_later_than,
-                ..
-            }) => {
-                let next = Next::When {
-                    changes,
-                    no_later_than,
-                };
-                (next, Verdict::Waiting)
+            Err(Failure::Waiting { no_later_than, .. }) => {
+                (by(no_later_than, changes), Verdict::Waiting)
             }
         };
         finished(draft, next, verdict)
@@ -340,6 +326,23 @@ impl<S: Source> SourceController<S> {
             report.events.push(collected());
         }
         report
+    }
+}
+
+fn by(no_later_than: Duration, changes: Vec<WakeOn>) -> Next {
+    match changes.is_empty() {
+        true => Next::At(no_later_than),
+        false => Next::When {
+            changes,
+            no_later_than,
+        },
+    }
+}
+
+fn retry(cause: &str, changes: Vec<WakeOn>) -> Next {
+    Next::RetryOrWhen {
+        cause: cause.into(),
+        changes,
     }
 }
 

@@ -7,6 +7,7 @@ use everflow_api::names::{condition as types, group};
 use everflow_api::source::{Produced, ready};
 use everflow_api::{Kind, Object, Reason};
 use everflow_runtime::events::{Event, Severity};
+use everflow_runtime::queue::WakeOn;
 use everflow_time::Timestamp;
 
 use super::outcome::{Failure, Outcome};
@@ -35,6 +36,8 @@ pub(crate) struct Draft<K: Kind> {
     pub now: Timestamp,
     /// Whether those who look closely are told that nothing changed: not at every interval.
     pub talkative: bool,
+    /// Objects whose change asks for another attempt.
+    pub wake: Vec<WakeOn>,
 }
 
 impl<K: Kind> Draft<K>
@@ -48,6 +51,7 @@ where
             events: Vec::new(),
             now,
             talkative,
+            wake: Vec::new(),
         }
     }
 

@@ -78,7 +78,6 @@ impl Helm {
                 said: said(draft, &shown),
                 reason: Reason::ArtifactUpToDate,
                 message: format!("artifact up-to-date with remote revision: '{revision}'"),
-                changes: Vec::new(),
             });
         }
         let loaded = index.load(self.storage.algorithm()).await;

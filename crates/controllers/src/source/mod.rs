@@ -34,7 +34,7 @@ pub(crate) fn helm_repository(setup: &Setup) -> impl Controller + 'static {
     SourceController::new(setup, helm_repository::Helm::new(setup))
 }
 
-/// Whether a change of a source matters to those who build on it: another artifact, or none.
+/// Whether a change of a source matters to those who build on it: it is new, or has another artifact.
 pub fn artifact_changed(change: &Change) -> bool {
     let artifact = |stored: &Option<Arc<Stored>>| {
         let object = stored.as_ref()?.value();
@@ -47,5 +47,7 @@ pub fn artifact_changed(change: &Change) -> bool {
         };
         Some((part("revision"), part("digest"), part("url")))
     };
-    change.old.is_none() || change.new.is_none() || artifact(&change.old) != artifact(&change.new)
+    // What builds on one that is gone keeps what it has, and says so when its interval comes.
+    change.new.is_some()
+        && (change.old.is_none() || artifact(&change.old) != artifact(&change.new))
 }

@@ -74,7 +74,6 @@ impl Oci {
                 said: said(draft),
                 reason: Reason::ArtifactUpToDate,
                 message: format!("artifact up-to-date with remote revision: '{revision}'"),
-                changes: Vec::new(),
             });
         }
         context.check()?;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use everflow_api::Reason;
 use everflow_runtime::attempt::Interrupted;
-use everflow_runtime::queue::WakeOn;
 
 /// An attempt that reached its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +16,6 @@ pub(crate) enum Outcome {
         new: &'static str,
         /// The reason of the event for one again after a failure.
         again: &'static str,
-        /// Objects whose change asks for another attempt.
-        changes: Vec<WakeOn>,
     },
     /// Nothing changed at the remote, which is told to those who look closely.
     Unchanged {
@@ -28,8 +25,6 @@ pub(crate) enum Outcome {
         reason: Reason,
         /// The event that nothing changed.
         message: String,
-        /// Objects whose change asks for another attempt.
-        changes: Vec<WakeOn>,
     },
 }
 
@@ -40,16 +35,7 @@ impl Outcome {
             said,
             new: "NewArtifact",
             again: Reason::Succeeded.as_str(),
-            changes: Vec::new(),
         }
-    }
-
-    /// The same, attempted again when one of these changes.
-    pub(crate) fn until(mut self, wake: Vec<WakeOn>) -> Self {
-        match &mut self {
-            Outcome::Done { changes, .. } | Outcome::Unchanged { changes, .. } => *changes = wake,
-        }
-        self
     }
 }
 
@@ -70,15 +56,13 @@ pub(crate) enum Failure {
         /// In words.
         message: String,
     },
-    /// It waits for other objects.
+    /// It waits for other objects, those that the draft names, which is no trouble.
     Waiting {
         /// The reason.
         reason: String,
         /// In words.
         message: String,
-        /// For which.
-        changes: Vec<WakeOn>,
-        /// And no longer than this.
+        /// No longer than this.
         no_later_than: Duration,
     },
 }

@@ -100,6 +100,10 @@ impl Guard<'_> {
         let (due, changes) = match followup.next {
             Next::At(span) => (Due::After(span), Vec::new()),
             Next::Retry { cause, at_least } => (Due::Backoff { cause, at_least }, Vec::new()),
+            Next::RetryOrWhen { cause, changes } => {
+                let at_least = Duration::ZERO;
+                (Due::Backoff { cause, at_least }, changes)
+            }
             Next::When {
                 changes,
                 no_later_than,

@@ -62,8 +62,8 @@ impl Git {
         draft.forget_failed_verification();
         let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
         let remote = self.remote(draft, context, &deadline).await?;
+        draft.wake = wake_on(&draft.object);
         let includes = self.includes(draft, context)?;
-        let wake = wake_on(&draft.object);
         draft.remove(types::ARTIFACT_OUTDATED);
         if content::includes_changed(&draft.object.status, &includes) {
             let message = "included artifacts differ from last observed includes";
@@ -74,12 +74,10 @@ impl Git {
             .look(draft, context, remote, &includes, &deadline)
             .await?
         {
-            Found::Stored(revision) => Ok(up_to_date(draft, &revision).until(wake)),
+            Found::Stored(revision) => Ok(up_to_date(draft, &revision)),
             Found::New(checkout) => {
                 context.check()?;
-                self.store(draft, context, *checkout, includes)
-                    .await
-                    .map(|outcome| outcome.until(wake))
+                self.store(draft, context, *checkout, includes).await
             }
         }
     }
@@ -315,7 +313,6 @@ impl Git {
             let failure = Failure::Waiting {
                 reason: reason.to_owned(),
                 message,
-                changes: wake_on(&draft.object),
                 no_later_than: self.options.runtime.requeue_dependency,
             };
             return Err(draft.fail(types::INCLUDE_UNAVAILABLE, failure));
@@ -400,7 +397,6 @@ fn up_to_date(draft: &mut Draft<GitRepository>, revision: &str) -> Outcome {
         said: format!("stored artifact for commit '{revision}'"),
         reason,
         message,
-        changes: Vec::new(),
     }
 }
 
