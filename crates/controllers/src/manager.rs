@@ -45,6 +45,8 @@ controller_kinds! {
     OCIRepository = resources::OCI_REPOSITORIES,
     /// Helm repositories.
     HelmRepository = resources::HELM_REPOSITORIES,
+    /// Helm charts.
+    HelmChart = resources::HELM_CHARTS,
     /// Kustomizations.
     Kustomization = resources::KUSTOMIZATIONS,
 }
@@ -89,6 +91,15 @@ impl ControllerKind {
             ControllerKind::GitRepository
             | ControllerKind::OCIRepository
             | ControllerKind::HelmRepository => &[],
+            ControllerKind::HelmChart => {
+                const {
+                    &[
+                        resources::HELM_REPOSITORIES,
+                        resources::GIT_REPOSITORIES,
+                        resources::BUCKETS,
+                    ]
+                }
+            }
             ControllerKind::Kustomization => {
                 const {
                     &[
@@ -163,6 +174,9 @@ impl Setup {
             }
             ControllerKind::HelmRepository => {
                 builder.controller(source::helm_repository(self), artifact_changed)
+            }
+            ControllerKind::HelmChart => {
+                builder.controller(source::helm_chart(self), artifact_changed)
             }
             ControllerKind::Kustomization => {
                 let controller = KustomizationController::new(self);

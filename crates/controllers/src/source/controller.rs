@@ -163,9 +163,7 @@ impl<S: Source> SourceController<S> {
         let interval = runtime.jittered(interval, context.env.random.unit());
         let changes = std::mem::take(&mut draft.wake);
         let (next, verdict) = match result {
-            Ok(_) if !draft.is_true(types::READY) => {
-                (retry("NotReady", changes), Verdict::Failure)
-            }
+            Ok(_) if !draft.is_true(types::READY) => (retry("NotReady", changes), Verdict::Failure),
             Ok(_) => (by(interval, changes), Verdict::Success),
             Err(Failure::Passing { reason, .. }) => (retry(&reason, changes), Verdict::Failure),
             Err(Failure::Stalling { .. }) => {

@@ -1,8 +1,10 @@
 //! Sources: GitRepository, OCIRepository, HelmRepository, HelmChart, Bucket.
 
+mod charts;
 mod controller;
 mod draft;
 mod git;
+mod helm_chart;
 mod helm_repository;
 mod oci;
 mod outcome;
@@ -34,6 +36,11 @@ pub(crate) fn helm_repository(setup: &Setup) -> impl Controller + 'static {
     SourceController::new(setup, helm_repository::Helm::new(setup))
 }
 
+/// The controller of Helm charts.
+pub(crate) fn helm_chart(setup: &Setup) -> impl Controller + 'static {
+    SourceController::new(setup, helm_chart::Charts::new(setup))
+}
+
 /// Whether a change of a source matters to those who build on it: it is new, or has another artifact.
 pub fn artifact_changed(change: &Change) -> bool {
     let artifact = |stored: &Option<Arc<Stored>>| {
@@ -48,6 +55,5 @@ pub fn artifact_changed(change: &Change) -> bool {
         Some((part("revision"), part("digest"), part("url")))
     };
     // What builds on one that is gone keeps what it has, and says so when its interval comes.
-    change.new.is_some()
-        && (change.old.is_none() || artifact(&change.old) != artifact(&change.new))
+    change.new.is_some() && (change.old.is_none() || artifact(&change.old) != artifact(&change.new))
 }

@@ -31,6 +31,11 @@ pub const RULES: &[(&str, &str)] = &[
         "how often a failing attempt is repeated within a step depends on the machine",
     ),
     (
+        "second-runs",
+        "Flux attempts a new HelmChart twice, as its memory is behind its own writes, and says that \
+         nothing changed",
+    ),
+    (
         "annotations-of-events",
         "an Event like a former one but for its annotations is a new one here; Flux's counts up the \
          former with its old annotations",
@@ -214,7 +219,10 @@ impl Comparison<'_> {
             }
             let expected = &expected;
             found.retain(|one| !same_told(expected, one));
-            if found.len() == before && !repeats {
+            // Flux runs once more because its memory is behind its own write.
+            let second_run = expected["reason"] == "ArtifactUpToDate"
+                && expected["involvedObject"]["kind"] == "HelmChart";
+            if found.len() == before && !repeats && !second_run {
                 self.differ(&path, expected, &Value::Null);
             }
         }

@@ -1,0 +1,266 @@
+//! Where charts come from: Helm repositories behind HTTP and in registries.
+
+use std::sync::Arc;
+
+use everflow_api::common::SignatureProvider;
+use everflow_api::source::{HelmRepository, RegistryProvider};
+use everflow_api::{Object, Reason};
+use everflow_env::BoxFuture;
+use everflow_fetch::helm::{
+    ChartSource, HelmClient, HttpCharts, OciCharts, Repositories, Repository, normalize_url,
+};
+use everflow_fetch::http::{Auth, TlsOptions};
+use everflow_fetch::oci::{self, DockerConfig, OciRef, RegistryAuth};
+use everflow_fetch::{Deadline, Error, Url};
+use everflow_runtime::attempt::Context;
+use everflow_runtime::client::Client;
+use serde_json::json;
+
+use super::helm_repository::remote;
+use super::outcome::Failure;
+use super::registry::unsupported_provider;
+use super::secrets::SecretData;
+use super::signature;
+use crate::Options;
+
+const UNAUTHENTICATED: &str = "AuthenticationFailed";
+
+/// The charts of a repository.
+#[derive(Debug)]
+pub(super) enum Charts {
+    Http(HttpCharts),
+    Oci(OciCharts),
+}
+
+/// Why a signature could not be verified.
+pub(super) enum Unverified {
+    /// Charts from there have none.
+    NotPossible(String),
+    /// It is not right.
+    Failed(String),
+}
+
+impl Charts {
+    pub(super) fn charts(&self) -> &dyn ChartSource {
+        match self {
+            Charts::Http(charts) => charts,
+            Charts::Oci(charts) => charts,
+        }
+    }
+
+    /// Verifies the signature of the version of a chart that is meant.
+    pub(super) async fn verify(
+        &self,
+        context: &Context,
+        namespace: &str,
+        name: &str,
+        wanted: &str,
+        request: &signature::Request<'_>,
+        deadline: &Deadline,
+    ) -> Result<(), Unverified> {
+        let Charts::Oci(charts) = self else {
+            return Err(Unverified::NotPossible(
+                "chart verification error: not implemented: only charts in OCI registries can be \
+                 verified"
+                    .to_owned(),
+            ));
+        };
+        let verified = async {
+            let chosen = charts.choose(name, wanted, deadline).await;
+            let chosen = chosen.map_err(|error| error.to_string())?;
+            let client = charts
+                .client(&chosen.name)
+                .map_err(|error| error.to_string())?;
+            let tag = OciRef {
+                tag: chosen.version.replace('+', "_"),
+                ..OciRef::default()
+            };
+            let resolution = client.resolve(&tag, "", deadline).await;
+            let resolution = resolution.map_err(|error| error.to_string())?;
+            signature::verify(context, namespace, &client, &resolution, request, deadline).await
+        };
+        verified.await.map_err(|why| {
+            let keyless = request.provider == SignatureProvider::Cosign && request.secret.is_none();
+            let suffix = if keyless { " keyless" } else { "" };
+            let provider = request.provider.as_str();
+            Unverified::Failed(format!(
+                "failed to verify the signature using provider '{provider}{suffix}': {why}"
+            ))
+        })
+    }
+}
+
+/// The charts of a HelmRepository.
+pub(super) async fn source(
+    options: &Options,
+    context: &Context,
+    repository: &Object<HelmRepository>,
+) -> Result<Charts, Failure> {
+    if !repository.spec.is_oci() {
+        let remote = remote(options, &context.client, repository).await?;
+        let stored = repository.status.artifact.as_ref();
+        return http(
+            context,
+            remote,
+            stored.map(|artifact| artifact.path.clone()),
+        );
+    }
+    let spec = &repository.spec;
+    let invalid = |why: String| {
+        let message = format!("failed to construct Helm client: {why}");
+        Failure::stalling(Reason::Failed.as_str(), message)
+    };
+    let url = normalize_url(&spec.url).map_err(|error| invalid(error.to_string()))?;
+    if !url.starts_with("oci://") {
+        return Err(invalid(format!("invalid OCI registry URL: {url}")));
+    }
+    let provider = spec.provider.unwrap_or(RegistryProvider::Generic);
+    if provider != RegistryProvider::Generic && spec.secret_ref.is_none() {
+        return Err(unsupported_provider(options, provider.as_str(), false));
+    }
+    let mut remote = oci::Remote::new(url.clone());
+    remote.insecure = spec.insecure;
+    let access = registry_access(&context.client, repository, &url).await;
+    let (auth, tls) = access.map_err(|why| Failure::passing(UNAUTHENTICATED, why))?;
+    remote.auth = auth;
+    if let Some(tls) = tls {
+        remote.tls = tls;
+    }
+    let largest = options.helm_chart_max_size;
+    Ok(Charts::Oci(OciCharts::new(&context.env, remote, largest)))
+}
+
+fn http(context: &Context, remote: Repository, stored: Option<String>) -> Result<Charts, Failure> {
+    let client = HelmClient::new(&context.env, remote).map_err(|error| {
+        let message = format!("failed to construct Helm client's TLS config: {error}");
+        Failure::passing(UNAUTHENTICATED, message)
+    })?;
+    Ok(Charts::Http(HttpCharts::new(client, stored)))
+}
+
+/// Who we are to the registry of a HelmRepository, and whom we trust.
+async fn registry_access(
+    client: &Client,
+    repository: &Object<HelmRepository>,
+    url: &str,
+) -> Result<(RegistryAuth, Option<TlsOptions>), String> {
+    let (spec, namespace) = (&repository.spec, repository.metadata.namespace());
+    let mut tls = None;
+    if let Some(reference) = &spec.cert_secret_ref {
+        let name = &reference.name;
+        let secret = SecretData::get(client, namespace, name).await;
+        let secret = secret.map_err(|unread| {
+            format!(
+                "failed to get TLS authentication secret '{namespace}/{name}': {}",
+                unread.told()
+            )
+        })?;
+        tls = Some(
+            secret
+                .tls()
+                .map_err(|why| format!("failed to construct Helm client's TLS config: {why}"))?,
+        );
+    }
+    let Some(reference) = &spec.secret_ref else {
+        return Ok((RegistryAuth::Anonymous, tls));
+    };
+    let name = &reference.name;
+    let secret = SecretData::get(client, namespace, name).await;
+    let secret = secret.map_err(|unread| {
+        format!(
+            "failed to get authentication secret '{namespace}/{name}': {}",
+            unread.told()
+        )
+    })?;
+    let wrong = |why: String| format!("failed to configure OCI registry authentication: {why}");
+    let auth = match secret.kind.as_str() {
+        "kubernetes.io/dockerconfigjson" => {
+            let mut config = DockerConfig::new();
+            let added = config.add_secret(&secret.kind, secret.data());
+            added.map_err(|error| wrong(error.to_string()))?;
+            let host = url
+                .trim_start_matches("oci://")
+                .split('/')
+                .next()
+                .unwrap_or_default();
+            config.auth_for_host(host).unwrap_or_default()
+        }
+        _ => match secret.basic_auth() {
+            Ok(Some(Auth::Basic { username, password })) => {
+                RegistryAuth::Login { username, password }
+            }
+            Ok(_) => RegistryAuth::Anonymous,
+            Err(why) => return Err(format!("failed to detect authentication methods: {why}")),
+        },
+    };
+    Ok((auth, tls))
+}
+
+/// Finds the repositories of a chart's dependencies: those of the namespace by their address, else
+/// whatever is there for everybody.
+pub(super) struct DependencyRepositories<'a> {
+    options: &'a Options,
+    context: &'a Context,
+    namespace: String,
+}
+
+impl std::fmt::Debug for DependencyRepositories<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DependencyRepositories")
+    }
+}
+
+impl<'a> DependencyRepositories<'a> {
+    pub(super) fn new(options: &'a Options, context: &'a Context, namespace: &str) -> Self {
+        DependencyRepositories {
+            options,
+            context,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    fn known(&self, url: &str) -> Option<Object<HelmRepository>> {
+        let store = self.context.store("HelmRepository")?;
+        let all = store.list(Some(&self.namespace)).into_iter();
+        let read = all.filter_map(|stored| Object::<HelmRepository>::read(&stored.value()).ok());
+        let mut same = read.filter(|object| {
+            normalize_url(&object.spec.url).is_ok_and(|normalized| normalized == url)
+        });
+        same.next()
+    }
+
+    /// A repository that no object describes.
+    fn unknown(&self, url: &str) -> Result<Object<HelmRepository>, Error> {
+        let kind = if url.starts_with("oci://") {
+            "oci"
+        } else {
+            "default"
+        };
+        let object = json!({
+            "metadata": {"name": "dependency", "namespace": self.namespace},
+            "spec": {"url": url, "type": kind},
+        });
+        Object::read(&object).map_err(|error| Error::Url(error.to_string()))
+    }
+}
+
+impl Repositories for DependencyRepositories<'_> {
+    fn at<'b>(&'b self, url: &'b str) -> BoxFuture<'b, Result<Arc<dyn ChartSource>, Error>> {
+        Box::pin(async move {
+            Url::parse(url)?;
+            let object = match self.known(url) {
+                Some(object) => object,
+                None => self.unknown(url)?,
+            };
+            let source = source(self.options, self.context, &object).await;
+            let source = source.map_err(|failure| Error::Source {
+                reason: "DependencyBuildError",
+                message: failure.message().to_owned(),
+            })?;
+            Ok(match source {
+                Charts::Http(charts) => Arc::new(charts) as Arc<dyn ChartSource>,
+                Charts::Oci(charts) => Arc::new(charts),
+            })
+        })
+    }
+}
