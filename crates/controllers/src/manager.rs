@@ -45,6 +45,8 @@ controller_kinds! {
     OCIRepository = resources::OCI_REPOSITORIES,
     /// Helm repositories.
     HelmRepository = resources::HELM_REPOSITORIES,
+    /// Buckets.
+    Bucket = resources::BUCKETS,
     /// Helm charts.
     HelmChart = resources::HELM_CHARTS,
     /// Kustomizations.
@@ -90,7 +92,8 @@ impl ControllerKind {
         match self {
             ControllerKind::GitRepository
             | ControllerKind::OCIRepository
-            | ControllerKind::HelmRepository => &[],
+            | ControllerKind::HelmRepository
+            | ControllerKind::Bucket => &[],
             ControllerKind::HelmChart => {
                 const {
                     &[
@@ -175,6 +178,7 @@ impl Setup {
             ControllerKind::HelmRepository => {
                 builder.controller(source::helm_repository(self), artifact_changed)
             }
+            ControllerKind::Bucket => builder.controller(source::bucket(self), artifact_changed),
             ControllerKind::HelmChart => {
                 builder.controller(source::helm_chart(self), artifact_changed)
             }

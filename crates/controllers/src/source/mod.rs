@@ -1,5 +1,6 @@
 //! Sources: GitRepository, OCIRepository, HelmRepository, HelmChart, Bucket.
 
+mod bucket;
 mod charts;
 mod controller;
 mod draft;
@@ -34,6 +35,11 @@ pub(crate) fn oci(setup: &Setup) -> impl Controller + 'static {
 /// The controller of Helm repositories.
 pub(crate) fn helm_repository(setup: &Setup) -> impl Controller + 'static {
     SourceController::new(setup, helm_repository::Helm::new(setup))
+}
+
+/// The controller of buckets.
+pub(crate) fn bucket(setup: &Setup) -> impl Controller + 'static {
+    SourceController::new(setup, bucket::Buckets::new(setup))
 }
 
 /// The controller of Helm charts.

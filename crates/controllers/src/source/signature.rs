@@ -2,6 +2,7 @@
 
 use everflow_api::common::SignatureProvider;
 use everflow_fetch::Deadline;
+use everflow_fetch::oci::cosign::{PublicKey, unsupported_verification};
 use everflow_fetch::oci::{OciClient, Resolution};
 use everflow_runtime::attempt::Context;
 
@@ -18,31 +19,33 @@ pub(super) struct Request<'a> {
 pub(super) async fn verify(
     context: &Context,
     namespace: &str,
-    _client: &OciClient,
+    client: &OciClient,
     resolution: &Resolution,
     request: &Request<'_>,
-    _deadline: &Deadline,
+    deadline: &Deadline,
 ) -> Result<(), String> {
-    if request.provider == SignatureProvider::Notation {
-        return Err(
-            "notation is not supported yet: use the provider 'cosign' with keys".to_owned(),
-        );
-    }
-    let Some(name) = request.secret else {
-        return Err(
-            "keyless verification is not supported yet: name a Secret with public keys in \
-             spec.verify.secretRef"
-                .to_owned(),
-        );
+    let unsupported = || unsupported_verification(request.provider.as_str()).to_string();
+    let name = match (request.provider, request.secret) {
+        (SignatureProvider::Cosign, Some(name)) => name,
+        _ => return Err(unsupported()),
     };
     let secret = SecretData::get(&context.client, namespace, name).await;
     let secret = secret.map_err(|unread| unread.told().to_owned())?;
-    let keys = secret.entries().filter(|(key, _)| key.ends_with(".pub"));
-    if keys.count() == 0 {
+    let keys: Result<Vec<PublicKey>, _> = secret
+        .entries()
+        .filter(|(key, _)| key.ends_with(".pub"))
+        .map(|(_, pem)| PublicKey::from_pem(pem))
+        .collect();
+    let keys = keys.map_err(|error| error.to_string())?;
+    if keys.is_empty() {
         return Err(format!(
-            "no matching signatures were found for '{}'",
+            "no matching signatures were found for '{}': the secret '{namespace}/{name}' has no \
+             key whose name ends with .pub",
             resolution.by_digest()
         ));
     }
-    Err("PEM decoding failed".to_owned())
+    let verified = client
+        .verify_cosign(&resolution.digest, &keys, deadline)
+        .await;
+    verified.map_err(|error| error.to_string())
 }

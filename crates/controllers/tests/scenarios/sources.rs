@@ -152,3 +152,12 @@ fn helm() {
         play(scenario, recorded_options(), ControllerKind::ALL)
     });
 }
+
+#[test]
+fn others() {
+    for prefix in ["bucket-", "restart-"] {
+        play_all("flux/sources", prefix, "", |scenario| {
+            play(scenario, recorded_options(), ControllerKind::ALL)
+        });
+    }
+}

@@ -314,6 +314,12 @@ impl World {
             .fold(text.to_owned(), |text, (symbol, value)| {
                 text.replace(value, symbol)
             });
+        for (symbol, value) in symbols
+            .iter()
+            .filter(|(symbol, _)| symbol.starts_with("$SHA"))
+        {
+            text = text.replace(&value[..12], &format!("{symbol}:short"));
+        }
         for (symbol, port) in [
             ("$GITHOST", GIT),
             ("$HELMHOST", HELM),

@@ -106,9 +106,16 @@ fn usual_words(code: &str) -> Option<&'static str> {
 /// Reads what a server says when it refuses. `object` when an object was asked for.
 pub(crate) async fn refusal(method: &Method, response: Response, object: bool) -> Refusal {
     let status = response.status;
-    let header = |name: &str| response.header(name).unwrap_or_default().to_owned();
-    let (code, words) = (header("x-minio-error-code"), header("x-minio-error-desc"));
-    let region = header("x-amz-bucket-region");
+    // Nothing may borrow the answer while its body is read, or no other thread could go on.
+    let [code, words, region] = {
+        let header = |name: &str| response.header(name).unwrap_or_default().to_owned();
+        [
+            "x-minio-error-code",
+            "x-minio-error-desc",
+            "x-amz-bucket-region",
+        ]
+        .map(header)
+    };
     let body = match *method == Method::HEAD {
         true => Vec::new(),
         false => response.body.read_some(LARGEST_ERROR).await,
