@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{cluster, flux, helm, kustomize, up, version};
+use crate::{cluster, flux, helm, kustomize, run, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -44,6 +44,8 @@ pub enum Verb {
     Reconcile(flux::reconcile::Args),
     /// Resume Flux objects that are suspended
     Resume(flux::suspend::ResumeArgs),
+    /// Run the controllers against a cluster
+    Run(Box<run::Args>),
     /// Suspend Flux objects
     Suspend(flux::suspend::Args),
     /// Check on this machine that a whole repository can be deployed, for CI

@@ -321,7 +321,7 @@ pub async fn open(
 }
 
 /// Done when the program is asked to stop.
-async fn stop_signal() {
+pub(crate) async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -13,6 +13,7 @@ mod helm;
 mod kustomize;
 mod kustomize_helm;
 mod output;
+mod run;
 mod up;
 mod version;
 
@@ -46,6 +47,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Logs(args) => flux::logs::run(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
+        Verb::Run(args) => run::run(&args),
         Verb::Suspend(args) => flux::suspend::suspend(&args),
         Verb::Tree(args) => flux::tree::run(&args),
         Verb::Cluster(args) => cluster::run(&args),

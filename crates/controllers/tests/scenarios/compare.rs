@@ -367,6 +367,10 @@ pub fn matches(wanted: &str, have: &str, may_say_more: bool) -> bool {
         // Content of files was recorded as it was.
         .replace("127.0.0.1:1/", "$DEAD/")
         .replace("127.0.0.1:1:", "$DEAD:")
+        .replace("$TMP/helmchart-$RAND/source/", "/")
+        // Content of files was recorded as it was.
+        .replace("127.0.0.1:1/", "$DEAD/")
+        .replace("127.0.0.1:1:", "$DEAD:")
         .replace(" on $DNS", "")
         // The words of the recording's Helm server, which HTTP does not hand on to everyone.
         .replace("404 File not found", "404 Not Found");

@@ -11,6 +11,7 @@
 mod compare;
 mod economy;
 mod facts;
+mod faults;
 mod git;
 mod kustomizations;
 mod net;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_cluster::auth::User;
+use everflow_cluster::faults::{Faults, NoFaults};
 use everflow_cluster::{ApiServer, ApiService, controllers};
 use everflow_controllers::{ControllerKind, Options, Setup};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
@@ -82,7 +83,9 @@ struct Running {
 pub struct World {
     pub env: Env,
     pub server: ApiServer,
+    /// A client that no fault touches.
     pub client: Client,
+    engine_client: Client,
     pub namespace: String,
     pub git: Arc<Mutex<BTreeMap<String, Repository>>>,
     pub charts: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
@@ -97,6 +100,16 @@ pub struct World {
 impl World {
     /// A world with the remotes and objects of a scenario; the engine runs.
     pub async fn start(scenario: &Scenario, options: Options, kinds: &[ControllerKind]) -> World {
+        Self::start_with(scenario, options, kinds, Arc::new(NoFaults)).await
+    }
+
+    /// The same, with faults between the engine and the API server.
+    pub async fn start_with(
+        scenario: &Scenario,
+        options: Options,
+        kinds: &[ControllerKind],
+        faults: Arc<dyn Faults>,
+    ) -> World {
         let dialer = MemoryDialer::new();
         let env = Env::simulated(1, dialer.clone());
         let server_world = ServerWorld::new(env.clock.clone(), Arc::new(SeededRandom::new(2)));
@@ -112,11 +125,17 @@ impl World {
         );
         let service = ApiService::new(server.clone()).as_user(User::admin());
         let client = Client::new(Arc::new(EmbeddedTransport::new(service)), env.clock.clone());
+        let faulty = ApiService::new(server.clone())
+            .as_user(User::admin())
+            .with_faults(faults);
+        let faulty = Arc::new(EmbeddedTransport::new(faulty));
+        let engine_client = Client::new(faulty, env.clock.clone());
         tokio::spawn(tick(server.clone(), env.clone()));
         let mut world = World {
             env,
             server,
             client,
+            engine_client,
             namespace: scenario.namespace.clone(),
             git: Arc::default(),
             charts: Arc::default(),
@@ -241,7 +260,7 @@ impl World {
         };
         let setup = Setup {
             env: env.clone(),
-            client: self.client.clone(),
+            client: self.engine_client.clone(),
             options: self.options.clone(),
             storage: Storage::open(&env, storage).await.unwrap(),
             log,
@@ -249,7 +268,7 @@ impl World {
         };
         let sink = format!("http://127.0.0.1:{SINK}/");
         let (recorder, teller) =
-            recorder(&env, &self.client, &metrics, Some(&sink), "test").unwrap();
+            recorder(&env, &self.engine_client, &metrics, Some(&sink), "test").unwrap();
         let engine = setup.engine(&self.kinds, recorder);
         let (handle, stop) = (engine.handle(), Signal::new());
         let ending = stop.clone();
@@ -262,6 +281,13 @@ impl World {
         let running = self.running.take().unwrap();
         running.stop.raise();
         running.task.await.unwrap();
+    }
+
+    /// Ends the engine as kill -9 would.
+    pub async fn kill_engine(&mut self) {
+        let running = self.running.take().unwrap();
+        running.task.abort();
+        let _ = running.task.await;
     }
 
     pub fn handle(&self) -> &Handle {

@@ -1,0 +1,194 @@
+//! The flags of `everflow run`: those of Flux's controllers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use everflow_controllers::Options;
+use everflow_fetch::archive::Algorithm;
+use everflow_fetch::storage::StorageOptions;
+use everflow_runtime::lease::LeaseOptions;
+use everflow_runtime::log::{Encoding, Level};
+
+/// `everflow run`
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The cluster to run against; inside a cluster it is that one
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    pub context: Option<String>,
+    /// Only these kinds, separated by commas; all by default
+    #[arg(long, value_name = "KINDS")]
+    pub only: Option<String>,
+    /// Where artifacts are kept
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "STORAGE_PATH",
+        default_value = "/data"
+    )]
+    pub storage_path: PathBuf,
+    /// Where artifacts are served: :9090 in a cluster, a free port of this machine outside one
+    #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADDRESS")]
+    pub storage_addr: Option<String>,
+    /// The address of artifacts that others are told
+    #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADV_ADDR")]
+    pub storage_adv_addr: Option<String>,
+    /// How long artifacts are kept that no status names
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub artifact_retention_ttl: Duration,
+    /// How many artifacts of one source are kept
+    #[arg(long, value_name = "COUNT", default_value_t = 2)]
+    pub artifact_retention_records: usize,
+    /// The digest of artifacts: sha256, sha384, sha512 or blake3
+    #[arg(long, value_name = "NAME", default_value = "sha256")]
+    pub artifact_digest_algo: String,
+    /// How many attempts run at once for each kind
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    pub concurrent: usize,
+    /// Where metrics are served, such as :8080
+    #[arg(long, value_name = "ADDRESS", env = "METRICS_ADDR")]
+    pub metrics_addr: Option<String>,
+    /// Where health is served, such as :9440
+    #[arg(long, value_name = "ADDRESS")]
+    pub health_addr: Option<String>,
+    /// Where events are posted to, such as http://notification-controller/
+    #[arg(long, value_name = "URL", env = "EVENTS_ADDR")]
+    pub events_addr: Option<String>,
+    /// Only objects with these labels
+    #[arg(long, value_name = "SELECTOR", default_value = "")]
+    pub watch_label_selector: String,
+    /// Only objects of this namespace
+    #[arg(long, value_name = "NAMESPACE")]
+    pub watch_namespace: Option<String>,
+    /// ConfigMaps and Secrets whose changes are heeded at once
+    #[arg(
+        long,
+        value_name = "SELECTOR",
+        default_value = "reconcile.fluxcd.io/watch=Enabled"
+    )]
+    pub watch_configs_label_selector: String,
+    /// Refuse references to other namespaces
+    #[arg(long)]
+    pub no_cross_namespace_refs: bool,
+    /// The service account of objects that name none
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub default_service_account: String,
+    /// How long to wait for a dependency
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub requeue_dependency: Duration,
+    /// The first pause after a failure
+    #[arg(long, value_name = "DURATION", default_value = "750ms", value_parser = duration)]
+    pub min_retry_delay: Duration,
+    /// The longest pause after failures
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
+    pub max_retry_delay: Duration,
+    /// By how much intervals are spread, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5)]
+    pub interval_jitter_percentage: u8,
+    /// The largest index of a Helm repository, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 52_428_800)]
+    pub helm_index_max_size: u64,
+    /// The largest chart, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 10_485_760)]
+    pub helm_chart_max_size: u64,
+    /// The largest file of a chart, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 5_242_880)]
+    pub helm_chart_file_max_size: u64,
+    /// SSH key exchanges to offer, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub ssh_kex_algos: Vec<String>,
+    /// SSH host key algorithms to offer, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub ssh_hostkey_algos: Vec<String>,
+    /// Features to switch, as NAME=true,OTHER=false
+    #[arg(long, value_name = "GATES", default_value = "")]
+    pub feature_gates: String,
+    /// Run only while this process holds the lease
+    #[arg(long)]
+    pub enable_leader_election: bool,
+    /// How long a lease holds
+    #[arg(long, value_name = "DURATION", default_value = "35s", value_parser = duration)]
+    pub leader_election_lease_duration: Duration,
+    /// How long a lease is renewed in vain before it is given up
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub leader_election_renew_deadline: Duration,
+    /// How often a lease is looked at
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub leader_election_retry_period: Duration,
+    /// What is logged: trace, debug, info or error
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: Level,
+    /// How it is logged: json or console
+    #[arg(long, value_name = "ENCODING", default_value = "json")]
+    pub log_encoding: Encoding,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = everflow_time::Duration::parse(text);
+    parsed
+        .map(everflow_time::Duration::unsigned)
+        .map_err(|error| error.to_string())
+}
+
+impl Args {
+    /// How the controllers run.
+    pub fn options(&self) -> Result<Options, String> {
+        let mut options = Options {
+            concurrent: self.concurrent.max(1),
+            helm_index_max_size: self.helm_index_max_size,
+            helm_chart_max_size: self.helm_chart_max_size,
+            helm_chart_file_max_size: self.helm_chart_file_max_size,
+            ssh_kex_algos: self.ssh_kex_algos.clone(),
+            ssh_hostkey_algos: self.ssh_hostkey_algos.clone(),
+            ..Options::default()
+        };
+        options.kustomize.concurrent = options.concurrent;
+        let gates = options.gates.parse(&self.feature_gates);
+        gates.map_err(|error| format!("--feature-gates: {error}"))?;
+        let runtime = &mut options.runtime;
+        runtime.watch_label_selector = self.watch_label_selector.clone();
+        runtime.watch_configs_label_selector = self.watch_configs_label_selector.clone();
+        runtime.watch_namespace = self.watch_namespace.clone();
+        runtime.no_cross_namespace_refs = self.no_cross_namespace_refs;
+        runtime.default_service_account = self.default_service_account.clone();
+        runtime.requeue_dependency = self.requeue_dependency;
+        runtime.min_retry_delay = self.min_retry_delay;
+        runtime.max_retry_delay = self.max_retry_delay;
+        runtime.interval_jitter_percentage = self.interval_jitter_percentage;
+        runtime.at_once = runtime.at_once.max(self.concurrent);
+        Ok(options)
+    }
+
+    /// How artifacts are stored.
+    pub fn storage_options(&self, advertised: String) -> Result<StorageOptions, String> {
+        let algorithm = Algorithm::parse(&self.artifact_digest_algo);
+        Ok(StorageOptions {
+            advertised,
+            retention: self.artifact_retention_ttl,
+            records: self.artifact_retention_records,
+            algorithm: algorithm.map_err(|error| format!("--artifact-digest-algo: {error}"))?,
+            ..StorageOptions::default()
+        })
+    }
+
+    /// How leadership is held.
+    pub fn lease(&self, lease: &mut LeaseOptions) {
+        lease.duration = self.leader_election_lease_duration;
+        lease.renew_deadline = self.leader_election_renew_deadline;
+        lease.retry_period = self.leader_election_retry_period;
+    }
+
+    /// What this process is called: the name of its pod, or one of its own.
+    pub fn instance(&self) -> String {
+        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "everflow".to_owned());
+        let mut bytes = [0; 8];
+        // Without chance the process id must do.
+        let own = match getrandom::fill(&mut bytes) {
+            Ok(()) => u64::from_le_bytes(bytes),
+            Err(_) => u64::from(std::process::id()),
+        };
+        format!("{host}_{own:016x}")
+    }
+}
