@@ -155,6 +155,8 @@ impl Charts {
             force: !known,
             limits: self.limits(),
             algorithm: self.storage.algorithm(),
+            // Signatures are looked at before.
+            ..BuildOptions::default()
         };
         // So that those who use the chart notice.
         if !options.effective_values_files().is_empty() {
