@@ -19,6 +19,9 @@ const LARGEST_LIST: u64 = 16 << 20;
 /// How many tags may stand on each other, and how deep trees may be.
 const DEEPEST: usize = 64;
 
+/// Takes the path and the content of a file.
+type Take<'t> = dyn FnMut(&str, &[u8]) -> Result<(), Error> + 't;
+
 /// The directory `.git` of a repository.
 #[derive(Debug)]
 pub struct LocalRepository {
@@ -193,7 +196,7 @@ impl LocalRepository {
         tree: ObjectId,
         at: &str,
         depth: usize,
-        take: &mut dyn FnMut(&str, &[u8]) -> Result<(), Error>,
+        take: &mut Take<'_>,
     ) -> Result<(), Error> {
         if depth > DEEPEST {
             return Err(Error::Protocol(format!(
