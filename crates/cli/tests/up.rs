@@ -27,7 +27,10 @@ impl Example {
     fn new(name: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("up-{name}"));
         let _ = fs::remove_dir_all(&root);
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart"), &root);
+        copy(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart"),
+            &root,
+        );
         Example { root }
     }
 
@@ -74,7 +77,10 @@ fn the_example_comes_up_for_both_clusters() {
             .iter()
             .map(|node| node["name"].as_str().unwrap())
             .collect();
-        assert_eq!(names, ["apps", "definitions", "flux-system", "infrastructure"]);
+        assert_eq!(
+            names,
+            ["apps", "definitions", "flux-system", "infrastructure"]
+        );
     }
 }
 
@@ -83,7 +89,10 @@ fn several_places_to_begin_are_listed() {
     let output = Example::new("several").run("up", &[]);
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
-    assert!(said.contains("clusters/production") && said.contains("--entry"), "{said}");
+    assert!(
+        said.contains("clusters/production") && said.contains("--entry"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -109,16 +118,34 @@ fn golden_manifests_are_written_and_compared() {
     let golden = golden.to_str().unwrap();
     let at = ["--entry", "clusters/staging", "--golden", golden];
     let written = example.run("test", &[&at[..], &["--update-golden"]].concat());
-    assert!(written.status.success(), "{}{}", text(&written.stdout), text(&written.stderr));
+    assert!(
+        written.status.success(),
+        "{}{}",
+        text(&written.stdout),
+        text(&written.stderr)
+    );
     let apps = fs::read_to_string(Path::new(golden).join("flux-system.apps.yaml")).unwrap();
     assert!(apps.contains("shop.staging.example.com"), "{apps}");
-    assert!(!apps.contains("clusterIP") && !apps.contains("only-for-staging"), "{apps}");
+    assert!(
+        !apps.contains("clusterIP") && !apps.contains("only-for-staging"),
+        "{apps}"
+    );
     let same = example.run("test", &at);
-    assert!(same.status.success(), "{}{}", text(&same.stdout), text(&same.stderr));
+    assert!(
+        same.status.success(),
+        "{}{}",
+        text(&same.stdout),
+        text(&same.stderr)
+    );
     example.write("clusters/staging/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: cluster-settings\n  namespace: flux-system\ndata:\n  cluster: staging\n  domain: other.example.com\n  database_size: 1Gi\n");
     let changed = example.run("test", &at);
     assert_eq!(changed.status.code(), Some(1));
-    assert!(text(&changed.stderr).contains("+     - host: shop.other.example.com") || text(&changed.stderr).contains("other.example.com"), "{}", text(&changed.stderr));
+    assert!(
+        text(&changed.stderr).contains("+     - host: shop.other.example.com")
+            || text(&changed.stderr).contains("other.example.com"),
+        "{}",
+        text(&changed.stderr)
+    );
 }
 
 #[test]
@@ -130,7 +157,10 @@ fn a_reference_that_leads_nowhere_fails_the_test() {
     let output = example.run("test", &["--entry", "clusters/staging"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stdout);
-    assert!(said.contains("spec.dependsOn[0] refers to Kustomization/flux-system/infra"), "{said}");
+    assert!(
+        said.contains("spec.dependsOn[0] refers to Kustomization/flux-system/infra"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -151,7 +181,12 @@ fn a_diff_names_what_would_change() {
     assert!(git(&["add", "-A"]) && git(&["commit", "-qm", "before"]));
     let at = ["--entry", "clusters/production", "--against", "HEAD"];
     let same = example.run("diff", &at);
-    assert!(same.status.success(), "{}{}", text(&same.stdout), text(&same.stderr));
+    assert!(
+        same.status.success(),
+        "{}{}",
+        text(&same.stdout),
+        text(&same.stderr)
+    );
     let file = "apps/production/kustomization.yaml";
     let before = fs::read_to_string(example.root.join(file)).unwrap();
     example.write(file, &before.replace("value: 3", "value: 5"));
@@ -159,6 +194,9 @@ fn a_diff_names_what_would_change() {
     assert_eq!(changed.status.code(), Some(1));
     let said = text(&changed.stdout);
     assert!(said.contains("► Deployment/shop/shop configured"), "{said}");
-    assert!(said.contains("-   replicas: 3") && said.contains("+   replicas: 5"), "{said}");
+    assert!(
+        said.contains("-   replicas: 3") && said.contains("+   replicas: 5"),
+        "{said}"
+    );
     assert_eq!(said.matches('►').count(), 1, "{said}");
 }

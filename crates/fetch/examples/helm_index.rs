@@ -3,6 +3,8 @@
 //!
 //!     helm_index INDEX CHART VERSION
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

@@ -30,7 +30,7 @@ pub fn dangling(objects: &[Value], known: &dyn Fn(&str, &str, &str) -> bool) -> 
     let mut found = BTreeSet::new();
     for object in objects {
         let from = ObjectId::of(object);
-        let mut look = |reference: Reference| {
+        let mut look = |reference: Reference<'_>| {
             let key = (
                 reference.kind.to_owned(),
                 reference.namespace.clone(),

@@ -80,7 +80,7 @@ impl Connection {
         let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
         let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
         let candidates = std::env::split_paths(&listed).chain(home);
-        for path in candidates.filter(|path| path.is_file()) {
+        if let Some(path) = candidates.into_iter().find(|path| path.is_file()) {
             return ClusterConfig::from_file(&path, context).map_err(work);
         }
         ClusterConfig::in_cluster().map_err(|_| {

@@ -34,7 +34,7 @@ pub fn complaint(error: &clap::Error, verb: Option<&str>) -> Option<String> {
             }
         }),
         ErrorKind::InvalidValue if text(ContextKind::InvalidValue).is_empty() => {
-            let last = std::env::args().last().unwrap_or_default();
+            let last = std::env::args().next_back().unwrap_or_default();
             let short = last.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
             Some(match short {
                 Some(short) => format!("flag needs an argument: '{short}' in -{short}"),

@@ -114,7 +114,7 @@ impl Targets {
     ) -> Result<ClusterConfig, String> {
         match (&reference.secret_ref, &reference.config_map_ref) {
             (Some(secret), _) => from_secret(secret, namespace, own, options).await,
-            (None, Some(map)) => self.from_map(&map.name, namespace, own, options).await,
+            (None, Some(map)) => self.config_of_map(&map.name, namespace, own, options).await,
             (None, None) => Err(
                 "exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be specified"
                     .into(),
@@ -122,7 +122,7 @@ impl Targets {
         }
     }
 
-    async fn from_map(
+    async fn config_of_map(
         &self,
         name: &str,
         namespace: &str,

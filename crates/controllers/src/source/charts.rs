@@ -28,8 +28,8 @@ const UNAUTHENTICATED: &str = "AuthenticationFailed";
 /// The charts of a repository.
 #[derive(Debug)]
 pub(super) enum Charts {
-    Http(HttpCharts),
-    Oci(OciCharts),
+    Http(Box<HttpCharts>),
+    Oci(Box<OciCharts>),
 }
 
 /// Why a signature could not be verified.
@@ -43,8 +43,8 @@ pub(super) enum Unverified {
 impl Charts {
     pub(super) fn charts(&self) -> &dyn ChartSource {
         match self {
-            Charts::Http(charts) => charts,
-            Charts::Oci(charts) => charts,
+            Charts::Http(charts) => &**charts,
+            Charts::Oci(charts) => &**charts,
         }
     }
 
@@ -127,7 +127,11 @@ pub(super) async fn source(
         remote.tls = tls;
     }
     let largest = options.helm_chart_max_size;
-    Ok(Charts::Oci(OciCharts::new(&context.env, remote, largest)))
+    Ok(Charts::Oci(Box::new(OciCharts::new(
+        &context.env,
+        remote,
+        largest,
+    ))))
 }
 
 fn http(context: &Context, remote: Repository, stored: Option<String>) -> Result<Charts, Failure> {
@@ -135,7 +139,7 @@ fn http(context: &Context, remote: Repository, stored: Option<String>) -> Result
         let message = format!("failed to construct Helm client's TLS config: {error}");
         Failure::passing(UNAUTHENTICATED, message)
     })?;
-    Ok(Charts::Http(HttpCharts::new(client, stored)))
+    Ok(Charts::Http(Box::new(HttpCharts::new(client, stored))))
 }
 
 /// Who we are to the registry of a HelmRepository, and whom we trust.
@@ -258,8 +262,8 @@ impl Repositories for DependencyRepositories<'_> {
                 message: failure.message().to_owned(),
             })?;
             Ok(match source {
-                Charts::Http(charts) => Arc::new(charts) as Arc<dyn ChartSource>,
-                Charts::Oci(charts) => Arc::new(charts),
+                Charts::Http(charts) => Arc::new(*charts) as Arc<dyn ChartSource>,
+                Charts::Oci(charts) => Arc::new(*charts),
             })
         })
     }

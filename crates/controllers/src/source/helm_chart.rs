@@ -68,8 +68,11 @@ impl Charts {
         }
         context.check()?;
         let build = match from {
-            From::Repository(repository) => self.from_repository(draft, context, &repository).await,
-            From::Tree(artifact) => self.from_tree(draft, context, kind, &artifact).await,
+            From::Repository(repository) => {
+                self.build_from_repository(draft, context, &repository)
+                    .await
+            }
+            From::Tree(artifact) => self.build_from_tree(draft, context, kind, &artifact).await,
         };
         if draft.object.spec.verify.is_none() {
             draft.remove(types::SOURCE_VERIFIED);
@@ -178,7 +181,7 @@ impl Charts {
         }
     }
 
-    async fn from_repository(
+    async fn build_from_repository(
         &self,
         draft: &mut Draft<HelmChart>,
         context: &Context,
@@ -262,7 +265,7 @@ impl Charts {
         }
     }
 
-    async fn from_tree(
+    async fn build_from_tree(
         &self,
         draft: &mut Draft<HelmChart>,
         context: &Context,
