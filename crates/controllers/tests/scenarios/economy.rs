@@ -43,7 +43,7 @@ fn kustomization() -> Value {
 /// Requests since a line: no watches, no lists that begin them, no discovery, nothing of the
 /// user's or of the source's.
 fn asked(world: &World, since: usize) -> Vec<String> {
-    let lines = world.client.meter().recorded();
+    let lines = world.engine_client.meter().recorded();
     let counts = |line: &&String| {
         let target = line.split(' ').nth(1).unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();
@@ -89,7 +89,7 @@ async fn started(watch_applied: bool) -> World {
     let world = World::start(&scenario(), options, ControllerKind::ALL).await;
     world.apply(&source()).await.unwrap();
     world.sleep(Duration::from_secs(5)).await;
-    world.client.meter().record();
+    world.engine_client.meter().record();
     world.apply(&kustomization()).await.unwrap();
     world.sleep(Duration::from_secs(5)).await;
     world
@@ -102,12 +102,12 @@ async fn requests_are_few() {
     assert!(but_events(&new).len() <= 7, "{:#?}", but_events(&new));
     assert!(new.len() <= 10, "{new:#?}");
 
-    let mark = world.client.meter().recorded().len();
+    let mark = world.engine_client.meter().recorded().len();
     commit(&mut world, json!({"one.yaml": map("one", "2")})).await;
     let changed = asked(&world, mark);
     assert!(changed.len() <= 6, "{changed:#?}");
 
-    let mark = world.client.meter().recorded().len();
+    let mark = world.engine_client.meter().recorded().len();
     commit(&mut world, json!({"README.md": "nothing to apply"})).await;
     let unchanged = asked(&world, mark);
     let writes: Vec<&String> = unchanged
@@ -117,7 +117,7 @@ async fn requests_are_few() {
     assert_eq!(writes.len(), 1, "{unchanged:#?}");
     assert!(writes[0].contains("/status"), "{unchanged:#?}");
 
-    let mark = world.client.meter().recorded().len();
+    let mark = world.engine_client.meter().recorded().len();
     world.sleep(Duration::from_secs(3_600)).await;
     let mut later = asked(&world, mark);
     // The health of what has a status is looked at.

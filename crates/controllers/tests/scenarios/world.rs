@@ -85,7 +85,8 @@ pub struct World {
     pub server: ApiServer,
     /// A client that no fault touches.
     pub client: Client,
-    engine_client: Client,
+    /// What the controllers ask with.
+    pub engine_client: Client,
     pub namespace: String,
     pub git: Arc<Mutex<BTreeMap<String, Repository>>>,
     pub charts: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
