@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use everflow_env::MemoryDialer;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Whether git is on this machine; says so when it is not.
 pub fn git_is_here() -> bool {
@@ -71,13 +71,26 @@ impl GitServer {
         GitServer { requests }
     }
 
+    /// The same on a port of this machine.
+    pub fn on_tcp(listener: tokio::net::TcpListener, root: &Path) -> Self {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let (root, counter) = (root.to_owned(), requests.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (root, counter) = (root.clone(), counter.clone());
+                tokio::spawn(async move { converse(stream, root, counter, true).await });
+            }
+        });
+        GitServer { requests }
+    }
+
     pub fn count(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
 }
 
 async fn converse(
-    mut stream: DuplexStream,
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     root: PathBuf,
     counter: Arc<AtomicUsize>,
     version_2: bool,
