@@ -182,12 +182,13 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     if let Some(election) = election {
         let _ = election.await;
     }
-    drop(setup);
-    let told = everflow_env::within(&*env.clock, std::time::Duration::from_secs(5), telling);
-    let _ = told.await;
     stop_serving.raise();
     for task in served {
         let _ = task.await;
     }
+    // The teller ends when nobody is left who could have something to tell.
+    drop((setup, handle));
+    let told = everflow_env::within(&*env.clock, std::time::Duration::from_secs(5), telling);
+    let _ = told.await;
     Ok(())
 }

@@ -222,6 +222,7 @@ impl<'a> Attempt<'a> {
             news,
             objects: Vec::new(),
             revision: self.draft.revision.clone(),
+            looks: 0,
         };
         let objects = match self.health_objects(&applier, &outcome.applied).await {
             Ok(objects) => objects,
@@ -566,6 +567,7 @@ impl<'a> Attempt<'a> {
             news: false,
             objects: Vec::new(),
             revision: String::new(),
+            looks: 0,
         }
     }
 }

@@ -25,6 +25,9 @@ use super::watching::Eyes;
 
 /// How often objects are looked at that cannot be watched, and those that can.
 const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
+/// When objects are looked at for the second time; then after thrice the span each time. What
+/// changed before the watch had begun would else be found at the end of the longest span only.
+const SECOND_LOOK: Duration = Duration::from_millis(300);
 
 /// A wait for health. It is kept beside the status only to go on without building again.
 #[derive(Debug, Clone)]
@@ -42,6 +45,8 @@ pub(super) struct Wait {
     pub(super) news: bool,
     pub(super) objects: Vec<Entry>,
     pub(super) revision: String,
+    /// How often the objects were looked at.
+    pub(super) looks: u32,
 }
 
 /// How it stands with health.
@@ -206,7 +211,9 @@ impl Attempt<'_> {
             .await_changes(entries.into_iter().map(|entry| entry.id));
         let message = self.health_message();
         self.draft.wait_for_health(&message);
-        let look = if watched { LOOK.1 } else { LOOK.0 };
+        let longest = if watched { LOOK.1 } else { LOOK.0 };
+        let look = longest.min(SECOND_LOOK * 3_u32.pow(wait.looks.min(5)));
+        wait.looks += 1;
         let next = Next::When {
             changes,
             no_later_than: look.min(timeout - waited).max(Duration::from_millis(100)),
