@@ -148,7 +148,12 @@ async fn a_store_recovers_from_every_failure_of_its_stream() {
         resize(&world, "one", 3).await;
         world.sleep(300.0).await;
         world.faults.clear();
-        let limit = if fault == "lose" { 700.0 } else { 35.0 };
+        let limit = match fault {
+            "lose" => 700.0,
+            // A request that still hangs has 30 s, and the pause after it another 30 s.
+            "hang" => 65.0,
+            _ => 35.0,
+        };
         world.sleep(limit).await;
         let seen = (size(&store, "one"), size(&store, "two"));
         assert_eq!(seen, (json!(3), json!(9)), "after {fault}");

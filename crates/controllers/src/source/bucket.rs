@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everflow_api::Reason;
-use everflow_api::common::{Artifact, LocalObjectReference};
+use everflow_api::common::LocalObjectReference;
 use everflow_api::condition::ConditionStatus;
 use everflow_api::names::condition as types;
 use everflow_api::source::{
@@ -13,7 +13,7 @@ use everflow_env::BoxFuture;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::bucket::{BucketAuth, BucketClient, Ldap, Remote, unsupported_provider};
 use everflow_fetch::http::TlsOptions;
-use everflow_fetch::storage::{Owner, Storage};
+use everflow_fetch::storage::Storage;
 use everflow_fetch::{Deadline, Error, Secret};
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{Client, Resource};
@@ -21,6 +21,7 @@ use everflow_runtime::client::{Client, Resource};
 use super::controller::Source;
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
+use super::publish::{Finished, publish};
 use super::secrets::SecretData;
 use crate::resources::BUCKETS;
 use crate::{Options, Setup};
@@ -82,31 +83,18 @@ impl Buckets {
         // Objects may have changed while they were downloaded.
         let revision = fetched.index.revision(Algorithm::Sha256);
         let name = format!("{}.tar.gz", revision.hex());
-        let published = async {
-            let owner = Owner::new("bucket", draft.namespace(), draft.name())?;
-            let (digest, size) = (fetched.digest.clone(), fetched.size);
-            let stored = self
-                .storage
-                .publish(&fetched.path(), &owner, &name, digest, size)
-                .await?;
-            let link = self.storage.link(&owner, &name, Self::LINK).await;
-            Ok((stored, link))
+        let finished = Finished {
+            path: &fetched.path(),
+            name: &name,
+            digest: fetched.digest.clone(),
+            size: fetched.size,
+            revision: revision.as_str(),
+            action: "archive artifact",
         };
-        let (stored, link) = published.await.map_err(|error: Error| {
-            let message = format!("unable to archive artifact to storage: {error}");
-            let failure = Failure::passing(Reason::ArchiveOperationFailed.as_str(), message);
-            draft.fail(types::STORAGE_OPERATION_FAILED, failure)
-        })?;
+        let published = publish::<Self>(&self.storage, draft, context, finished);
+        let (artifact, link) = published.await?;
         let status = &mut draft.object.status;
-        status.artifact = Some(Artifact {
-            digest: stored.digest.to_string(),
-            path: stored.path,
-            url: stored.url,
-            revision: revision.to_string(),
-            last_update_time: context.env.clock.now().truncated(),
-            size: i64::try_from(stored.size).ok(),
-            ..Artifact::default()
-        });
+        status.artifact = Some(artifact);
         status.observed_ignore = spec.ignore.clone();
         draft.linked(link, |status, url| status.url = Some(url));
         draft.remove(types::STORAGE_OPERATION_FAILED);

@@ -11,12 +11,12 @@ use everflow_api::source::{
 };
 use everflow_api::{Kind, Object, Reason};
 use everflow_env::{BoxFuture, run_blocking};
-use everflow_fetch::archive::{Digest, Links, UnpackLimits, unpack_to_disk};
+use everflow_fetch::archive::{Links, UnpackLimits, unpack_to_disk};
 use everflow_fetch::helm::{
     Build, BuildOptions, ChartArchive, HelmLimits, LocalChart, Reason as BuildReason, build_local,
     build_remote,
 };
-use everflow_fetch::storage::{Owner, Storage};
+use everflow_fetch::storage::Storage;
 use everflow_fetch::{Deadline, Error};
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::Resource;
@@ -26,6 +26,7 @@ use super::charts::{self, DependencyRepositories};
 use super::controller::Source;
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
+use super::publish::{Finished, publish};
 use crate::resources::{BUCKETS, GIT_REPOSITORIES, HELM_CHARTS, HELM_REPOSITORIES};
 use crate::{Options, Setup};
 
@@ -359,24 +360,20 @@ impl Charts {
                 message: format!("artifact up-to-date with remote revision: '{version}'"),
             });
         };
-        let published = self.publish(draft, &path, &file_name, digest, size).await;
+        let finished = Finished {
+            path: &path,
+            name: &file_name,
+            digest,
+            size,
+            revision: &version,
+            action: "copy Helm chart",
+        };
+        let published = publish::<Self>(&self.storage, draft, context, finished).await;
         drop(directory);
-        let (stored, link) = published.map_err(|error| {
-            let message = format!("unable to copy Helm chart to storage: {error}");
-            let failure = Failure::passing(Reason::ArchiveOperationFailed.as_str(), message);
-            draft.fail(types::STORAGE_OPERATION_FAILED, failure)
-        })?;
+        let (artifact, link) = published?;
         let ignores = draft.object.spec.ignore_missing_values_files;
         let status = &mut draft.object.status;
-        status.artifact = Some(Artifact {
-            digest: stored.digest.to_string(),
-            path: stored.path,
-            url: stored.url,
-            revision: version,
-            last_update_time: context.env.clock.now().truncated(),
-            size: i64::try_from(stored.size).ok(),
-            ..Artifact::default()
-        });
+        status.artifact = Some(artifact);
         status.observed_chart_name = Some(build.name);
         status.observed_values_files = match ignores {
             true => build.values_files,
@@ -390,23 +387,6 @@ impl Charts {
             new: reason.as_str(),
             again: reason.as_str(),
         })
-    }
-
-    async fn publish(
-        &self,
-        draft: &Draft<HelmChart>,
-        path: &str,
-        name: &str,
-        digest: Digest,
-        size: u64,
-    ) -> Result<(everflow_fetch::storage::Stored, Result<String, Error>), Error> {
-        let owner = Owner::new("helmchart", draft.namespace(), draft.name())?;
-        let stored = self
-            .storage
-            .publish(path, &owner, name, digest, size)
-            .await?;
-        let link = self.storage.link(&owner, name, Self::LINK).await;
-        Ok((stored, link))
     }
 }
 

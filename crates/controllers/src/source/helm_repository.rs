@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use everflow_api::common::Artifact;
 use everflow_api::condition::ConditionStatus;
 use everflow_api::names::condition as types;
 use everflow_api::source::{
@@ -12,14 +11,15 @@ use everflow_api::{Object, Reason};
 use everflow_env::BoxFuture;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::helm::{HelmClient, HelmLimits, Repository, normalize_url};
-use everflow_fetch::storage::{Owner, Storage};
-use everflow_fetch::{Deadline, Error, Url};
+use everflow_fetch::storage::Storage;
+use everflow_fetch::{Deadline, Url};
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{Client, Resource};
 
 use super::controller::Source;
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
+use super::publish::{Finished, publish};
 use super::secrets::SecretData;
 use crate::resources::HELM_REPOSITORIES;
 use crate::{Options, Setup};
@@ -90,30 +90,17 @@ impl Helm {
         draft.outdated(&format!("new index revision '{revision}'"));
         context.check()?;
         let name = loaded.file_name();
-        let published = async {
-            let owner = Owner::new("helmrepository", draft.namespace(), draft.name())?;
-            let (digest, size) = (loaded.digest.clone(), loaded.size);
-            let stored = self
-                .storage
-                .publish(&loaded.path(), &owner, &name, digest, size)
-                .await?;
-            let link = self.storage.link(&owner, &name, Self::LINK).await;
-            Ok((stored, link))
+        let finished = Finished {
+            path: &loaded.path(),
+            name: &name,
+            digest: loaded.digest.clone(),
+            size: loaded.size,
+            revision: &revision,
+            action: "save artifact",
         };
-        let (stored, link) = published.await.map_err(|error: Error| {
-            let message = format!("unable to save artifact to storage: {error}");
-            let failure = Failure::passing(Reason::ArchiveOperationFailed.as_str(), message);
-            draft.fail(types::STORAGE_OPERATION_FAILED, failure)
-        })?;
-        draft.object.status.artifact = Some(Artifact {
-            digest: stored.digest.to_string(),
-            path: stored.path,
-            url: stored.url,
-            revision: revision.clone(),
-            last_update_time: context.env.clock.now().truncated(),
-            size: i64::try_from(stored.size).ok(),
-            ..Artifact::default()
-        });
+        let published = publish::<Self>(&self.storage, draft, context, finished);
+        let (artifact, link) = published.await?;
+        draft.object.status.artifact = Some(artifact);
         draft.linked(link, |status, url| status.url = Some(url));
         draft.remove(types::STORAGE_OPERATION_FAILED);
         mark_stored(draft, &revision);

@@ -9,6 +9,7 @@ mod helm_chart;
 mod helm_repository;
 mod oci;
 mod outcome;
+mod publish;
 mod registry;
 mod secrets;
 mod signature;

@@ -14,7 +14,7 @@ use everflow_fetch::http::Proxy;
 use everflow_fetch::oci::{
     LayerOperation, OciClient, OciRef, PullOptions, RegistryAuth, Remote, Repository, Resolution,
 };
-use everflow_fetch::storage::{Owner, Storage};
+use everflow_fetch::storage::Storage;
 use everflow_fetch::{Deadline, Error};
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::Resource;
@@ -22,6 +22,7 @@ use everflow_runtime::client::Resource;
 use super::controller::Source;
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
+use super::publish::{Finished, publish};
 use super::registry::{pull_secrets, unsupported_provider};
 use super::secrets::SecretData;
 use super::signature;
@@ -251,31 +252,20 @@ impl Oci {
             })?;
         draft.remove(types::FETCH_FAILED);
         let name = format!("{}.tar.gz", resolution.digest);
-        let published = async {
-            let owner = Owner::new("ocirepository", draft.namespace(), draft.name())?;
-            let (digest, size) = (pulled.digest.clone(), pulled.size);
-            let stored = self
-                .storage
-                .publish(&pulled.path(), &owner, &name, digest, size)
-                .await?;
-            let link = self.storage.link(&owner, &name, Self::LINK).await;
-            Ok((stored, link))
+        let finished = Finished {
+            path: &pulled.path(),
+            name: &name,
+            digest: pulled.digest.clone(),
+            size: pulled.size,
+            revision: &resolution.revision,
+            action: "archive artifact",
         };
-        let (stored, link) = published.await.map_err(|error: Error| {
-            let message = format!("unable to archive artifact to storage: {error}");
-            let failure = Failure::passing(Reason::ArchiveOperationFailed.as_str(), message);
-            draft.fail(types::STORAGE_OPERATION_FAILED, failure)
-        })?;
+        let published = publish::<Self>(&self.storage, draft, context, finished);
+        let (artifact, link) = published.await?;
         let status = &mut draft.object.status;
         status.artifact = Some(Artifact {
-            digest: stored.digest.to_string(),
-            path: stored.path,
-            url: stored.url,
-            revision: resolution.revision.clone(),
-            last_update_time: context.env.clock.now().truncated(),
-            size: i64::try_from(stored.size).ok(),
             metadata: pulled.metadata.clone(),
-            ..Artifact::default()
+            ..artifact
         });
         status.observed_ignore = spec.ignore;
         status.observed_layer_selector = spec.layer_selector;

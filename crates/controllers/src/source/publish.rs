@@ -1,0 +1,64 @@
+//! Puts what was fetched into the store.
+
+use everflow_api::common::Artifact;
+use everflow_api::names::condition as types;
+use everflow_api::{Kind, Reason};
+use everflow_fetch::Error;
+use everflow_fetch::archive::Digest;
+use everflow_fetch::storage::{Owner, Storage};
+use everflow_runtime::attempt::Context;
+
+use super::controller::Source;
+use super::draft::Draft;
+use super::outcome::Failure;
+
+/// A finished file, and what it is to become.
+pub(super) struct Finished<'f> {
+    /// Where it is.
+    pub(super) path: &'f str,
+    /// Its name in the store.
+    pub(super) name: &'f str,
+    pub(super) digest: Digest,
+    pub(super) size: u64,
+    /// The revision of its content.
+    pub(super) revision: &'f str,
+    /// What could not be done when it fails, as Flux says it.
+    pub(super) action: &'static str,
+}
+
+/// Publishes a file and links the newest name to it. The link may fail without harm.
+pub(super) async fn publish<S: Source>(
+    storage: &Storage,
+    draft: &mut Draft<S::Kind>,
+    context: &Context,
+    finished: Finished<'_>,
+) -> Result<(Artifact, Result<String, Error>), Failure>
+where
+    S::Kind: Kind,
+{
+    let published = async {
+        let owner = Owner::new(S::NAME, draft.namespace(), draft.name())?;
+        let Finished {
+            path, name, size, ..
+        } = finished;
+        let digest = finished.digest.clone();
+        let stored = storage.publish(path, &owner, name, digest, size).await?;
+        let link = storage.link(&owner, name, S::LINK).await;
+        Ok::<_, Error>((stored, link))
+    };
+    let (stored, link) = published.await.map_err(|error| {
+        let message = format!("unable to {} to storage: {error}", finished.action);
+        let failure = Failure::passing(Reason::ArchiveOperationFailed.as_str(), message);
+        draft.fail(types::STORAGE_OPERATION_FAILED, failure)
+    })?;
+    let artifact = Artifact {
+        digest: stored.digest.to_string(),
+        path: stored.path,
+        url: stored.url,
+        revision: finished.revision.to_owned(),
+        last_update_time: context.env.clock.now().truncated(),
+        size: i64::try_from(stored.size).ok(),
+        ..Artifact::default()
+    };
+    Ok((artifact, link))
+}
