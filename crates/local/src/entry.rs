@@ -25,8 +25,8 @@ pub struct Entry {
 }
 
 /// Finds the places where a repository may begin, the most telling kind of place only: sync
-/// manifests of Flux, FluxInstances, the directories of `clusters/`, a kustomization at the root,
-/// manifests anywhere.
+/// manifests of Flux, FluxInstances, the directories of `clusters/`, directories with Kustomizations of
+/// Flux that no other deploys, a kustomization at the root, manifests anywhere.
 pub fn find(tree: &Tree, remote: Option<&str>) -> Result<Vec<Entry>, Error> {
     let manifests = tree.manifests()?;
     let mut syncs = Vec::new();
@@ -43,7 +43,8 @@ pub fn find(tree: &Tree, remote: Option<&str>) -> Result<Vec<Entry>, Error> {
             instances.extend(objects.iter().filter_map(flux_instance));
         }
     }
-    for found in [syncs, instances, clusters(tree, remote)] {
+    let outermost = outermost(tree, &manifests, remote);
+    for found in [syncs, instances, clusters(tree, remote), outermost] {
         if !found.is_empty() {
             return Ok(without_repeats(found));
         }
@@ -146,6 +147,53 @@ fn clusters(tree: &Tree, remote: Option<&str>) -> Vec<Entry> {
         .collect()
 }
 
+/// The Kustomizations of Flux in the files of a repository.
+pub fn kustomizations(tree: &Tree, manifests: &[String]) -> Vec<Found> {
+    let mut all = Vec::new();
+    for path in manifests {
+        let hidden = path.split('/').any(|part| part.starts_with('.'));
+        let text = tree.text(path).unwrap_or_default();
+        if !hidden && text.contains("kustomize.toolkit.fluxcd.io") {
+            all.extend(tree.objects(path).into_iter().filter(|found| {
+                found.object["kind"] == "Kustomization"
+                    && is_of(&found.object, "kustomize.toolkit.fluxcd.io")
+            }));
+        }
+    }
+    all
+}
+
+/// The directories with Kustomizations that no other Kustomization deploys.
+fn outermost(tree: &Tree, manifests: &[String], remote: Option<&str>) -> Vec<Entry> {
+    let all = kustomizations(tree, manifests);
+    let deploys = |by: &Found, file: &Found| {
+        let path = plain(by.object["spec"]["path"].as_str().unwrap_or_default());
+        // One without a path mostly deploys from elsewhere.
+        by.path != file.path && !path.is_empty() && file.path.starts_with(&format!("{path}/"))
+    };
+    let outer = all
+        .iter()
+        .filter(|file| !all.iter().any(|by| deploys(by, file)));
+    let mut directories: Vec<&str> = outer
+        .map(|file| {
+            file.path
+                .rsplit_once('/')
+                .map_or("", |(directory, _)| directory)
+        })
+        .collect();
+    directories.sort_unstable();
+    directories.dedup();
+    // What lies below another one is deployed with it.
+    let above = |directory: &&str, other: &&str| {
+        directory != other && directory.starts_with(&format!("{other}/"))
+    };
+    let tops = directories
+        .iter()
+        .filter(|directory| !directories.iter().any(|other| above(directory, other)));
+    tops.map(|directory| made_up(directory, "Kustomizations that no other deploys", remote))
+        .collect()
+}
+
 /// A sync that no file describes.
 fn made_up(directory: &str, why: &str, remote: Option<&str>) -> Entry {
     Entry {
@@ -230,6 +278,18 @@ fn without_repeats(entries: Vec<Entry>) -> Vec<Entry> {
 pub fn same_repository(one: &str, two: &str) -> bool {
     let (one, two) = (address(one), address(two));
     !one.is_empty() && one == two
+}
+
+/// Whether two addresses end in the same name, as those of a repository and its fork do.
+pub fn same_name(one: &str, two: &str) -> bool {
+    let name = |url: &str| {
+        address(url)
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    !name(one).is_empty() && name(one) == name(two)
 }
 
 /// Host and path of an address, without scheme, user, port and `.git`.
@@ -355,6 +415,23 @@ mod tests {
         );
         let missing = choose(&lone, Some("nope"), None).unwrap_err();
         assert_eq!(missing.reason(), "EntryNotFound");
+    }
+
+    #[test]
+    fn kustomizations_that_no_other_deploys() {
+        let of = |name: &str, path: &str| sync(path).replace("flux-system", name);
+        let cluster = of("cluster", "./kubernetes/apps");
+        let app = of("app", "./kubernetes/apps/web/app");
+        let hidden = of("old", "./old");
+        let tree = tree(&[
+            ("kubernetes/flux/cluster/ks.yaml", &cluster),
+            ("kubernetes/apps/web/ks.yaml", &app),
+            (".archive/old/ks.yaml", &hidden),
+        ]);
+        assert_eq!(
+            directories(&find(&tree, None).unwrap()),
+            ["kubernetes/flux/cluster"]
+        );
     }
 
     #[test]

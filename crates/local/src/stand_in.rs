@@ -1,5 +1,6 @@
 //! Directories on this machine that stand for sources.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, 
 use everflow_runtime::client::Resource;
 use serde_json::{Value, json};
 
-use crate::entry::same_repository;
+use crate::entry::{kustomizations, same_name, same_repository};
 use crate::picture::{NOT_SUPPORTED, SKIPPED};
-use crate::tree::Tree;
+use crate::tree::{Found, Tree, plain};
 use crate::{Error, pack};
 
 /// When sources from directories are looked at again by themselves.
@@ -42,6 +43,26 @@ pub struct Repository {
     pub remote: Option<String>,
     /// The namespace and name of the source that it is deployed from.
     pub source: (String, String),
+    /// Kinds and names of sources from which its own Kustomizations deploy directories that it has.
+    /// They are the repository too, unless their address says that they are another one.
+    pub used: BTreeSet<(String, String)>,
+}
+
+impl Repository {
+    /// The sources that Kustomizations in the files of a repository use for its own directories.
+    pub fn used(tree: &Tree, manifests: &[String]) -> BTreeSet<(String, String)> {
+        let own = |found: &&Found| {
+            let path = plain(found.object["spec"]["path"].as_str().unwrap_or_default());
+            !path.is_empty() && tree.has_directory(&path)
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        kustomizations(tree, manifests)
+            .iter()
+            .filter(own)
+            .map(|found| &found.object["spec"]["sourceRef"])
+            .map(|source| (text(&source["kind"]), text(&source["name"])))
+            .collect()
+    }
 }
 
 /// A directory that stands for a source.
@@ -95,7 +116,12 @@ impl StandIns {
         let url = object["spec"]["url"].as_str().unwrap_or_default();
         let remote = repository.remote.as_deref();
         let is_remote = remote.is_some_and(|remote| same_repository(remote, url));
-        (is_entry || is_remote).then_some(&repository.tree)
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let is_used = repository
+            .used
+            .contains(&(kind, view::name(object).to_owned()))
+            && remote.is_none_or(|remote| same_name(remote, url));
+        (is_entry || is_remote || is_used).then_some(&repository.tree)
     }
 }
 

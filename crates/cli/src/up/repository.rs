@@ -1,5 +1,6 @@
 //! What the command line says about the repository, opened.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub struct Opened {
     pub missing: Vec<MissingKind>,
     assumed: bool,
     remote: Option<String>,
+    used: BTreeSet<(String, String)>,
     mapped: Vec<Mapped>,
     given: Vec<Value>,
 }
@@ -55,6 +57,7 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
     let manifests = tree
         .manifests()
         .map_err(|error| Failure::Work(error.to_string()))?;
+    let used = Repository::used(&tree, &manifests);
     let missing = kinds::missing(&tree, &manifests, &|group, kind| {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
@@ -64,6 +67,7 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         missing,
         assumed: options.assume_crds,
         remote,
+        used,
         mapped,
         given,
     })
@@ -89,6 +93,7 @@ impl Opened {
                     tree: self.tree.clone(),
                     remote: self.remote.clone(),
                     source: self.entry.source.clone(),
+                    used: self.used.clone(),
                 }),
                 mapped: self.mapped.clone(),
                 offline: options.offline,
