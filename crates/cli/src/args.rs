@@ -1,5 +1,7 @@
 //! The command line as clap sees it.
 
+use std::time::Duration;
+
 use clap::{Parser, Subcommand};
 
 use crate::{cluster, flux, helm, kustomize, run, up, version};
@@ -56,4 +58,12 @@ pub enum Verb {
     Up(up::Args),
     /// Print the version of this program
     Version(version::Args),
+}
+
+/// Reads a span of time as Go writes it.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let parsed = everflow_time::Duration::parse(text).map_err(|error| error.to_string())?;
+    u64::try_from(parsed.0)
+        .map(Duration::from_nanos)
+        .map_err(|_| "a span must not be negative".to_owned())
 }

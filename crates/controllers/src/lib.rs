@@ -18,5 +18,6 @@ pub mod resources;
 pub mod source;
 
 pub use error::Error;
+pub use kustomization::variables;
 pub use manager::{ControllerKind, Setup};
 pub use options::{FeatureGates, KustomizeOptions, Options};

@@ -1,10 +1,11 @@
 //! Where a repository begins: the first Kustomization and its source.
 
 use everflow_api::view;
+use everflow_env::disk::{below, clean};
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::tree::{Found, Tree, joined, plain, read_objects, shown};
+use crate::tree::{Contents, Found, Tree, shown};
 
 /// The namespace and the name that Flux bootstraps itself with.
 pub const FLUX_SYSTEM: &str = "flux-system";
@@ -27,29 +28,18 @@ pub struct Entry {
 /// Finds the places where a repository may begin, the most telling kind of place only: sync
 /// manifests of Flux, FluxInstances, the directories of `clusters/`, directories with Kustomizations of
 /// Flux that no other deploys, a kustomization at the root, manifests anywhere.
-pub fn find(tree: &Tree, remote: Option<&str>) -> Result<Vec<Entry>, Error> {
-    let manifests = tree.manifests()?;
-    let mut syncs = Vec::new();
-    let mut instances = Vec::new();
-    for path in &manifests {
-        let Some(text) = tree.text(path) else {
-            continue;
-        };
-        if text.contains("kustomize.toolkit.fluxcd.io") {
-            syncs.extend(sync_manifest(path, &text));
-        }
-        if text.contains("FluxInstance") {
-            let objects = tree.objects(path);
-            instances.extend(objects.iter().filter_map(flux_instance));
-        }
-    }
-    let outermost = outermost(tree, &manifests, remote);
+pub fn find(tree: &Tree, contents: &Contents, remote: Option<&str>) -> Result<Vec<Entry>, Error> {
+    let objects = &contents.objects;
+    let files = objects.chunk_by(|one, two| one.path == two.path);
+    let syncs = files.filter_map(sync_manifest).collect();
+    let instances = objects.iter().filter_map(flux_instance).collect();
+    let outermost = outermost(contents, remote);
     for found in [syncs, instances, clusters(tree, remote), outermost] {
         if !found.is_empty() {
             return Ok(without_repeats(found));
         }
     }
-    let why = match (tree.has_kustomization(""), manifests.is_empty()) {
+    let why = match (tree.has_kustomization(""), contents.manifests.is_empty()) {
         (true, _) => "kustomization.yaml at the root",
         (false, false) => "manifests at the root",
         (false, true) => return Err(Error::NothingFound),
@@ -58,28 +48,34 @@ pub fn find(tree: &Tree, remote: Option<&str>) -> Result<Vec<Entry>, Error> {
 }
 
 /// The one place to begin: the one that was asked for, or the only one there is.
-pub fn choose(tree: &Tree, wanted: Option<&str>, remote: Option<&str>) -> Result<Entry, Error> {
+pub fn choose(
+    tree: &Tree,
+    contents: &Contents,
+    wanted: Option<&str>,
+    remote: Option<&str>,
+) -> Result<Entry, Error> {
     let Some(wanted) = wanted else {
-        let mut found = find(tree, remote)?;
+        let mut found = find(tree, contents, remote)?;
         if found.len() > 1 {
             let line = |entry: Entry| (shown(&entry.directory).to_owned(), entry.why);
             return Err(Error::Several(found.into_iter().map(line).collect()));
         }
         return found.pop().ok_or(Error::NothingFound);
     };
-    let directory = plain(wanted);
+    let directory = clean(wanted);
     if !tree.has_directory(&directory) {
         return Err(Error::NoSuchEntry(wanted.to_owned()));
     }
-    let found = find(tree, remote).unwrap_or_default();
+    let found = find(tree, contents, remote).unwrap_or_default();
     let found = found.into_iter().find(|entry| entry.directory == directory);
     Ok(found.unwrap_or_else(|| made_up(&directory, "as asked for", remote)))
 }
 
 /// A Kustomization of Flux that deploys from a source in the same file: what `flux bootstrap`
 /// writes.
-fn sync_manifest(path: &str, text: &str) -> Option<Entry> {
-    let objects = read_objects(text).ok()?;
+fn sync_manifest(file: &[Found]) -> Option<Entry> {
+    let path = &file.first()?.path;
+    let objects: Vec<Value> = file.iter().map(|found| found.object.clone()).collect();
     let is_sync_file = path.ends_with("gotk-sync.yaml");
     let kustomization = objects.iter().find(|object| {
         object["kind"] == "Kustomization"
@@ -93,7 +89,7 @@ fn sync_manifest(path: &str, text: &str) -> Option<Entry> {
             && Some(view::name(object)) == reference["name"].as_str()
     })?;
     Some(Entry {
-        directory: plain(kustomization["spec"]["path"].as_str().unwrap_or_default()),
+        directory: clean(kustomization["spec"]["path"].as_str().unwrap_or_default()),
         why: format!("sync manifest {path}"),
         source: (
             view::namespace(source).to_owned(),
@@ -115,7 +111,7 @@ fn flux_instance(found: &Found) -> Option<Entry> {
         "" => FLUX_SYSTEM,
         namespace => namespace,
     };
-    let directory = plain(text("path").unwrap_or_default());
+    let directory = clean(text("path").unwrap_or_default());
     let name = text("name").unwrap_or(namespace);
     let kind = text("kind").unwrap_or("GitRepository");
     let mut entry = Entry {
@@ -147,27 +143,21 @@ fn clusters(tree: &Tree, remote: Option<&str>) -> Vec<Entry> {
         .collect()
 }
 
-/// The Kustomizations of Flux in the files of a repository.
-pub fn kustomizations(tree: &Tree, manifests: &[String]) -> Vec<Found> {
-    let mut all = Vec::new();
-    for path in manifests {
-        let hidden = path.split('/').any(|part| part.starts_with('.'));
-        let text = tree.text(path).unwrap_or_default();
-        if !hidden && text.contains("kustomize.toolkit.fluxcd.io") {
-            all.extend(tree.objects(path).into_iter().filter(|found| {
-                found.object["kind"] == "Kustomization"
-                    && is_of(&found.object, "kustomize.toolkit.fluxcd.io")
-            }));
-        }
-    }
-    all
+/// The Kustomizations of Flux in the files of a repository, hidden directories aside.
+pub fn kustomizations(contents: &Contents) -> Vec<&Found> {
+    let is_one = |found: &&Found| {
+        found.object["kind"] == "Kustomization"
+            && is_of(&found.object, "kustomize.toolkit.fluxcd.io")
+            && !found.path.split('/').any(|part| part.starts_with('.'))
+    };
+    contents.objects.iter().filter(is_one).collect()
 }
 
 /// The directories with Kustomizations that no other Kustomization deploys.
-fn outermost(tree: &Tree, manifests: &[String], remote: Option<&str>) -> Vec<Entry> {
-    let all = kustomizations(tree, manifests);
+fn outermost(contents: &Contents, remote: Option<&str>) -> Vec<Entry> {
+    let all = kustomizations(contents);
     let deploys = |by: &Found, file: &Found| {
-        let path = plain(by.object["spec"]["path"].as_str().unwrap_or_default());
+        let path = clean(by.object["spec"]["path"].as_str().unwrap_or_default());
         // One without a path mostly deploys from elsewhere.
         by.path != file.path && !path.is_empty() && file.path.starts_with(&format!("{path}/"))
     };
@@ -311,7 +301,7 @@ fn address(url: &str) -> String {
     let host = host.split(':').next().unwrap_or_default().to_lowercase();
     let path = path.trim_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);
-    joined(&host, path)
+    below(&host, path)
 }
 
 /// The address of the remote `origin` (else of the first remote) in the text of `.git/config`.
@@ -375,15 +365,21 @@ mod tests {
             ("clusters/other/a.yaml", "a: 1"),
             ("kustomization.yaml", "resources: []"),
         ]);
-        let found = find(&tree, None).unwrap();
+        let found = find(&tree, &tree.contents().unwrap(), None).unwrap();
         assert_eq!(
             directories(&found),
             ["clusters/production", "clusters/staging"]
         );
-        let error = choose(&tree, None, None).unwrap_err();
+        let error = choose(&tree, &tree.contents().unwrap(), None, None).unwrap_err();
         assert_eq!(error.reason(), "EntryAmbiguous");
         assert!(error.to_string().contains("--entry"), "{error}");
-        let chosen = choose(&tree, Some("./clusters/staging"), None).unwrap();
+        let chosen = choose(
+            &tree,
+            &tree.contents().unwrap(),
+            Some("./clusters/staging"),
+            None,
+        )
+        .unwrap();
         assert_eq!(chosen.objects.len(), 2);
         assert_eq!(chosen.source, ("flux-system".into(), "flux-system".into()));
     }
@@ -392,7 +388,7 @@ mod tests {
     fn a_flux_instance_names_its_path() {
         let instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata:\n  name: flux\n  namespace: flux-system\nspec:\n  sync:\n    kind: OCIRepository\n    url: oci://ghcr.io/org/fleet\n    ref: latest\n    path: clusters/a\n";
         let tree = tree(&[("clusters/a/flux/instance.yaml", instance)]);
-        let entry = choose(&tree, None, None).unwrap();
+        let entry = choose(&tree, &tree.contents().unwrap(), None, None).unwrap();
         assert_eq!(entry.directory, "clusters/a");
         assert_eq!(entry.objects[1]["kind"], "OCIRepository");
         assert_eq!(entry.objects[1]["spec"]["ref"]["tag"], "latest");
@@ -402,18 +398,22 @@ mod tests {
     fn clusters_then_the_root() {
         let both = tree(&[("clusters/a/x.yaml", "a: 1"), ("clusters/b/x.yaml", "a: 1")]);
         assert_eq!(
-            directories(&find(&both, None).unwrap()),
+            directories(&find(&both, &both.contents().unwrap(), None).unwrap()),
             ["clusters/a", "clusters/b"]
         );
+        let bare = tree(&[("README.md", "hello")]);
         let lone = tree(&[("kustomization.yaml", "resources: []")]);
-        assert_eq!(directories(&find(&lone, None).unwrap()), [""]);
         assert_eq!(
-            find(&tree(&[("README.md", "hello")]), None)
+            directories(&find(&lone, &lone.contents().unwrap(), None).unwrap()),
+            [""]
+        );
+        assert_eq!(
+            find(&bare, &bare.contents().unwrap(), None)
                 .unwrap_err()
                 .reason(),
             "NothingFound"
         );
-        let missing = choose(&lone, Some("nope"), None).unwrap_err();
+        let missing = choose(&lone, &lone.contents().unwrap(), Some("nope"), None).unwrap_err();
         assert_eq!(missing.reason(), "EntryNotFound");
     }
 
@@ -429,7 +429,7 @@ mod tests {
             (".archive/old/ks.yaml", &hidden),
         ]);
         assert_eq!(
-            directories(&find(&tree, None).unwrap()),
+            directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
             ["kubernetes/flux/cluster"]
         );
     }

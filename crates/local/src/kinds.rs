@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everflow_api::view;
 use serde_json::{Value, json};
 
-use crate::tree::{Found, Tree};
+use crate::tree::{Contents, Found};
 
 /// A kind that the repository uses but neither the cluster nor the repository defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,19 +26,15 @@ pub struct MissingKind {
 type GroupKind = (String, String);
 
 /// Finds the kinds that are missing. `served` says whether the cluster has a kind.
-pub fn missing(
-    tree: &Tree,
-    manifests: &[String],
-    served: &dyn Fn(&str, &str) -> bool,
-) -> Vec<MissingKind> {
+pub fn missing(contents: &Contents, served: &dyn Fn(&str, &str) -> bool) -> Vec<MissingKind> {
     let mut used: BTreeMap<GroupKind, MissingKind> = BTreeMap::new();
     let mut defined: BTreeSet<GroupKind> = BTreeSet::new();
-    for found in manifests.iter().flat_map(|path| tree.objects(path)) {
+    for found in &contents.objects {
         if found.object["kind"] == "CustomResourceDefinition" {
             defined.insert(definition_of(&found.object));
             continue;
         }
-        note(&found, &mut used);
+        note(found, &mut used);
     }
     used.into_iter()
         .filter(|(kind, _)| !defined.contains(kind) && !served(&kind.0, &kind.1))
@@ -159,6 +155,7 @@ mod tests {
     use everflow_env::{Disk, MemoryDisk};
 
     use super::*;
+    use crate::tree::Tree;
 
     #[test]
     fn kinds_that_nobody_defines() {
@@ -189,8 +186,8 @@ mod tests {
             write_whole(&disk, path, text.as_bytes()).unwrap();
         }
         let tree = Tree::new(Arc::new(disk) as Arc<dyn Disk>);
-        let manifests = tree.manifests().unwrap();
-        let found = missing(&tree, &manifests, &|group, _| group == "apps");
+        let contents = tree.contents().unwrap();
+        let found = missing(&contents, &|group, _| group == "apps");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].users, ["b in b.yaml", "c in b.yaml"]);
         let definition = found[0].assumed();

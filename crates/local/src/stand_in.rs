@@ -1,13 +1,13 @@
 //! Directories on this machine that stand for sources.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_api::names::condition::READY;
 use everflow_api::view;
+use everflow_env::disk::clean;
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::archive::Summary;
 use everflow_fetch::storage::{Owner, Storage, Stored};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::entry::{kustomizations, same_name, same_repository};
 use crate::picture::{NOT_SUPPORTED, SKIPPED};
-use crate::tree::{Found, Tree, plain};
+use crate::tree::{Contents, Found, Tree};
 use crate::{Error, pack};
 
 /// When sources from directories are looked at again by themselves.
@@ -50,13 +50,13 @@ pub struct Repository {
 
 impl Repository {
     /// The sources that Kustomizations in the files of a repository use for its own directories.
-    pub fn used(tree: &Tree, manifests: &[String]) -> BTreeSet<(String, String)> {
-        let own = |found: &&Found| {
-            let path = plain(found.object["spec"]["path"].as_str().unwrap_or_default());
+    pub fn used(tree: &Tree, contents: &Contents) -> BTreeSet<(String, String)> {
+        let own = |found: &&&Found| {
+            let path = clean(found.object["spec"]["path"].as_str().unwrap_or_default());
             !path.is_empty() && tree.has_directory(&path)
         };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        kustomizations(tree, manifests)
+        kustomizations(contents)
             .iter()
             .filter(own)
             .map(|found| &found.object["spec"]["sourceRef"])
@@ -349,10 +349,4 @@ fn status(object: &Value, reason: &str, message: &str, holds: bool, context: &Co
         status["lastHandledReconcileAt"] = json!(requested);
     }
     status
-}
-
-impl fmt::Display for Mapped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
-    }
 }

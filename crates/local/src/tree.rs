@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use everflow_env::Disk;
-use everflow_env::disk::{EntryKind, read_all};
+use everflow_env::disk::{EntryKind, below, read_all};
 use everflow_fetch::archive::ignore::read_patterns;
 use everflow_fetch::archive::{Ignore, Pattern};
 use everflow_yaml::documents::yaml_or_json_decoder;
@@ -32,6 +32,15 @@ pub struct File {
     pub size: u64,
     /// When it was last changed.
     pub modified: SystemTime,
+}
+
+/// The YAML files of a repository and the objects in them, each read once.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Contents {
+    /// All YAML files that may be manifests, sorted by path.
+    pub manifests: Vec<String>,
+    /// The objects in them, file by file.
+    pub objects: Vec<Found>,
 }
 
 /// An object and where it stands.
@@ -67,7 +76,7 @@ impl Tree {
     pub fn has_kustomization(&self, directory: &str) -> bool {
         ["kustomization.yaml", "kustomization.yml", "Kustomization"]
             .iter()
-            .any(|name| self.has_file(&joined(directory, name)))
+            .any(|name| self.has_file(&below(directory, name)))
     }
 
     fn has_file(&self, path: &str) -> bool {
@@ -82,7 +91,7 @@ impl Tree {
         entries
             .into_iter()
             .filter(|entry| entry.kind == EntryKind::Directory && !entry.name.starts_with('.'))
-            .map(|entry| joined(path, &entry.name))
+            .map(|entry| below(path, &entry.name))
             .collect()
     }
 
@@ -109,6 +118,16 @@ impl Tree {
         let may_be_one = |file: &File| is_yaml(&file.path) && file.size <= LARGEST_MANIFEST;
         let files = self.files()?.into_iter();
         Ok(files.filter(may_be_one).map(|file| file.path).collect())
+    }
+
+    /// Reads all manifests.
+    pub fn contents(&self) -> Result<Contents, Error> {
+        let manifests = self.manifests()?;
+        let objects = manifests.iter().flat_map(|path| self.objects(path));
+        Ok(Contents {
+            objects: objects.collect(),
+            manifests,
+        })
     }
 
     /// The objects in a file; none when it is no manifest, such as a template.
@@ -139,12 +158,12 @@ impl Walk<'_> {
             source,
         })?;
         let before = self.ignored.len();
-        if let Some(text) = self.tree.text(&joined(directory, ".gitignore")) {
+        if let Some(text) = self.tree.text(&below(directory, ".gitignore")) {
             self.ignored.extend(read_patterns(&text, &scope(directory)));
         }
         let ignore = Ignore::only(self.ignored.clone());
         for entry in entries {
-            let path = joined(directory, &entry.name);
+            let path = below(directory, &entry.name);
             let is_directory = entry.kind == EntryKind::Directory;
             if entry.name == ".git" || ignore.leaves_out(&path, is_directory) {
                 continue;
@@ -188,33 +207,9 @@ pub fn read_objects(text: &str) -> Result<Vec<Value>, String> {
     Ok(objects)
 }
 
-/// A path in a directory, where the root is the empty path.
-pub fn joined(directory: &str, name: &str) -> String {
-    match directory.is_empty() {
-        true => name.to_owned(),
-        false => format!("{directory}/{name}"),
-    }
-}
-
 /// A path as a person writes it, where the root is `.`.
 pub fn shown(path: &str) -> &str {
     if path.is_empty() { "." } else { path }
-}
-
-/// `./clusters//a/` as `clusters/a`; parts that would leave the repository are dropped, as Flux
-/// joins paths.
-pub fn plain(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 fn is_yaml(name: &str) -> bool {

@@ -58,6 +58,15 @@ pub struct World {
     requests: u64,
 }
 
+/// How closely the world is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Objects of Flux's kinds only: enough to see whether anything moves.
+    Flux,
+    /// All that is deployed.
+    Everything,
+}
+
 /// How bringing up ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -232,14 +241,14 @@ impl World {
     /// What each Kustomization rendered, as it was applied.
     pub async fn rendered(&self) -> Result<Vec<Rendered>, Error> {
         let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects).await;
+        let deployed = self.deployed(&objects, Detail::Everything).await;
         Ok(golden::render(&objects, &deployed))
     }
 
     /// The manifests of everything that is deployed.
     pub async fn manifests(&self) -> Result<BTreeMap<ObjectId, Value>, Error> {
         let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects).await;
+        let deployed = self.deployed(&objects, Detail::Everything).await;
         let manifests = deployed.into_iter();
         Ok(manifests
             .filter_map(|(id, live)| Some((id, golden::manifest(&live)?)))
@@ -249,7 +258,7 @@ impl World {
     /// References to objects that do not exist.
     pub async fn dangling(&self) -> Result<Vec<Dangling>, Error> {
         let mut objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects).await;
+        let deployed = self.deployed(&objects, Detail::Everything).await;
         objects.extend(deployed.into_values());
         let mut there = BTreeSet::new();
         for reference in references::dangling(&objects, &|_, _, _| false) {
@@ -291,10 +300,10 @@ impl World {
         }
     }
 
-    /// How everything stands.
-    pub async fn picture(&self) -> Result<Picture, Error> {
+    /// How everything stands. Looking at all that is deployed takes a request for each object.
+    async fn picture(&self, detail: Detail) -> Result<Picture, Error> {
         let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects).await;
+        let deployed = self.deployed(&objects, detail).await;
         Ok(Picture::of(&objects, &deployed, self.env.clock.now()))
     }
 
@@ -314,14 +323,15 @@ impl World {
     }
 
     /// The objects that inventories name.
-    pub async fn deployed(&self, objects: &[Value]) -> BTreeMap<ObjectId, Value> {
+    async fn deployed(&self, objects: &[Value], detail: Detail) -> BTreeMap<ObjectId, Value> {
         let mut deployed = BTreeMap::new();
         for object in objects {
             let Ok(inventory) = Inventory::read(&object["status"]["inventory"]) else {
                 continue;
             };
             for entry in inventory.entries() {
-                if let Some(live) = self.live(entry).await {
+                let counts = detail == Detail::Everything || flux_kind(&entry.id).is_some();
+                if counts && let Some(live) = self.live(entry).await {
                     deployed.insert(entry.id.clone(), live);
                 }
             }
@@ -343,22 +353,23 @@ impl World {
     pub async fn settle(
         &mut self,
         patience: Duration,
+        detail: Detail,
         mut seen: impl FnMut(&Picture),
     ) -> Result<(Picture, Ended), Error> {
         let until = self.env.clock.elapsed() + patience;
         let mut tried_again = false;
         loop {
-            let picture = self.picture().await?;
+            let picture = self.picture(detail).await?;
             seen(&picture);
             if picture.is_settled() {
                 if picture.is_ready() || tried_again {
-                    return Ok((picture, Ended::Settled));
+                    return Ok((self.picture(Detail::Everything).await?, Ended::Settled));
                 }
                 tried_again = true;
                 self.try_again(&picture).await?;
             }
             if self.env.clock.elapsed() >= until {
-                return Ok((picture, Ended::OutOfTime));
+                return Ok((self.picture(Detail::Everything).await?, Ended::OutOfTime));
             }
             self.env.clock.sleep(LOOK).await;
         }

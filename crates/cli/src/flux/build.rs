@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
-use everflow_api::common::ConfigKind;
 use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
-use everflow_build::{Error, Request, add_variables};
+use everflow_build::{Error, Request};
 use everflow_fetch::archive::ignore::{Ignore, read_patterns};
-use everflow_runtime::client::{At, Resource};
+use everflow_runtime::client::At;
 use everflow_yaml::documents::yaml_or_json_decoder;
 use everflow_yaml::emit;
 use serde_json::{Value, json};
@@ -26,8 +25,6 @@ use crate::output::print_text;
 
 /// What stands in the place of values that are encrypted.
 const MASK: &str = "**SOPS**";
-const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
-const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 
 /// `everflow build`
 #[derive(clap::Args, Debug)]
@@ -204,7 +201,10 @@ async fn build(
         tree.hide(&inner, Ignore::only(patterns));
     }
     object.spec.path = Some(inner);
-    let variables = variables(&object, session).await;
+    let variables = match session {
+        Some(session) => everflow_controllers::variables(&object, &session.client).await,
+        None => Ok(BTreeMap::new()),
+    };
     let mut request = Request::new(&object, &tree);
     match &variables {
         Ok(variables) => request.variables = variables,
@@ -242,49 +242,6 @@ fn source_root(directory: &Path) -> Result<PathBuf, Failure> {
         true => here,
         false => PathBuf::from("/"),
     })
-}
-
-/// The variables of ConfigMaps and Secrets.
-async fn variables(
-    object: &Object<Kustomization>,
-    session: Option<&Session>,
-) -> Result<BTreeMap<String, String>, String> {
-    let mut variables = BTreeMap::new();
-    let Some(session) = session else {
-        return Ok(variables);
-    };
-    let references = object
-        .spec
-        .post_build
-        .iter()
-        .flat_map(|post| &post.substitute_from);
-    for reference in references {
-        let is_secret = reference.kind == ConfigKind::Secret;
-        let resource = if is_secret { &SECRETS } else { &CONFIG_MAPS };
-        let at = At::new(object.metadata.namespace(), &reference.name);
-        let holder = match session.client.get(resource, at).await {
-            Ok(holder) => holder,
-            Err(everflow_runtime::Error::NotFound(_)) if reference.optional => continue,
-            Err(error) => {
-                let (kind, name) = (reference.kind, &reference.name);
-                return Err(format!("substitute from '{kind}/{name}' error: {error}"));
-            }
-        };
-        let mut values = BTreeMap::new();
-        for (key, value) in holder["data"].as_object().into_iter().flatten() {
-            let text = value.as_str().unwrap_or_default();
-            let text = match is_secret {
-                false => text.to_owned(),
-                true => {
-                    let bytes = STANDARD.decode(text).unwrap_or_default();
-                    String::from_utf8_lossy(&bytes).into_owned()
-                }
-            };
-            values.insert(key.clone(), text);
-        }
-        add_variables(&mut variables, &values);
-    }
-    Ok(variables)
 }
 
 /// An encrypted object without its ciphertext, which nobody can read.

@@ -18,6 +18,7 @@ pub mod usage;
 
 use std::time::Duration;
 
+use crate::args::span;
 use crate::exit::Failure;
 
 /// Runs what talks to a cluster.
@@ -29,9 +30,7 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = everflow_time::Duration::parse(text)
-        .map_err(|_| format!("time: invalid duration {text:?}"))?;
-    u64::try_from(parsed.0)
-        .map(Duration::from_nanos)
-        .map_err(|_| "a span must not be negative".to_owned())
+    // flux says the same whatever is wrong with the text.
+    everflow_time::Duration::parse(text).map_err(|_| format!("time: invalid duration {text:?}"))?;
+    span(text)
 }

@@ -17,8 +17,9 @@ use everflow_api::inventory::ObjectId;
 use everflow_env::{Env, RealDisk};
 use everflow_local::picture::{Node, Picture, State};
 use everflow_local::tree::Tree;
-use everflow_local::world::{Ended, World};
+use everflow_local::world::{Detail, Ended, World};
 
+use crate::args::span;
 use crate::exit::Failure;
 use crate::output::{DataFormat, print_data, print_text};
 use lines::Paint;
@@ -51,10 +52,10 @@ pub struct Common {
     #[arg(long = "with", value_name = "FILE")]
     pub with: Vec<PathBuf>,
     /// How long to wait until everything is there
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span)]
     pub timeout: Duration,
     /// How long workloads take to come up
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span)]
     pub workload_delay: Duration,
     /// Print the outcome as data instead
     #[arg(short, long, value_name = "FORMAT")]
@@ -86,13 +87,6 @@ pub enum Format {
     Yaml,
     /// JUnit's XML.
     Junit,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = everflow_time::Duration::parse(text).map_err(|error| error.to_string())?;
-    u64::try_from(parsed.0)
-        .map(Duration::from_nanos)
-        .map_err(|_| "a span must not be negative".to_owned())
 }
 
 /// Runs `everflow up`.
@@ -178,7 +172,11 @@ impl Session {
             ..
         } = self;
         let mut last = Vec::new();
-        let settled = world.settle(patience, |picture| match screen {
+        let detail = match screen {
+            Some(_) => Detail::Everything,
+            None => Detail::Flux,
+        };
+        let settled = world.settle(patience, detail, |picture| match screen {
             Some(screen) => {
                 let lines = lines::tree(picture, Paint::Colours);
                 if lines != last {

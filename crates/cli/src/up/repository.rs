@@ -38,7 +38,11 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         .text(".git/config")
         .and_then(|text| entry::remote_in(&text));
     let tree = tree.unwrap_or(on_disk);
-    let chosen = entry::choose(&tree, options.entry.as_deref(), remote.as_deref());
+    let contents = tree
+        .contents()
+        .map_err(|error| Failure::Work(error.to_string()))?;
+    let wanted = options.entry.as_deref();
+    let chosen = entry::choose(&tree, &contents, wanted, remote.as_deref());
     let entry = chosen.map_err(|error| Failure::Usage(error.to_string()))?;
     let mut mapped = Vec::new();
     for text in &options.sources {
@@ -54,11 +58,8 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
     for file in &options.with {
         given.extend(objects(file)?);
     }
-    let manifests = tree
-        .manifests()
-        .map_err(|error| Failure::Work(error.to_string()))?;
-    let used = Repository::used(&tree, &manifests);
-    let missing = kinds::missing(&tree, &manifests, &|group, kind| {
+    let used = Repository::used(&tree, &contents);
+    let missing = kinds::missing(&contents, &|group, kind| {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
     Ok(Opened {
@@ -155,22 +156,18 @@ fn open_tree(directory: &Path) -> Result<Tree, Failure> {
 
 /// The definitions in a directory or file.
 fn definitions(path: &Path) -> Result<Vec<Value>, Failure> {
-    let mut found = Vec::new();
-    if path.is_dir() {
-        let tree = open_tree(path)?;
-        let manifests = tree
-            .manifests()
-            .map_err(|error| Failure::Work(error.to_string()))?;
-        for manifest in manifests {
-            found.extend(
-                tree.objects(&manifest)
-                    .into_iter()
-                    .map(|found| found.object),
-            );
+    let mut found = match path.is_dir() {
+        false => objects(path)?,
+        true => {
+            let contents = open_tree(path)?.contents();
+            let contents = contents.map_err(|error| Failure::Work(error.to_string()))?;
+            contents
+                .objects
+                .into_iter()
+                .map(|found| found.object)
+                .collect()
         }
-    } else {
-        found = objects(path)?;
-    }
+    };
     found.retain(|object| object["kind"] == "CustomResourceDefinition");
     match found.is_empty() {
         true => Err(Failure::Usage(format!(

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::{Options, resources};
 
 /// The variables of `substituteFrom`, or why they cannot be had.
-pub(super) async fn variables(
+pub async fn variables(
     object: &Object<Kustomization>,
     client: &Client,
 ) -> Result<BTreeMap<String, String>, String> {

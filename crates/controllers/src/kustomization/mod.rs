@@ -37,6 +37,7 @@ use crate::{Options, Setup, resources};
 use artifact::Trees;
 use attempt::Attempt;
 use health::Wait;
+pub use inputs::variables;
 use target::Targets;
 use watching::Memories;
 

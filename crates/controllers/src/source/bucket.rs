@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use everflow_api::Reason;
 use everflow_api::common::LocalObjectReference;
-use everflow_api::condition::ConditionStatus;
 use everflow_api::names::condition as types;
 use everflow_api::source::{
     Bucket, BucketProvider, BucketSpec, BucketStatus, DEFAULT_TIMEOUT, StsProvider,
@@ -63,7 +62,10 @@ impl Buckets {
         if let Some(current) = current.filter(|current| index.is(&current.revision)) {
             let revision = current.revision.clone();
             draft.remove(types::FETCH_FAILED);
-            mark_stored(draft, &revision);
+            draft.stored(
+                Reason::Succeeded,
+                format!("stored artifact: revision '{revision}'"),
+            );
             return Ok(Outcome::Unchanged {
                 said: said(&spec, index.objects.len()),
                 reason: Reason::ArtifactUpToDate,
@@ -98,7 +100,10 @@ impl Buckets {
         status.observed_ignore = spec.ignore.clone();
         draft.linked(link, |status, url| status.url = Some(url));
         draft.remove(types::STORAGE_OPERATION_FAILED);
-        mark_stored(draft, revision.as_str());
+        draft.stored(
+            Reason::Succeeded,
+            format!("stored artifact: revision '{revision}'"),
+        );
         Ok(Outcome::done(said(&spec, fetched.index.objects.len())))
     }
 }
@@ -214,18 +219,6 @@ async fn trust(
 ) -> Result<TlsOptions, String> {
     let secret = SecretData::get(client, namespace, &reference.name).await;
     secret.map_err(|unread| unread.to_string())?.tls()
-}
-
-fn mark_stored(draft: &mut Draft<Bucket>, revision: &str) {
-    draft.remove(types::ARTIFACT_OUTDATED);
-    let message = format!("stored artifact: revision '{revision}'");
-    let reason = Reason::Succeeded.as_str();
-    draft.set(
-        types::ARTIFACT_IN_STORAGE,
-        ConditionStatus::True,
-        reason,
-        message,
-    );
 }
 
 fn said(spec: &BucketSpec, files: usize) -> String {

@@ -115,6 +115,13 @@ where
         self.remove(types::STORAGE_OPERATION_FAILED);
     }
 
+    /// The artifact is in the store and up to date.
+    pub(crate) fn stored(&mut self, reason: Reason, message: impl Into<String>) {
+        self.remove(types::ARTIFACT_OUTDATED);
+        let condition = types::ARTIFACT_IN_STORAGE;
+        self.set(condition, ConditionStatus::True, reason, message);
+    }
+
     /// A failure that a condition tells of.
     pub(crate) fn fail(&mut self, condition: &str, failure: Failure) -> Failure {
         let (reason, message) = (failure.reason().to_owned(), failure.message().to_owned());

@@ -353,7 +353,7 @@ impl Charts {
             directory,
         } = build.archive
         else {
-            mark_stored(draft, reason, &summary);
+            draft.stored(reason, &summary);
             return Ok(Outcome::Unchanged {
                 said: summary,
                 reason: Reason::ArtifactUpToDate,
@@ -381,19 +381,13 @@ impl Charts {
         };
         draft.linked(link, |status, url| status.url = Some(url));
         draft.remove(types::STORAGE_OPERATION_FAILED);
-        mark_stored(draft, reason, &summary);
+        draft.stored(reason, &summary);
         Ok(Outcome::Done {
             said: summary,
             new: reason.as_str(),
             again: reason.as_str(),
         })
     }
-}
-
-fn mark_stored(draft: &mut Draft<HelmChart>, reason: Reason, summary: &str) {
-    draft.remove(types::ARTIFACT_OUTDATED);
-    let condition = types::ARTIFACT_IN_STORAGE;
-    draft.set(condition, ConditionStatus::True, reason.as_str(), summary);
 }
 
 /// What is said of a build that failed.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use everflow_api::condition::ConditionStatus;
 use everflow_api::names::condition as types;
 use everflow_api::source::{
     DEFAULT_TIMEOUT, HelmRepository, HelmRepositorySpec, HelmRepositoryStatus,
@@ -73,7 +72,10 @@ impl Helm {
         let current = draft.object.status.artifact.as_ref();
         if current.is_some_and(|current| current.revision == revision) {
             draft.remove(types::FETCH_FAILED);
-            mark_stored(draft, &revision);
+            draft.stored(
+                Reason::Succeeded,
+                format!("stored artifact: revision '{revision}'"),
+            );
             return Ok(Outcome::Unchanged {
                 said: said(draft, &shown),
                 reason: Reason::ArtifactUpToDate,
@@ -103,7 +105,10 @@ impl Helm {
         draft.object.status.artifact = Some(artifact);
         draft.linked(link, |status, url| status.url = Some(url));
         draft.remove(types::STORAGE_OPERATION_FAILED);
-        mark_stored(draft, &revision);
+        draft.stored(
+            Reason::Succeeded,
+            format!("stored artifact: revision '{revision}'"),
+        );
         Ok(Outcome::done(said(draft, &shown)))
     }
 }
@@ -169,18 +174,6 @@ pub(super) async fn remote(
         }
     }
     Ok(repository)
-}
-
-fn mark_stored(draft: &mut Draft<HelmRepository>, revision: &str) {
-    draft.remove(types::ARTIFACT_OUTDATED);
-    let message = format!("stored artifact: revision '{revision}'");
-    let reason = Reason::Succeeded.as_str();
-    draft.set(
-        types::ARTIFACT_IN_STORAGE,
-        ConditionStatus::True,
-        reason,
-        message,
-    );
 }
 
 fn said(draft: &Draft<HelmRepository>, url: &str) -> String {

@@ -70,7 +70,10 @@ impl Oci {
             .await?;
         if stored && !config_changed(draft) {
             draft.remove(types::FETCH_FAILED);
-            mark_stored(draft, &revision);
+            draft.stored(
+                Reason::Succeeded,
+                format!("stored artifact for digest '{revision}'"),
+            );
             return Ok(Outcome::Unchanged {
                 said: said(draft),
                 reason: Reason::ArtifactUpToDate,
@@ -80,7 +83,10 @@ impl Oci {
         context.check()?;
         self.store(draft, context, &client, &resolution, &deadline)
             .await?;
-        mark_stored(draft, &revision);
+        draft.stored(
+            Reason::Succeeded,
+            format!("stored artifact for digest '{revision}'"),
+        );
         Ok(Outcome::done(said(draft)))
     }
 
@@ -318,18 +324,6 @@ fn media_type(spec: &OCIRepositorySpec) -> String {
 fn config_changed(draft: &Draft<OCIRepository>) -> bool {
     let (spec, status) = (&draft.object.spec, &draft.object.status);
     spec.ignore != status.observed_ignore || spec.layer_selector != status.observed_layer_selector
-}
-
-fn mark_stored(draft: &mut Draft<OCIRepository>, revision: &str) {
-    draft.remove(types::ARTIFACT_OUTDATED);
-    let message = format!("stored artifact for digest '{revision}'");
-    let reason = Reason::Succeeded.as_str();
-    draft.set(
-        types::ARTIFACT_IN_STORAGE,
-        ConditionStatus::True,
-        reason,
-        message,
-    );
 }
 
 fn said(draft: &Draft<OCIRepository>) -> String {

@@ -107,6 +107,31 @@ pub fn write_whole(disk: &dyn Disk, path: &str, bytes: &[u8]) -> io::Result<()> 
     disk.sync_dir(directory)
 }
 
+/// A path without `.`, `..` and empty parts; what would lead above the root ends there.
+pub fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// A path in a directory; either may be empty, which stands for the root and for the directory
+/// itself.
+pub fn below(directory: &str, name: &str) -> String {
+    match (directory, name) {
+        ("", name) => name.to_owned(),
+        (directory, "") => directory.to_owned(),
+        (directory, name) => format!("{directory}/{name}"),
+    }
+}
+
 /// The parts of a path; an error for one that could leave the area.
 fn parts(path: &str) -> io::Result<Vec<&str>> {
     if path.is_empty() {

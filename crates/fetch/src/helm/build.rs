@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everflow_env::disk::clean;
 use everflow_env::{Env, disk, run_blocking};
 use everflow_helm::chart::{Chart, load_archive};
 use everflow_helm::package::{
@@ -11,7 +12,6 @@ use everflow_helm::package::{
 use everflow_helm::values::Warnings;
 
 use super::source::{ChartSource, Verified, too_large};
-use super::tree::clean;
 use super::{HelmLimits, failed};
 use crate::archive::{Algorithm, ArchiveWriter, Digest, DigestWriter};
 use crate::temporary::TemporaryDirectory;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use everflow_env::disk::EntryKind;
+use everflow_env::disk::{EntryKind, below, clean};
 use everflow_env::{BoxFuture, Disk, Env, disk};
 use everflow_helm::chart::ignore::IgnoreRules;
 use everflow_helm::chart::{
@@ -443,27 +443,4 @@ fn go_words(error: &std::io::Error) -> String {
         ErrorKind::InvalidInput => "invalid argument".to_owned(),
         _ => error.to_string(),
     }
-}
-
-fn below(directory: &str, name: &str) -> String {
-    match (directory, name) {
-        ("", name) => name.to_owned(),
-        (directory, "") => directory.to_owned(),
-        (directory, name) => format!("{directory}/{name}"),
-    }
-}
-
-/// A path without `.`, `..` and empty parts; what would lead above the root ends there.
-pub(super) fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            other => parts.push(other),
-        }
-    }
-    parts.join("/")
 }

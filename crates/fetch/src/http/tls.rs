@@ -97,10 +97,10 @@ fn verifier(
     extra: Vec<CertificateDer<'static>>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<PinnedOrTrusted, Error> {
-    let mut roots = RootCertStore::empty();
-    if !options.without_system_roots {
-        roots.add_parsable_certificates(system_roots().iter().cloned());
-    }
+    let mut roots = match options.without_system_roots {
+        true => RootCertStore::empty(),
+        false => system_roots().clone(),
+    };
     roots.add_parsable_certificates(extra.iter().cloned());
     let inner = match roots.is_empty() {
         true => None,

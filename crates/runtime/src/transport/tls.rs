@@ -45,24 +45,20 @@ pub(super) fn configure(
 }
 
 fn roots(config: &ClusterConfig) -> Result<RootCertStore, TransportError> {
+    let Some(pem) = &config.authority else {
+        return Ok(system_roots().clone());
+    };
     let mut roots = RootCertStore::empty();
-    match &config.authority {
-        Some(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(pem) {
-                let certificate = certificate
-                    .map_err(|_| TransportError::text("the certificate authority is not PEM"))?;
-                roots
-                    .add(certificate)
-                    .map_err(|error| TransportError::new(&error))?;
-            }
-            if roots.is_empty() {
-                let why = "the certificate authority has no certificate in it";
-                return Err(TransportError::text(why));
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(system_roots().iter().cloned());
-        }
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate
+            .map_err(|_| TransportError::text("the certificate authority is not PEM"))?;
+        roots
+            .add(certificate)
+            .map_err(|error| TransportError::new(&error))?;
+    }
+    if roots.is_empty() {
+        let why = "the certificate authority has no certificate in it";
+        return Err(TransportError::text(why));
     }
     Ok(roots)
 }

@@ -174,7 +174,10 @@ impl Git {
         status.observed_include = spec.include.clone();
         status.observed_sparse_checkout = spec.sparse_checkout.clone();
         draft.remove(types::STORAGE_OPERATION_FAILED);
-        mark_stored(draft, &revision);
+        draft.stored(
+            Reason::Succeeded,
+            format!("stored artifact for revision '{revision}'"),
+        );
         Ok(Outcome::done(format!(
             "stored artifact for commit '{message}'"
         )))
@@ -364,21 +367,12 @@ fn wake_on(object: &Object<GitRepository>) -> Vec<WakeOn> {
         .collect()
 }
 
-fn mark_stored(draft: &mut Draft<GitRepository>, revision: &str) {
-    draft.remove(types::ARTIFACT_OUTDATED);
-    let message = format!("stored artifact for revision '{revision}'");
-    let reason = Reason::Succeeded.as_str();
-    draft.set(
-        types::ARTIFACT_IN_STORAGE,
-        ConditionStatus::True,
-        reason,
-        message,
-    );
-}
-
 /// The remote is where it was, and nothing that shapes the artifact changed.
 fn up_to_date(draft: &mut Draft<GitRepository>, revision: &str) -> Outcome {
-    mark_stored(draft, revision);
+    draft.stored(
+        Reason::Succeeded,
+        format!("stored artifact for revision '{revision}'"),
+    );
     let reference = reference(&draft.object.spec);
     // Flux has to clone for these, and says so in other words.
     let cloned = !reference.commit.is_empty()
