@@ -7,26 +7,8 @@
 #[path = "common/cluster.rs"]
 mod cluster;
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use cluster::Cluster;
-
-fn peer(name: &str) -> Option<PathBuf> {
-    if std::env::var_os("EVERFLOW_REAL").is_none() {
-        println!("skipped: the real {name} (set EVERFLOW_REAL and see real/README.md)");
-        return None;
-    }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../real/peers.sh");
-    let output = Command::new(script).args(["path", name]).output().unwrap();
-    if !output.status.success() {
-        println!("skipped: {name} is not built (real/peers.sh build {name})");
-        return None;
-    }
-    Some(PathBuf::from(
-        String::from_utf8(output.stdout).unwrap().trim(),
-    ))
-}
+use everflow_corpus::real;
 
 const DEPLOYMENT: &str = "apiVersion: apps/v1
 kind: Deployment
@@ -71,7 +53,9 @@ spec:
 
 /// The life of a release; every step waits for the workloads.
 fn life(name: &str) {
-    let Some(helm) = peer(name) else { return };
+    let Some(helm) = real::program(name) else {
+        return;
+    };
     let cluster = Cluster::start(name, &["--workload-delay", "0.3"]);
     cluster.file(
         "chart/Chart.yaml",

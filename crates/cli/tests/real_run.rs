@@ -12,13 +12,14 @@ mod cluster;
 #[path = "../../fetch/tests/support/mod.rs"]
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Cluster;
 use everflow_api::view;
+use everflow_corpus::real::ApiServer;
 use everflow_env::{Env, RealDisk};
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, Resource, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
@@ -338,42 +339,12 @@ async fn on_the_embedded_server() {
     deliver(&cluster.directory.join("kubeconfig")).await;
 }
 
-/// A real API server that ends with the test.
-struct Real {
-    directory: tempfile::TempDir,
-}
-
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh")
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        let stop = Command::new(script())
-            .args(["stop", "--dir"])
-            .arg(self.directory.path())
-            .output();
-        drop(stop);
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_real_server() {
-    if std::env::var_os("EVERFLOW_REAL").is_none() {
-        println!("skipped: EVERFLOW_REAL is not set (real/test.sh sets it)");
-        return;
-    }
     if !git_is_here() {
         return;
     }
-    let real = Real {
-        directory: tempfile::tempdir().unwrap(),
-    };
-    let started = Command::new(script())
-        .args(["start", "--dir"])
-        .arg(real.directory.path())
-        .output()
-        .unwrap();
-    assert!(started.status.success(), "{started:?}");
-    deliver(&real.directory.path().join("kubeconfig")).await;
+    if let Some(real) = ApiServer::start("run") {
+        deliver(&real.kubeconfig()).await;
+    }
 }

@@ -1,6 +1,9 @@
-//! For tests only: where recordings of the real tools are, and how known differences are kept.
+//! For tests only: where recordings of the real tools are, how known differences are kept, and the
+//! real tools themselves.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout)]
+
+pub mod real;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

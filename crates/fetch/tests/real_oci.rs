@@ -12,22 +12,6 @@ use everflow_env::{Env, RealDisk};
 use everflow_fetch::Deadline;
 use everflow_fetch::oci::{LayerOperation, OciClient, OciRef, PullOptions, Remote};
 
-/// The peer, when the tier is on and it is built.
-fn crane() -> Option<PathBuf> {
-    if std::env::var_os("EVERFLOW_REAL").is_none() {
-        println!("skipped: the real registry (set EVERFLOW_REAL and see real/README.md)");
-        return None;
-    }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../real/peers.sh");
-    let output = Command::new(script).args(["path", "crane"]).output().ok()?;
-    if !output.status.success() {
-        println!("skipped: crane is not built (real/peers.sh build crane)");
-        return None;
-    }
-    let path = String::from_utf8(output.stdout).ok()?;
-    Some(PathBuf::from(path.trim()))
-}
-
 struct Server(Child);
 
 impl Drop for Server {
@@ -90,7 +74,7 @@ fn layer(directory: &Path) -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn artifacts_of_a_real_registry_are_pulled() {
-    let Some(crane) = crane() else {
+    let Some(crane) = everflow_corpus::real::program("crane") else {
         return;
     };
     let place = tempfile::tempdir().unwrap();

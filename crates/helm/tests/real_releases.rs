@@ -2,9 +2,10 @@
 //! we write is listed, shown, rolled back and uninstalled by both. Runs only with `EVERFLOW_REAL=1`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Command;
 
+use everflow_corpus::real::{ApiServer, Request, program};
 use everflow_helm::chart::{Chart, ChartFile, load_files};
 use everflow_helm::release::{
     HookRecord, Info, Release, chart_record, decode, encode, from_object, to_config_map, to_secret,
@@ -15,7 +16,6 @@ use everflow_helm::values::Warnings;
 use everflow_sprig::FixedSource;
 use serde_json::{Map, Value, json};
 
-const TOKEN: &str = "everflow-real-admin";
 const DRIVERS: [(&str, &str); 2] = [("secret", "secrets"), ("configmap", "configmaps")];
 
 /// The chart of all tests: values of every kind, a hook, notes, a schema, a file and a dependency.
@@ -55,49 +55,13 @@ const CHART: [(&str, &str); 9] = [
     ),
 ];
 
-struct Server {
-    directory: PathBuf,
-    address: String,
-}
-
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh")
-}
-
-fn text(output: &Output) -> String {
-    assert!(
-        output.status.success(),
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
+struct Server(ApiServer);
 
 impl Server {
     fn start() -> Option<Self> {
-        if std::env::var_os("EVERFLOW_REAL").is_none() {
-            println!("skipped: set EVERFLOW_REAL=1 to compare with the real helm and API server");
-            return None;
-        }
-        let directory =
-            std::env::temp_dir().join(format!("everflow-releases-{}", std::process::id()));
-        let started = Command::new(script())
-            .args(["start", "--dir"])
-            .arg(&directory)
-            .output()
-            .unwrap();
-        let kubeconfig = std::fs::read_to_string(text(&started).trim()).unwrap();
-        let address = kubeconfig
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("server: "))
-            .unwrap();
-        let server = Server {
-            address: address.to_owned(),
-            directory,
-        };
+        let server = Server(ApiServer::start("releases")?);
         for (name, content) in CHART {
-            let path = server.directory.join("web").join(name);
+            let path = server.0.directory().join("web").join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, content).unwrap();
         }
@@ -105,20 +69,14 @@ impl Server {
     }
 
     fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
-        let mut command = Command::new("curl");
-        command
-            .args(["-sk", "-X", method, "-H"])
-            .arg(format!("Authorization: Bearer {TOKEN}"))
-            .args(["-H", "Content-Type: application/json"])
-            .arg(format!("{}{path}", self.address));
-        if let Some(body) = body {
-            let file = self.directory.join("body.json");
-            std::fs::write(&file, body.to_string()).unwrap();
-            command
-                .arg("--data-binary")
-                .arg(format!("@{}", file.display()));
-        }
-        let answer: Value = serde_json::from_str(&text(&command.output().unwrap())).unwrap();
+        let request = Request {
+            method,
+            path,
+            headers: vec![("Content-Type", "application/json".to_owned())],
+            body: body.map(|body| body.to_string().into_bytes()),
+        };
+        let answer = self.0.send(&[request]).remove(0);
+        let answer: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_ne!(answer["status"], "Failure", "{method} {path}: {answer}");
         answer
     }
@@ -152,16 +110,6 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = Command::new(script())
-            .args(["stop", "--dir"])
-            .arg(&self.directory)
-            .status();
-        let _ = std::fs::remove_dir_all(&self.directory);
-    }
-}
-
 /// A real helm with a place for its records.
 struct Helm<'s> {
     server: &'s Server,
@@ -177,10 +125,10 @@ impl Helm<'_> {
         let output = Command::new(&self.binary)
             .args(arguments)
             .args(["--namespace", &self.namespace, "--kubeconfig"])
-            .arg(self.server.directory.join("kubeconfig"))
+            .arg(self.server.0.kubeconfig())
             .env("HELM_DRIVER", self.driver)
-            .env("HOME", &self.server.directory)
-            .current_dir(&self.server.directory)
+            .env("HOME", self.server.0.directory())
+            .current_dir(self.server.0.directory())
             .output()
             .unwrap();
         assert!(
@@ -202,13 +150,9 @@ impl Helm<'_> {
 fn each_helm(server: &Server, purpose: &str, test: impl Fn(&Helm<'_>)) {
     for name in ["helm", "helm3"] {
         for (driver, resource) in DRIVERS {
-            let path = Command::new(script())
-                .args(["path", name])
-                .output()
-                .unwrap();
             let helm = Helm {
                 server,
-                binary: PathBuf::from(text(&path).trim()),
+                binary: program(name).unwrap(),
                 name,
                 driver,
                 resource,

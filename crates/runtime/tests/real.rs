@@ -3,10 +3,9 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
+use everflow_corpus::real::ApiServer;
 use everflow_runtime::client::{At, DeleteOptions, Patch, Selection, WriteOptions};
 use everflow_runtime::events::EVENTS;
 use everflow_runtime::lease::{Election, LEASES, LeaseOptions};
@@ -15,46 +14,6 @@ use everflow_runtime::{Error, Signal};
 use serde_json::{Value, json};
 use support::toy::{MAPS, Running, settled};
 use support::{TOYS, World};
-
-/// A real API server that ends with the test.
-struct Real {
-    directory: tempfile::TempDir,
-}
-
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh")
-}
-
-impl Real {
-    fn start() -> Option<Real> {
-        if std::env::var_os("EVERFLOW_REAL").is_none() {
-            println!("skipped: EVERFLOW_REAL is not set (real/test.sh sets it)");
-            return None;
-        }
-        let directory = tempfile::tempdir().unwrap();
-        let started = Command::new(script())
-            .args(["start", "--dir"])
-            .arg(directory.path())
-            .output()
-            .unwrap();
-        assert!(started.status.success(), "{started:?}");
-        Some(Real { directory })
-    }
-
-    fn kubeconfig(&self) -> PathBuf {
-        self.directory.path().join("kubeconfig")
-    }
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        let stop = Command::new(script())
-            .args(["stop", "--dir"])
-            .arg(self.directory.path())
-            .output();
-        drop(stop);
-    }
-}
 
 async fn eventually(world: &World, names: &[String]) {
     let mut last = String::new();
@@ -76,7 +35,7 @@ async fn eventually(world: &World, names: &[String]) {
 
 #[tokio::test]
 async fn the_toy_controller_on_a_real_server() {
-    let Some(real) = Real::start() else {
+    let Some(real) = ApiServer::start("runtime") else {
         return;
     };
     let world = World::real(&real.kubeconfig()).await;

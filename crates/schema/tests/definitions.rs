@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod common;
-
 use std::collections::BTreeMap;
 
 use everflow_schema::crd::{check_definition, check_definition_update, set_definition_defaults};
@@ -11,7 +9,7 @@ use serde_json::Value;
 
 #[test]
 fn recorded_definitions_are_accepted_or_refused_alike() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let (mut accepted, mut refused, mut wrong) = (0, 0, Vec::new());

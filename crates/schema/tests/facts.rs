@@ -49,7 +49,7 @@ fn the_data_stays_small() {
 
 #[test]
 fn every_published_type_and_field_is_known() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let text = std::fs::read_to_string(corpus.join("openapi/types.json")).unwrap();
@@ -224,7 +224,7 @@ fn shape_text(registry: &Registry, id: TypeId) -> String {
 
 #[test]
 fn every_merge_rule_is_known() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let registry = builtin();
@@ -255,7 +255,7 @@ fn every_merge_rule_is_known() {
 
 #[test]
 fn every_served_resource_is_known() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let recorded: BTreeSet<String> = common::json_lines(&corpus.join("openapi/resources.jsonl"))
@@ -347,7 +347,7 @@ fn resources_have_storage_versions_and_columns() {
 
 #[test]
 fn every_published_document_is_there() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let read = |name: &str| -> Value {

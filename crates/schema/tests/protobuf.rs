@@ -19,7 +19,7 @@ const SPACES_INSIDE: [&str; 2] = ["ControllerRevision-min", "ControllerRevision-
 
 #[test]
 fn recorded_objects_decode_and_encode() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let pairs = common::json_lines(&corpus.join("protobuf/objects.jsonl"));
@@ -59,7 +59,7 @@ fn recorded_objects_decode_and_encode() {
 
 #[test]
 fn recorded_writes_decode_or_are_refused() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let objects = common::json_lines(&corpus.join("protobuf/objects.jsonl"));
@@ -99,7 +99,7 @@ fn recorded_writes_decode_or_are_refused() {
 
 #[test]
 fn recorded_reads_decode_and_encode() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let mut compared = 0;
@@ -182,7 +182,7 @@ fn schemas_in_custom_resource_definitions_survive() {
 
 #[test]
 fn damaged_bodies_are_refused_without_panic() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     for pair in common::json_lines(&corpus.join("protobuf/objects.jsonl"))

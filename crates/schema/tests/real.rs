@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod common;
-
 use std::path::PathBuf;
-use std::process::Command;
 
+use everflow_corpus::real::{ApiServer, Request};
 use everflow_schema::openapi::{custom_resources_v3, documents};
 use everflow_schema::structural::{
     FieldError, Prune, Validator, apply_defaults, check_embedded, check_lists, embedded_type_error,
@@ -15,105 +13,37 @@ use everflow_schema::structural::{
 use everflow_schema::{Schema, builtin, protobuf};
 use serde_json::{Value, json};
 
-/// A running API server; stopped when dropped.
-struct Server {
-    peers: PathBuf,
-    directory: PathBuf,
-    address: String,
-    token: String,
-}
+/// A real API server, when `EVERFLOW_REAL` asks for it.
+struct Server(ApiServer);
 
 impl Server {
-    /// Starts one, or says why not.
     fn start() -> Option<Self> {
-        if std::env::var("EVERFLOW_REAL").as_deref() != Ok("1") {
-            eprintln!("skipped: set EVERFLOW_REAL=1 to compare with a real kube-apiserver");
-            return None;
-        }
-        let peers = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh");
-        let directory = std::env::temp_dir().join(format!(
-            "everflow-schema-real-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        ));
-        run(Command::new(&peers).args(["build", "etcd", "kube-apiserver"]));
-        run(Command::new(&peers)
-            .args(["start", "--dir"])
-            .arg(&directory));
-        let text = std::fs::read_to_string(directory.join("kubeconfig")).unwrap();
-        let field = |name: &str| {
-            let line = text
-                .lines()
-                .find_map(|line| line.trim().strip_prefix(name))
-                .unwrap();
-            line.trim().to_owned()
-        };
-        Some(Self {
-            peers,
-            directory,
-            address: field("server:"),
-            token: field("token:"),
-        })
+        ApiServer::start("schema").map(Server)
     }
 
     /// What the server answers, in the given form.
     fn get(&self, path: &str, accept: &str) -> Vec<u8> {
-        let mut command = Command::new("curl");
-        command.args([
-            "-sk",
-            "-H",
-            &format!("Authorization: Bearer {}", self.token),
-        ]);
-        command.args(["-H", &format!("Accept: {accept}")]);
-        command
-            .arg(format!("{}{path}", self.address))
-            .output()
-            .unwrap()
-            .stdout
+        self.send(Request {
+            method: "GET",
+            path,
+            headers: vec![("Accept", accept.to_owned())],
+            body: None,
+        })
     }
 
-    fn curl(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
-        let mut command = Command::new("curl");
-        command.args([
-            "-sk",
-            "-X",
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let answer = self.send(Request {
             method,
-            "-H",
-            &format!("Authorization: Bearer {}", self.token),
-        ]);
-        if let Some(body) = body {
-            command.args([
-                "-H",
-                "Content-Type: application/json",
-                "--data-binary",
-                &body.to_string(),
-            ]);
-        }
-        let output = command
-            .arg(format!("{}{path}", self.address))
-            .output()
-            .unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+            path,
+            headers: vec![("Content-Type", "application/json".to_owned())],
+            body: body.map(|body| body.to_string().into_bytes()),
+        });
+        serde_json::from_slice(&answer).unwrap_or(Value::Null)
     }
-}
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = Command::new(&self.peers)
-            .args(["stop", "--dir"])
-            .arg(&self.directory)
-            .status();
-        let _ = std::fs::remove_dir_all(&self.directory);
+    fn send(&self, request: Request<'_>) -> Vec<u8> {
+        self.0.send(&[request]).remove(0).body
     }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }
 
 #[test]
@@ -122,18 +52,18 @@ fn documents_are_those_that_the_server_publishes() {
         return;
     };
     assert_eq!(
-        server.curl("GET", "/openapi/v2", None),
+        server.ask("GET", "/openapi/v2", None),
         documents().v2().unwrap()
     );
-    let index = server.curl("GET", "/openapi/v3", None);
+    let index = server.ask("GET", "/openapi/v3", None);
     for path in index["paths"].as_object().unwrap().keys() {
-        let published = server.curl("GET", &format!("/openapi/v3/{path}"), None);
+        let published = server.ask("GET", &format!("/openapi/v3/{path}"), None);
         assert_eq!(published, documents().v3(path).unwrap(), "{path}");
     }
     let definitions = definitions();
     for definition in &definitions {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let answer = server.curl("POST", path, Some(definition));
+        let answer = server.ask("POST", path, Some(definition));
         assert_eq!(answer["kind"], "CustomResourceDefinition", "{answer}");
     }
     let mut versions: Vec<(String, String)> = definitions
@@ -157,7 +87,7 @@ fn documents_are_those_that_the_server_publishes() {
         // The document follows the definitions after a moment.
         let mut published = Value::Null;
         for _ in 0..100 {
-            published = normal(server.curl("GET", &path, None));
+            published = normal(server.ask("GET", &path, None));
             if published == ours {
                 break;
             }
@@ -234,7 +164,7 @@ fn definitions() -> Vec<Value> {
             ],
         },
     })];
-    if let Some(corpus) = common::corpus("apiserver") {
+    if let Some(corpus) = everflow_corpus::find("apiserver") {
         let mut files: Vec<PathBuf> = std::fs::read_dir(corpus.join("fixtures/crds"))
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -439,15 +369,15 @@ fn random_objects_are_refused_alike() {
             .errors
             .is_empty()
     );
-    let answer = server.curl("POST", DEFINITIONS, Some(&definition));
+    let answer = server.ask("POST", DEFINITIONS, Some(&definition));
     assert_eq!(answer["kind"], "CustomResourceDefinition", "{answer}");
-    eventually(|| server.curl("GET", THINGS, None)["kind"] == "ThingList");
+    eventually(|| server.ask("GET", THINGS, None)["kind"] == "ThingList");
     let validator = Validator::new(Schema::from_structural(&schema).unwrap());
     let mut random = Random(seed());
     let mut wrong = Vec::new();
     for round in 0..600 {
         let object = thing("x", random_spec(&mut random, &names, round));
-        let answer = server.curl("POST", &format!("{THINGS}?dryRun=All"), Some(&object));
+        let answer = server.ask("POST", &format!("{THINGS}?dryRun=All"), Some(&object));
         let (ours, theirs) = (
             our_answer(&validator, object.clone(), None),
             their_answer(&answer),
@@ -474,40 +404,38 @@ fn unchanged_parts_may_stay_invalid() {
     };
     let (schema, names) = strict();
     let lax = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    server.curl("POST", DEFINITIONS, Some(&things(&lax)));
-    eventually(|| server.curl("GET", THINGS, None)["kind"] == "ThingList");
+    server.ask("POST", DEFINITIONS, Some(&things(&lax)));
+    eventually(|| server.ask("GET", THINGS, None)["kind"] == "ThingList");
     let mut random = Random(seed());
     for round in 0..100 {
         let object = thing(
             &format!("t{round}"),
             random_spec(&mut random, &names, round),
         );
-        let answer = server.curl("POST", THINGS, Some(&object));
+        let answer = server.ask("POST", THINGS, Some(&object));
         assert_eq!(answer["kind"], "Thing", "{answer}");
     }
     let path = format!("{DEFINITIONS}/things.random.everflow.test");
-    let mut definition = server.curl("GET", &path, None);
+    let mut definition = server.ask("GET", &path, None);
     definition["spec"]["versions"] = things(&schema)["spec"]["versions"].clone();
     assert_eq!(
-        server.curl("PUT", &path, Some(&definition))["kind"],
+        server.ask("PUT", &path, Some(&definition))["kind"],
         "CustomResourceDefinition"
     );
     let probe = thing("probe", json!({"boolean": 1}));
-    eventually(|| {
-        server.curl("POST", &format!("{THINGS}?dryRun=All"), Some(&probe))["code"] == 422
-    });
+    eventually(|| server.ask("POST", &format!("{THINGS}?dryRun=All"), Some(&probe))["code"] == 422);
     let validator = Validator::new(Schema::from_structural(&schema).unwrap());
     let mut tolerated = 0;
     let mut wrong = Vec::new();
     for round in 0..300 {
         let path = format!("{THINGS}/t{}", round % 100);
-        let old = server.curl("GET", &path, None);
+        let old = server.ask("GET", &path, None);
         let mut object = old.clone();
         for _ in 0..random.below(3) {
             object["spec"][&names[(round + random.below(5)) % names.len()]] = random.value(2);
         }
         object["metadata"]["labels"] = json!({"round": round.to_string()});
-        let answer = server.curl("PUT", &format!("{path}?dryRun=All"), Some(&object));
+        let answer = server.ask("PUT", &format!("{path}?dryRun=All"), Some(&object));
         let (ours, theirs) = (
             our_answer(&validator, object.clone(), Some(&old)),
             their_answer(&answer),

@@ -5,8 +5,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -21,7 +19,7 @@ const AREAS: [&str; 4] = ["crd", "flux", "ssa-cr", "fieldvalidation"];
 
 #[test]
 fn recorded_answers_are_the_same() {
-    let Some(corpus) = common::corpus("apiserver") else {
+    let Some(corpus) = everflow_corpus::find("apiserver") else {
         return;
     };
     let mut world = World {

@@ -3,26 +3,12 @@
 //! Runs only when `EVERFLOW_REAL` is set: it needs the real program (`real/peers.sh build sops`).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use everflow_sops::{Format, Keys, decrypt};
 
 const IDENTITY: &str = "AGE-SECRET-KEY-1ZCRAPNUP0GEU4YN7UNE4YUYQEKHC8KPTU59QK95X3MPEUHT62SEQMNZY63";
 const RECIPIENT: &str = "age1awuat8es0r8ppmma0t8walyz53c9tus99a6c7mdw3euhdcs8wguqv6gjz8";
-
-fn real_sops() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new(root.join("real/peers.sh"))
-        .args(["path", "sops"])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "real/peers.sh build sops comes first"
-    );
-    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-}
 
 /// Numbers that look random and are the same in every run.
 struct Chance(u64);
@@ -110,11 +96,9 @@ fn yaml(chance: &mut Chance, depth: usize, indent: usize, out: &mut String) {
 
 #[test]
 fn random_files_decrypt_alike() {
-    if std::env::var_os("EVERFLOW_REAL").is_none() {
-        println!("skipped: set EVERFLOW_REAL=1 to compare with the real sops");
+    let Some(program) = everflow_corpus::real::program("sops") else {
         return;
-    }
-    let program = real_sops();
+    };
     let directory = std::env::temp_dir().join(format!("everflow-sops-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let mut keys = Keys::new();

@@ -177,10 +177,6 @@ fn answers(server: &Server, requests: &[Request]) -> Vec<Value> {
 
 #[test]
 fn both_sets_of_definitions_have_the_same_effect() {
-    if std::env::var("EVERFLOW_REAL").as_deref() != Ok("1") {
-        println!("skipped: set EVERFLOW_REAL=1 to compare with a real kube-apiserver");
-        return;
-    }
     let Some(directory) = everflow_corpus::find("apiserver/fixtures/crds") else {
         return;
     };
@@ -198,8 +194,12 @@ fn both_sets_of_definitions_have_the_same_effect() {
         .collect();
     assert_eq!(ours.len(), theirs.len());
     let (seed, count) = (number("SEED", 1), number("CASES", 80));
-    let real = Server::with_definitions("theirs", &theirs);
-    let own = Server::with_definitions("ours", &ours);
+    let Some(real) = Server::with_definitions("theirs", &theirs) else {
+        return;
+    };
+    let Some(own) = Server::with_definitions("ours", &ours) else {
+        return;
+    };
 
     let (mut accepted, mut refused, mut compared, mut read) = (0, 0, 0, 0);
     let mut differences = Vec::new();

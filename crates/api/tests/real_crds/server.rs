@@ -1,9 +1,6 @@
 //! A real API server, spoken to by curl.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
+use everflow_corpus::real::{self, ApiServer};
 use serde_json::{Value, json};
 
 /// A request.
@@ -24,6 +21,23 @@ impl Request {
             body,
         }
     }
+
+    fn as_sent(&self) -> real::Request<'_> {
+        let mut headers = vec![("Accept", self.accept.to_owned())];
+        if self.body.is_some() {
+            let content_type = match self.method {
+                "PATCH" => "application/merge-patch+json",
+                _ => "application/json",
+            };
+            headers.push(("Content-Type", content_type.to_owned()));
+        }
+        real::Request {
+            method: self.method,
+            path: &self.path,
+            headers,
+            body: self.body.as_ref().map(|body| body.to_string().into_bytes()),
+        }
+    }
 }
 
 /// What the server answered.
@@ -33,47 +47,15 @@ pub struct Reply {
     pub body: Value,
 }
 
-/// A running etcd and kube-apiserver; stopped when dropped.
-pub struct Server {
-    directory: PathBuf,
-    address: String,
-    token: String,
-}
-
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh")
-}
-
-fn run(arguments: &[&str], directory: Option<&Path>) {
-    let output = Command::new(script())
-        .args(arguments)
-        .args(directory)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-}
+/// A real API server with definitions.
+pub struct Server(ApiServer);
 
 impl Server {
     /// Starts one with these definitions.
-    pub fn with_definitions(name: &str, definitions: &[Value]) -> Self {
-        let directory =
-            std::env::temp_dir().join(format!("everflow-api-{name}-{}", std::process::id()));
-        run(&["build", "etcd", "kube-apiserver"], None);
-        run(&["start", "--dir"], Some(&directory));
-        let kubeconfig = std::fs::read_to_string(directory.join("kubeconfig")).unwrap();
-        let field = |name: &str| {
-            let mut lines = kubeconfig.lines();
-            let line = lines.find_map(|line| line.trim().strip_prefix(name));
-            line.unwrap_or_default().trim().trim_matches('"').to_owned()
-        };
-        let server = Self {
-            address: field("server:"),
-            token: field("token:"),
-            directory,
-        };
+    pub fn with_definitions(name: &str, definitions: &[Value]) -> Option<Self> {
+        let server = Server(ApiServer::start(name)?);
         server.install(definitions);
-        server
+        Some(server)
     }
 
     fn install(&self, definitions: &[Value]) {
@@ -113,63 +95,14 @@ impl Server {
 
     /// Sends requests one after the other over one connection.
     pub fn send(&self, requests: &[Request]) -> Vec<Reply> {
-        let work = self.directory.join("requests");
-        let _ = std::fs::remove_dir_all(&work);
-        std::fs::create_dir_all(&work).unwrap();
-        let mut config = String::new();
-        for (index, request) in requests.iter().enumerate() {
-            if index > 0 {
-                config.push_str("next\n");
-            }
-            let _ = writeln!(config, "silent\ninsecure\nrequest = \"{}\"", request.method);
-            let _ = writeln!(config, "url = \"{}{}\"", self.address, request.path);
-            let _ = writeln!(config, "header = \"Authorization: Bearer {}\"", self.token);
-            let _ = writeln!(config, "header = \"Accept: {}\"", request.accept);
-            if let Some(body) = &request.body {
-                let file = work.join(format!("body-{index}"));
-                std::fs::write(&file, body.to_string()).unwrap();
-                let content_type = match request.method {
-                    "PATCH" => "application/merge-patch+json",
-                    _ => "application/json",
-                };
-                let _ = writeln!(config, "header = \"Content-Type: {content_type}\"");
-                let _ = writeln!(config, "data-binary = \"@{}\"", file.display());
-            }
-            let output = work.join(format!("answer-{index}"));
-            let _ = writeln!(
-                config,
-                "output = \"{}\"\nwrite-out = \"%{{http_code}}\\n\"",
-                output.display()
-            );
-        }
-        let file = work.join("config");
-        std::fs::write(&file, config).unwrap();
-        let output = Command::new("curl")
-            .arg("--config")
-            .arg(&file)
-            .output()
-            .unwrap();
-        let codes = String::from_utf8_lossy(&output.stdout).into_owned();
-        let codes: Vec<u16> = codes.lines().filter_map(|line| line.parse().ok()).collect();
-        assert_eq!(codes.len(), requests.len());
-        let answer = |(index, status)| {
-            let text = std::fs::read(work.join(format!("answer-{index}"))).unwrap_or_default();
-            Reply {
-                status,
-                body: serde_json::from_slice(&text)
-                    .unwrap_or(json!(String::from_utf8_lossy(&text))),
-            }
-        };
-        codes.into_iter().enumerate().map(answer).collect()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = Command::new(script())
-            .args(["stop", "--dir"])
-            .arg(&self.directory)
-            .output();
-        let _ = std::fs::remove_dir_all(&self.directory);
+        let requests: Vec<_> = requests.iter().map(Request::as_sent).collect();
+        let answers = self.0.send(&requests).into_iter();
+        answers
+            .map(|answer| Reply {
+                status: answer.status,
+                body: serde_json::from_slice(&answer.body)
+                    .unwrap_or(json!(String::from_utf8_lossy(&answer.body))),
+            })
+            .collect()
     }
 }

@@ -7,7 +7,7 @@ mod chart;
 mod random;
 mod template;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,22 +19,6 @@ enum Run {
     Failed(Vec<String>),
 }
 
-fn peer(name: &str) -> Option<PathBuf> {
-    if std::env::var_os("EVERFLOW_REAL").is_none() {
-        println!("skipped: set EVERFLOW_REAL=1 to compare with the real {name}");
-        return None;
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh");
-    let output = Command::new(script).args(["path", name]).output().unwrap();
-    assert!(
-        output.status.success(),
-        "build {name} first: real/peers.sh build {name}"
-    );
-    Some(PathBuf::from(
-        String::from_utf8(output.stdout).unwrap().trim(),
-    ))
-}
-
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name)
         .ok()
@@ -44,7 +28,9 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn random_charts_render_alike() {
-    let Some(helm) = peer("helm") else { return };
+    let Some(helm) = everflow_corpus::real::program("helm") else {
+        return;
+    };
     let wanted = number("EVERFLOW_DIFF_CASES", 5000) as usize;
     let first = number("EVERFLOW_DIFF_SEED", 1);
     let (next, done) = (AtomicU64::new(first), AtomicUsize::new(0));

@@ -37,17 +37,15 @@ fn number(name: &str, default: u64) -> u64 {
 
 #[test]
 fn random_writes_are_answered_alike() {
-    if std::env::var("EVERFLOW_REAL").as_deref() != Ok("1") {
-        println!("skipped: EVERFLOW_REAL=1 is not set");
+    let Some(real) = real::Server::start("writes") else {
         return;
-    }
+    };
     let clock = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
     let seed = number("EVERFLOW_SEED", clock.as_secs());
     let wanted = number("EVERFLOW_OPERATIONS", 10_000) as usize;
     println!("EVERFLOW_SEED={seed}, {wanted} operations");
-    let real = real::Server::start("writes");
     let ours = ApiServer::new(Arc::new(SystemEnvironment::new()), Options::default());
     let mut random = Random::new(seed);
     // One example of each sort of difference, and how often it occurred.
@@ -114,17 +112,15 @@ fn random_writes_are_answered_alike() {
 /// Random definitions with rules, then random objects of their kinds. `EVERFLOW_DEFINITIONS` sets how many (100).
 #[test]
 fn random_rules_are_answered_alike() {
-    if std::env::var("EVERFLOW_REAL").as_deref() != Ok("1") {
-        println!("skipped: EVERFLOW_REAL=1 is not set");
+    let Some(real) = real::Server::start("rules") else {
         return;
-    }
+    };
     let clock = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
     let seed = number("EVERFLOW_SEED", clock.as_secs());
     let wanted = number("EVERFLOW_DEFINITIONS", 100) as usize;
     println!("EVERFLOW_SEED={seed}, {wanted} definitions");
-    let real = real::Server::start("rules");
     let ours = ApiServer::new(Arc::new(SystemEnvironment::new()), Options::default());
     let mut random = Random::new(seed);
     for operation in &documents::setup(&[])[..1] {

@@ -1,111 +1,28 @@
 //! The real server, spoken to by curl.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
+use everflow_corpus::real::{ApiServer, Request};
 use serde_json::Value;
 
 use crate::Reply;
 use crate::documents::Operation;
 
-/// A running etcd and kube-apiserver; stopped when dropped.
-pub struct Server {
-    directory: PathBuf,
-    address: String,
-    token: String,
-}
-
-fn script() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh")
-}
+/// A real API server that answers operations.
+pub struct Server(ApiServer);
 
 impl Server {
-    pub fn start(name: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!(
-            "everflow-differential-{name}-{}",
-            std::process::id()
-        ));
-        std::fs::create_dir_all(&directory).unwrap();
-        let output = Command::new(script())
-            .args(["start", "--dir"])
-            .arg(&directory)
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let kubeconfig = std::fs::read_to_string(directory.join("kubeconfig")).unwrap();
-        let field = |name: &str| {
-            let line = kubeconfig
-                .lines()
-                .find_map(|line| line.trim().strip_prefix(name));
-            line.unwrap_or_default().trim().trim_matches('"').to_owned()
-        };
-        Self {
-            address: field("server:"),
-            token: field("token:"),
-            directory,
-        }
+    /// Starts one, when the comparison is wanted.
+    pub fn start(name: &str) -> Option<Self> {
+        ApiServer::start(name).map(Server)
     }
 
     /// Sends requests one after the other over one connection.
     pub fn send(&self, operations: &[Operation]) -> Vec<Reply> {
-        let work = self.directory.join("requests");
-        std::fs::create_dir_all(&work).unwrap();
-        let mut config = String::new();
-        for (index, operation) in operations.iter().enumerate() {
-            if index > 0 {
-                config.push_str("next\n");
-            }
-            let _ = writeln!(
-                config,
-                "silent\ninsecure\nrequest = \"{}\"",
-                operation.method
-            );
-            let _ = writeln!(config, "url = \"{}{}\"", self.address, operation.path);
-            let _ = writeln!(config, "header = \"Authorization: Bearer {}\"", self.token);
-            for (name, value) in operation.headers() {
-                let _ = writeln!(config, "header = \"{name}: {value}\"");
-            }
-            if !operation.body.is_empty() {
-                let file = work.join(format!("body-{index}"));
-                std::fs::write(&file, &operation.body).unwrap();
-                let _ = writeln!(config, "data-binary = \"@{}\"", file.display());
-            }
-            let output = work.join(format!("answer-{index}"));
-            let _ = writeln!(
-                config,
-                "output = \"{}\"\nwrite-out = \"%{{http_code}}\\n\"",
-                output.display()
-            );
-        }
-        let file = work.join("config");
-        std::fs::write(&file, config).unwrap();
-        let output = Command::new("curl")
-            .arg("--config")
-            .arg(&file)
-            .output()
-            .unwrap();
-        let codes = String::from_utf8_lossy(&output.stdout).into_owned();
-        let codes: Vec<u16> = codes.lines().filter_map(|line| line.parse().ok()).collect();
-        assert_eq!(
-            codes.len(),
-            operations.len(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        codes
-            .into_iter()
-            .enumerate()
-            .map(|(index, status)| {
-                let text = std::fs::read(work.join(format!("answer-{index}"))).unwrap_or_default();
-                Reply {
-                    status,
-                    body: serde_json::from_slice(&text).unwrap_or(Value::Null),
-                }
+        let requests: Vec<Request<'_>> = operations.iter().map(request).collect();
+        let answers = self.0.send(&requests).into_iter();
+        answers
+            .map(|answer| Reply {
+                status: answer.status,
+                body: serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
             })
             .collect()
     }
@@ -131,12 +48,11 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = Command::new(script())
-            .args(["stop", "--dir"])
-            .arg(&self.directory)
-            .output();
-        let _ = std::fs::remove_dir_all(&self.directory);
+fn request(operation: &Operation) -> Request<'_> {
+    Request {
+        method: &operation.method,
+        path: &operation.path,
+        headers: operation.headers(),
+        body: (!operation.body.is_empty()).then(|| operation.body.clone().into_bytes()),
     }
 }

@@ -524,19 +524,9 @@ mod builds {
         );
     }
 
-    /// The real helm, if it is wanted and here.
-    fn real_helm() -> Option<std::path::PathBuf> {
-        std::env::var_os("EVERFLOW_REAL")?;
-        let home = std::env::var_os("HOME")?;
-        let peers = std::path::Path::new(&home).join(".cache/everflow/peers");
-        let helm = peers.join("helm-4.3.1/helm");
-        helm.exists().then_some(helm)
-    }
-
     #[tokio::test]
     async fn the_real_helm_reads_what_we_package() {
-        let Some(helm) = real_helm() else {
-            println!("skipped: needs EVERFLOW_REAL=1 and the real helm (real/peers.sh build helm)");
+        let Some(helm) = everflow_corpus::real::program("helm") else {
             return;
         };
         let env = tree();

@@ -11,7 +11,7 @@ mod overlays;
 mod random;
 mod rare;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use everflow_kustomize::{MemoryView, Options, Plugins, build};
@@ -19,11 +19,9 @@ use overlays::Files;
 
 #[test]
 fn random_overlays_build_alike() {
-    if std::env::var_os("EVERFLOW_REAL").is_none() {
-        println!("skipped: set EVERFLOW_REAL=1 to compare with the real kustomize");
+    let Some(program) = everflow_corpus::real::program("kustomize") else {
         return;
-    }
-    let program = real_kustomize();
+    };
     let number = |name: &str, default: u64| {
         std::env::var(name)
             .ok()
@@ -51,20 +49,6 @@ struct Counts {
     /// A panic of the real program is no answer to compare with.
     crashed: usize,
     different: usize,
-}
-
-fn real_kustomize() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new(root.join("real/peers.sh"))
-        .args(["path", "kustomize"])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
 }
 
 /// The message of the real program without warnings, and with paths as in a tree in memory.
