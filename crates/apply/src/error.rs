@@ -105,6 +105,34 @@ impl ApplyError {
         }
     }
 
+    /// The object it is about.
+    pub fn entry(&self) -> Option<&Entry> {
+        match self {
+            ApplyError::DryRun { entry, .. }
+            | ApplyError::Apply { entry, .. }
+            | ApplyError::Look { entry, .. }
+            | ApplyError::Takeover { entry, .. }
+            | ApplyError::Recreate { entry, .. }
+            | ApplyError::NotGone { entry, .. }
+            | ApplyError::Encrypted { entry }
+            | ApplyError::Delete { entry, .. } => Some(entry),
+            ApplyError::Ignore { .. } => None,
+        }
+    }
+
+    /// What to do about it, where that can be said.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            ApplyError::DryRun {
+                source: ClientError::NoKind { .. },
+                ..
+            } => {
+                ": apply the CustomResourceDefinition of this kind first, from a Kustomization that this one has in dependsOn, or correct apiVersion and kind"
+            }
+            _ => "",
+        }
+    }
+
     /// What the client said, if it was asked.
     pub fn client(&self) -> Option<&ClientError> {
         match self {

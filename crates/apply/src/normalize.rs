@@ -40,6 +40,17 @@ impl Owner {
             .all(|(key, value)| labels.get(*key).and_then(Value::as_str) == Some(*value))
     }
 
+    /// Whose labels a live object has, where they are another's.
+    pub fn other(&self, live: &Value) -> Option<Owner> {
+        let labels = live.get("metadata")?.get("labels")?;
+        let text = |key: &str| labels.get(key)?.as_str().map(str::to_owned);
+        let owner = Owner {
+            name: text(label::KUSTOMIZATION_NAME)?,
+            namespace: text(label::KUSTOMIZATION_NAMESPACE)?,
+        };
+        (owner != *self).then_some(owner)
+    }
+
     /// The labels as a selector.
     pub fn selector(&self) -> String {
         let [(one, name), (two, namespace)] = self.labels();

@@ -1,6 +1,6 @@
 //! The build itself.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use everflow_api::kustomization::{Kustomization, SubstituteStrategy};
 use everflow_api::object::Object;
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::finish;
 use crate::generate;
 use crate::mount::{Mount, relative};
-use crate::place;
+use crate::place::{self, Place};
 use crate::substitute::{self, Variables, add_variables};
 
 /// What to build.
@@ -72,7 +72,16 @@ pub struct Built {
     /// `sha256:` and the digest of the built YAML, as Flux writes it into the history.
     pub digest: String,
     /// What does not keep the objects from being applied but should be known.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
+}
+
+/// What should be known of a build that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Whether something may be wrong, not only out of date.
+    pub grave: bool,
+    /// In words.
+    pub text: String,
 }
 
 /// What a build came to.
@@ -151,8 +160,15 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
             missing: request.no_variables,
         }),
         decryption,
-        identities: HashMap::new(),
-        warnings: output.warnings.clone(),
+        identities: BTreeMap::new(),
+        warnings: output
+            .warnings
+            .iter()
+            .map(|text| Warning {
+                grave: false,
+                text: text.trim_end().to_owned(),
+            })
+            .collect(),
     };
     let (yaml, objects) = work.all(&output)?;
     let warnings = work.warnings;
@@ -178,6 +194,31 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
         digest,
         warnings,
     })
+}
+
+/// Where objects of a build stand in the source, as `apiVersion`, kind and name tell them apart
+/// after the build. It builds once more: this is for those who have something to complain about.
+pub fn places(request: &Request<'_>, wanted: &[(String, String, String)]) -> Vec<Option<Place>> {
+    let unknown = || vec![None; wanted.len()];
+    let Ok(directory) = directory(request) else {
+        return unknown();
+    };
+    let mut mount = Mount::new(request.tree);
+    let spec = &request.kustomization.spec;
+    if generate::kustomization_file(&mut mount, &directory, spec).is_err() {
+        return unknown();
+    }
+    let Ok(output) = run_kustomize(&mount, &directory, None) else {
+        return unknown();
+    };
+    let place = |(api_version, kind, name): &(String, String, String)| {
+        let gvk = everflow_kustomize::Gvk::new(api_version, kind);
+        let same = |built: &&BuiltObject| built.id.gvk == gvk && built.id.name == *name;
+        let original = output.objects.iter().find(same).map(|it| &it.original_id);
+        let (gvk, name) = original.map_or((&gvk, name.as_str()), |id| (&id.gvk, id.name.as_str()));
+        place::of_objects(&mount, gvk, name).into_iter().next()
+    };
+    wanted.iter().map(place).collect()
 }
 
 /// The directory to build: `spec.path` inside the source, wherever it points.
@@ -247,9 +288,9 @@ struct Work<'a> {
     mount: &'a Mount<'a>,
     variables: Option<Variables<'a>>,
     decryption: Option<Decryption<'a>>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     /// How many objects there are of each identity.
-    identities: HashMap<Identity, usize>,
+    identities: BTreeMap<Identity, usize>,
 }
 
 /// Kind, name and namespace of an object.
@@ -349,11 +390,12 @@ impl Work<'_> {
         };
         *object = plain;
         if let Integrity::Unknown = integrity {
-            self.warnings.push(format!(
+            let text = format!(
                 "{} was decrypted, but whether it was changed after its encryption could not be \
                  verified: the file it comes from was not found",
                 object_name(built)
-            ));
+            );
+            self.warnings.push(Warning { grave: true, text });
         }
         Ok(true)
     }
@@ -380,7 +422,7 @@ impl Work<'_> {
         }
     }
 
-    fn place_of(&self, built: &BuiltObject) -> Option<place::Place> {
+    fn place_of(&self, built: &BuiltObject) -> Option<Place> {
         let original = &built.original_id;
         let places = place::of_objects(self.mount, &original.gvk, &original.name);
         places.into_iter().next()

@@ -30,7 +30,10 @@ pub enum Error {
     #[error("{0}")]
     Read(String),
     /// A file in a directory without a kustomization file holds something else than objects.
-    #[error("failed to decode Kubernetes YAML from {}: {cause}{}", place.path, OfLine(place))]
+    #[error(
+        "failed to decode Kubernetes YAML from {}: {cause}{}; {MAKE_READABLE}",
+        place.path, OfLine(place)
+    )]
     Decode {
         /// The file.
         place: Place,
@@ -56,7 +59,7 @@ pub enum Error {
     )]
     Component(String),
     /// A file that a generator or a patch names cannot be decrypted.
-    #[error("error decrypting sources: {cause} (in {place})")]
+    #[error("error decrypting sources: {cause} (in {place}); {GIVE_KEY}")]
     Source {
         /// The file.
         place: Place,
@@ -78,7 +81,10 @@ pub enum Error {
         limit: usize,
     },
     /// An object cannot be decrypted.
-    #[error("decryption failed for '{object}': {text}{}", InPlaces(place.as_slice()))]
+    #[error(
+        "decryption failed for '{object}': {text}{}; {GIVE_KEY}",
+        InPlaces(place.as_slice())
+    )]
     Decryption {
         /// Which object.
         object: String,
@@ -88,7 +94,7 @@ pub enum Error {
         place: Option<Place>,
     },
     /// kustomize fails.
-    #[error("kustomize build failed: {text}{}", InPlaces(places))]
+    #[error("kustomize build failed: {text}{}{}", InPlaces(places), remedy(text))]
     Kustomize {
         /// What it says, with paths relative to the source.
         text: String,
@@ -173,6 +179,35 @@ impl Error {
             | Error::Component(_) => &[],
         }
     }
+}
+
+/// What to do about a file that holds no objects.
+const MAKE_READABLE: &str = "correct the file, or keep it out of the build with a kustomization.yaml beside it or spec.ignore of the source";
+/// What to do about a file that cannot be decrypted.
+const GIVE_KEY: &str = "put the private key of one of its recipients into the Secret of spec.decryption.secretRef, or encrypt the file for a key that is there";
+
+/// What to do about the mistakes that kustomize finds most.
+fn remedy(text: &str) -> &'static str {
+    const REMEDIES: [(&str, &str); 4] = [
+        (
+            "already registered id",
+            "; the object is there twice: remove or rename one of the two",
+        ),
+        (
+            "failed to find unique target for patch",
+            "; no object of the build is what the patch names: correct its apiVersion, kind, name and namespace, or give it a target",
+        ),
+        (
+            "no such file or directory",
+            "; correct the path in the kustomization file, or add what it names to the source",
+        ),
+        (
+            "doesn't exist",
+            "; correct the path in the kustomization file, or add what it names to the source",
+        ),
+    ];
+    let fits = |(part, _): &&(&str, &str)| text.contains(part);
+    REMEDIES.iter().find(fits).map_or("", |(_, remedy)| remedy)
 }
 
 /// ` (in a.yaml:3 and b.yaml:7)`, or nothing.

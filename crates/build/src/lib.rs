@@ -41,7 +41,7 @@ mod mount;
 mod place;
 mod substitute;
 
-pub use build::{Built, Contents, EmptyBecause, ProvenEmpty, Request, build};
+pub use build::{Built, Contents, EmptyBecause, ProvenEmpty, Request, Warning, build, places};
 pub use error::Error;
 pub use everflow_sops::Keys;
 pub use place::Place;

@@ -12,6 +12,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -224,6 +225,23 @@ pub async fn serve(
     }
     let _ = tokio::time::timeout(STOP_GRACE, graceful.shutdown()).await;
     Ok(())
+}
+
+/// Speaks TLS and HTTP with one client, over any stream, until it ends.
+pub async fn converse<S>(service: ApiService, tls: Tls, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Ok(stream) = TlsAcceptor::from(tls.config).accept(stream).await else {
+        return;
+    };
+    let peer = tls
+        .certificates
+        .peer(stream.get_ref().1.peer_certificates());
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let service = TowerToHyperService::new(service.from_peer(peer));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let _ = connection.await;
 }
 
 /// Done when controllers have something to do without a request.

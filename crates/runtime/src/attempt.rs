@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use crate::client::{At, Client, Resource, meta_text, revision};
 use crate::engine::Matters;
 use crate::error::Error;
-use crate::events::Event;
+use crate::events::{Event, Recorder};
 use crate::lease::Epoch;
 use crate::log::Logger;
 use crate::metadata::{self, Edited};
@@ -219,6 +219,9 @@ pub struct Context {
     pub(crate) superseded: Signal,
     pub(crate) stopping: Signal,
     pub(crate) watcher: Watcher,
+    pub(crate) recorder: Recorder,
+    /// The name that events are reported under.
+    pub(crate) reporter: String,
 }
 
 /// Watches more on behalf of an object.
@@ -324,6 +327,13 @@ impl Context {
                 epoch: self.epoch.as_ref().map_or(0, Epoch::number),
             }),
         }
+    }
+
+    /// Tells of something before it is done, and waits a while until the API server has heard it.
+    /// All other events go with the [`Report`].
+    pub async fn tell_first(&self, object: &Value, event: Event) {
+        let reporter = &self.reporter;
+        self.recorder.emit_first(reporter, object, event).await;
     }
 
     /// Gives up all that is watched on behalf of this object, but for some.

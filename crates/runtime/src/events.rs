@@ -6,7 +6,8 @@ use std::time::Duration;
 use everflow_env::{Env, within};
 use everflow_time::Timestamp;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
 use crate::error::Error;
@@ -26,6 +27,8 @@ const REFILL: Duration = Duration::from_secs(300);
 /// How long telling the notification controller may take, and how often it is tried.
 const POST_DEADLINE: Duration = Duration::from_secs(5);
 const POST_TRIES: u32 = 5;
+/// How long those wait who want something known before they do it.
+const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How grave an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +52,9 @@ pub struct Event {
     pub message: String,
     /// What else is known: revisions, digests.
     pub metadata: BTreeMap<String, String>,
+    /// Whether it says only that all is as it was: where news is told briefly, the API server is
+    /// not told.
+    pub routine: bool,
 }
 
 impl Event {
@@ -59,7 +65,15 @@ impl Event {
             reason: reason.into(),
             message: message.into(),
             metadata: BTreeMap::new(),
+            routine: false,
         }
+    }
+
+    /// The same event, which says only that all is as it was.
+    #[must_use]
+    pub fn routine(mut self) -> Self {
+        self.routine = true;
+        self
     }
 
     /// The same event with one more piece of metadata.
@@ -71,12 +85,14 @@ impl Event {
 }
 
 /// An event and whose it is.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Told {
     involved: Value,
     event: Event,
     at: Timestamp,
     controller: String,
+    /// Hears when the server has been told, or cannot be.
+    done: Option<oneshot::Sender<()>>,
 }
 
 /// Takes events. Never waits: what does not fit is dropped and counted.
@@ -86,6 +102,7 @@ pub struct Recorder {
     to_server: mpsc::Sender<Told>,
     to_address: Option<mpsc::Sender<Told>>,
     metrics: Metrics,
+    brief: bool,
 }
 
 /// Tells events.
@@ -114,6 +131,7 @@ pub fn recorder(
         to_server,
         to_address: None,
         metrics: metrics.clone(),
+        brief: false,
     };
     let mut teller = EventTeller {
         env: env.clone(),
@@ -133,31 +151,118 @@ pub fn recorder(
 }
 
 impl Recorder {
+    /// Has the API server told all news of an attempt in one Event, grave news in another. The
+    /// notification controller is told each in any case.
+    #[must_use]
+    pub fn briefly(mut self) -> Self {
+        self.brief = true;
+        self
+    }
+
     /// Takes an event of an object that the server sent.
-    pub fn emit(&self, controller: &str, object: &Value, mut event: Event) {
-        for (key, value) in annotations(object) {
-            if key.starts_with("event.toolkit.fluxcd.io/") {
-                event.metadata.entry(key).or_insert(value);
+    pub fn emit(&self, controller: &str, object: &Value, event: Event) {
+        self.emit_all(controller, object, vec![event]);
+    }
+
+    /// Takes all events of an attempt.
+    pub fn emit_all(&self, controller: &str, object: &Value, mut events: Vec<Event>) {
+        for event in &mut events {
+            for (key, value) in annotations(object) {
+                if key.starts_with("event.toolkit.fluxcd.io/") {
+                    event.metadata.entry(key).or_insert(value);
+                }
             }
         }
-        let told = Told {
+        let at = self.env.clock.now();
+        let told = |event: Event| Told {
+            involved: involved(object),
+            event,
+            at,
+            controller: controller.to_owned(),
+            done: None,
+        };
+        if let Some(address) = &self.to_address {
+            for event in &events {
+                if event.severity > Severity::Trace
+                    && address.try_send(told(event.clone())).is_err()
+                {
+                    self.dropped("address");
+                }
+            }
+        }
+        if self.brief {
+            events = in_brief(events);
+        }
+        for event in events {
+            if self.to_server.try_send(told(event)).is_err() {
+                self.dropped("server");
+            }
+        }
+    }
+
+    /// Takes an event and waits, a while at most, until the API server has it: for what people
+    /// should know before it is done.
+    pub async fn emit_first(&self, controller: &str, object: &Value, event: Event) {
+        let mut told = Told {
             involved: involved(object),
             event,
             at: self.env.clock.now(),
             controller: controller.to_owned(),
+            done: None,
         };
         if let Some(address) = &self.to_address
-            && told.event.severity > Severity::Trace
-            && address.try_send(told.clone()).is_err()
+            && address.try_send(told.again()).is_err()
         {
-            let labels = [("sink", "address"), ("why", "full")];
-            self.metrics.count("everflow_events_dropped_total", &labels);
+            self.dropped("address");
         }
-        if self.to_server.try_send(told).is_err() {
-            let labels = [("sink", "server"), ("why", "full")];
-            self.metrics.count("everflow_events_dropped_total", &labels);
+        let (done, heard) = oneshot::channel();
+        told.done = Some(done);
+        match self.to_server.try_send(told) {
+            Ok(()) => {
+                let _ = within(&*self.env.clock, FIRST_PATIENCE, heard).await;
+            }
+            Err(_) => self.dropped("server"),
         }
     }
+
+    fn dropped(&self, sink: &str) {
+        let labels = [("sink", sink), ("why", "full")];
+        self.metrics.count("everflow_events_dropped_total", &labels);
+    }
+}
+
+impl Told {
+    /// The same for another who wants to hear it.
+    fn again(&self) -> Told {
+        Told {
+            involved: self.involved.clone(),
+            event: self.event.clone(),
+            at: self.at,
+            controller: self.controller.clone(),
+            done: None,
+        }
+    }
+}
+
+/// News of one gravity in one event: the messages in their order, the reason of the last.
+fn in_brief(events: Vec<Event>) -> Vec<Event> {
+    let mut brief: Vec<Event> = Vec::with_capacity(2);
+    for event in events {
+        let grave = event.severity == Severity::Error;
+        let same = |told: &&mut Event| (told.severity == Severity::Error) == grave;
+        match brief.iter_mut().find(same) {
+            None => brief.push(event),
+            Some(told) => {
+                told.message.push('\n');
+                told.message.push_str(&event.message);
+                told.reason = event.reason;
+                told.metadata.extend(event.metadata);
+                told.routine &= event.routine;
+            }
+        }
+    }
+    brief.retain(|event| !event.routine);
+    brief
 }
 
 fn annotations(object: &Value) -> Vec<(String, String)> {
@@ -204,8 +309,8 @@ impl EventTeller {
     }
 }
 
-/// What an event is told apart by.
-type Identity = (String, String, String, String, String);
+/// What an event is told apart by: a digest of all that is said.
+type Identity = [u8; 32];
 
 #[derive(Debug, Default)]
 struct Memory {
@@ -235,7 +340,7 @@ impl Memory {
     }
 
     fn remember(&mut self, identity: Identity, name: String, count: u64) {
-        if self.known.insert(identity.clone(), (name, count)).is_none() {
+        if self.known.insert(identity, (name, count)).is_none() {
             self.order.push_back(identity);
         }
         while self.order.len() > REMEMBERED {
@@ -257,13 +362,7 @@ async fn tell_server(env: Env, client: Client, metrics: Metrics, mut told: mpsc:
             dropped("too many");
             continue;
         }
-        let identity = (
-            object_identity(&told),
-            told.controller.clone(),
-            told.event.reason.clone(),
-            told.event.message.clone(),
-            format!("{:?}{:?}", told.event.severity, told.event.metadata),
-        );
+        let identity = identity(&told);
         if tell_one(&client, &mut memory, identity, &told)
             .await
             .is_err()
@@ -271,6 +370,19 @@ async fn tell_server(env: Env, client: Client, metrics: Metrics, mut told: mpsc:
             dropped("failed");
         }
     }
+}
+
+fn identity(told: &Told) -> Identity {
+    let event = &told.event;
+    let said = (
+        object_identity(told),
+        &told.controller,
+        &event.reason,
+        &event.message,
+        event.severity,
+        &event.metadata,
+    );
+    Sha256::digest(format!("{said:?}")).into()
 }
 
 fn object_identity(told: &Told) -> String {

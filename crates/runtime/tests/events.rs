@@ -189,3 +189,33 @@ async fn the_notification_controller_hears_of_it() {
     world.sleep(60.0).await;
     assert_eq!(metrics.get("everflow_events_dropped_total", &[]), 0.0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn news_of_one_attempt_is_told_in_brief() {
+    let world = World::new(1).await;
+    let toy = world.create_toy("one", json!({})).await;
+    let metrics = Metrics::new();
+    let (recorder, teller) = recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
+    let recorder = recorder.briefly();
+    tokio::spawn(teller.run());
+    let info = |reason: &str, text: &str| Event::new(Severity::Info, reason, text);
+    let all = vec![
+        info("Progressing", "ConfigMap/a created").with("a", "1"),
+        Event::new(Severity::Error, "Failed", "broken"),
+        info("Succeeded", "finished").with("b", "2").routine(),
+    ];
+    recorder.emit_all("c", &toy, all);
+    recorder.emit_all("c", &toy, vec![info("Succeeded", "as before").routine()]);
+    world.sleep(1.0).await;
+    let events = told(&world).await;
+    assert_eq!(events.len(), 2, "{events:?}");
+    let of = |kind: &str| events.iter().find(|event| event["type"] == kind).unwrap();
+    let normal = of("Normal");
+    assert_eq!(normal["reason"], "Succeeded");
+    assert_eq!(normal["message"], "ConfigMap/a created\nfinished");
+    assert_eq!(
+        normal["metadata"]["annotations"],
+        json!({"a": "1", "b": "2"})
+    );
+    assert_eq!(of("Warning")["message"], "broken");
+}

@@ -32,6 +32,8 @@ struct Inner {
     writing: BTreeSet<ObjectId>,
     /// Objects whose health is waited for: any change of them matters.
     awaited: BTreeSet<ObjectId>,
+    /// Objects that were healthy when they were looked at last.
+    healthy: BTreeMap<ObjectId, Healthy>,
     /// How often each object was changed by others lately.
     fights: BTreeMap<ObjectId, u32>,
 }
@@ -47,6 +49,15 @@ struct Known {
     /// Nothing but the metadata can have changed while this stays.
     generation: Option<i64>,
     metadata: [u8; 32],
+}
+
+/// When an object was found healthy.
+#[derive(Debug, Clone, PartialEq)]
+struct Healthy {
+    uid: String,
+    revision: String,
+    /// By which rules.
+    rules: [u8; 32],
 }
 
 /// What is known of an object before it is looked at.
@@ -119,6 +130,35 @@ impl Memory {
         }
     }
 
+    /// Remembers that a live object was found healthy by these rules.
+    pub fn note_healthy(&self, id: &ObjectId, live: &Value, rules: [u8; 32]) {
+        let text = |field: &str| {
+            let text = live["metadata"][field].as_str();
+            text.unwrap_or_default().to_owned()
+        };
+        let healthy = Healthy {
+            uid: text("uid"),
+            revision: text("resourceVersion"),
+            rules,
+        };
+        self.lock().healthy.insert(id.clone(), healthy);
+    }
+
+    /// Whether an object was found healthy by these rules, and a watch says that nothing of it,
+    /// its status included, has changed since.
+    pub fn is_still_healthy(&self, id: &ObjectId, seen: &Seen, rules: [u8; 32]) -> bool {
+        let Seen::Present(live) = seen else {
+            return false;
+        };
+        let inner = self.lock();
+        let Some(healthy) = inner.healthy.get(id) else {
+            return false;
+        };
+        healthy.rules == rules
+            && live["metadata"]["uid"] == healthy.uid.as_str()
+            && live["metadata"]["resourceVersion"] == healthy.revision.as_str()
+    }
+
     /// Whether a change that a watch tells of matters: it is not ours, and it touches more than
     /// the status; or the object is waited for. `None` says that the object is gone.
     ///
@@ -150,6 +190,7 @@ impl Memory {
         let mut inner = self.lock();
         inner.writing.remove(id);
         inner.known.remove(id);
+        inner.healthy.remove(id);
     }
 
     /// Forgets everything.

@@ -106,10 +106,23 @@ impl Applier {
 
     /// How healthy an object is, from the server.
     pub async fn health(&self, entry: &Entry, checks: &CustomChecks, now: Timestamp) -> Assessment {
-        let told = |health, message: String| Assessment {
-            health,
-            reason: String::new(),
-            message,
+        self.look_at(entry, checks, now).await.0
+    }
+
+    /// The same with the object, where it is there.
+    pub async fn look_at(
+        &self,
+        entry: &Entry,
+        checks: &CustomChecks,
+        now: Timestamp,
+    ) -> (Assessment, Option<Value>) {
+        let told = |health, message: String| {
+            let assessment = Assessment {
+                health,
+                reason: String::new(),
+                message,
+            };
+            (assessment, None)
         };
         let resource = match self.resource(entry).await {
             Ok(resource) => resource,
@@ -121,9 +134,23 @@ impl Applier {
             Err(error) => return told(Health::Unknown, error.to_string()),
         };
         match self.live(&resource, entry).await {
-            Ok(Some(live)) => checks.assess(&live, now),
+            Ok(Some(live)) => (checks.assess(&live, now), Some(live)),
             Ok(None) => told(Health::NotFound, "Resource not found".into()),
             Err(error) => told(Health::Unknown, error.to_string()),
+        }
+    }
+
+    /// What a watch tells of an object.
+    pub async fn seen(&self, entry: &Entry, live: &dyn Live) -> Seen {
+        match self.resource(entry).await {
+            Err(_) => Seen::Unknown,
+            Ok(resource) => {
+                let namespace = match resource.namespaced {
+                    true => entry.id.namespace.as_str(),
+                    false => "",
+                };
+                live.metadata(&resource, namespace, &entry.id.name)
+            }
         }
     }
 

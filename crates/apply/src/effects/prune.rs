@@ -92,8 +92,11 @@ impl Applier {
         }
     }
 
-    /// Which of these objects are still there.
-    pub async fn remaining(&self, entries: &[Entry]) -> Result<Vec<Entry>, ApplyError> {
+    /// Which of these objects are still there, and which finalizers hold them.
+    pub async fn remaining(
+        &self,
+        entries: &[Entry],
+    ) -> Result<Vec<(Entry, Vec<String>)>, ApplyError> {
         let mut remaining = Vec::new();
         for entry in entries {
             let unknown = |source| ApplyError::Look {
@@ -105,13 +108,9 @@ impl Applier {
                 Err(ClientError::NoKind { .. }) => continue,
                 Err(source) => return Err(unknown(source)),
             };
-            if self
-                .live(&resource, entry)
-                .await
-                .map_err(unknown)?
-                .is_some()
-            {
-                remaining.push(entry.clone());
+            if let Some(live) = self.live(&resource, entry).await.map_err(unknown)? {
+                let held = everflow_runtime::metadata::finalizers(&live);
+                remaining.push((entry.clone(), held));
             }
         }
         Ok(remaining)

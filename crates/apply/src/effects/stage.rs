@@ -14,7 +14,7 @@ use crate::drift;
 use crate::error::ApplyError;
 use crate::immutable::is_immutable;
 use crate::inventory::Entry;
-use crate::normalize::is_encrypted_secret;
+use crate::normalize::{Owner, is_encrypted_secret};
 use crate::policy::Wish;
 
 /// How often it is looked whether an object that is recreated has gone.
@@ -30,6 +30,8 @@ pub struct Applied {
     pub change: Change,
     /// How it is now, where that is known.
     pub live: Option<Value>,
+    /// Whose it was before, where it was another's.
+    pub taken_from: Option<Owner>,
 }
 
 /// What is known of an object before it is looked at.
@@ -50,6 +52,8 @@ enum Plan {
         rehearsed: bool,
         /// Whether it is written only where there is none yet.
         only_new: bool,
+        /// Whose it is now, where it is another's.
+        taken_from: Option<Owner>,
     },
 }
 
@@ -163,7 +167,7 @@ impl Applier {
         memory: &Memory,
     ) -> Result<Applied, ApplyError> {
         let id = Entry::of(&object).id;
-        let (resource, entry, action, payload, rehearsed) =
+        let (resource, entry, action, payload, rehearsed, taken_from) =
             match self.create_or_look(&object, plan, memory).await? {
                 Plan::Done(applied) => {
                     if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live)
@@ -178,13 +182,17 @@ impl Applier {
                     action,
                     payload,
                     rehearsed,
+                    taken_from,
                     ..
-                } => (resource, entry, action, payload, rehearsed),
+                } => (resource, entry, action, payload, rehearsed, taken_from),
             };
         memory.begin(&id);
-        let written = self
+        let mut written = self
             .write(&resource, entry, action, &payload, rehearsed)
             .await;
+        if let Ok(applied) = &mut written {
+            applied.taken_from = taken_from;
+        }
         match &written {
             Ok(Applied {
                 live: Some(live), ..
@@ -258,6 +266,7 @@ impl Applier {
                     action,
                 },
                 live: Some(live),
+                taken_from: None,
             }),
             Err(source) => {
                 let entry = entry.into();
@@ -312,6 +321,7 @@ impl Applier {
                 payload: object.clone(),
                 rehearsed: false,
                 only_new: false,
+                taken_from: None,
             });
         }
         let fresh = recall == Recall::Nothing
@@ -326,6 +336,7 @@ impl Applier {
                 payload: object.clone(),
                 rehearsed: false,
                 only_new: true,
+                taken_from: None,
             });
         }
         self.look_closely(object, resource, entry).await
@@ -377,8 +388,10 @@ impl Applier {
                 payload: object.clone(),
                 rehearsed: true,
                 only_new: false,
+                taken_from: None,
             });
         };
+        let taken_from = self.owner.other(&current);
         let mut cleaned = false;
         if let Some(patch) = self.takeover.patch(object, &current) {
             let by = WriteOptions::by(&self.takeover.manager);
@@ -402,6 +415,7 @@ impl Applier {
             payload,
             rehearsed: true,
             only_new: false,
+            taken_from,
         })
     }
 
@@ -466,6 +480,7 @@ fn done(entry: &Entry, action: Action, live: Option<Value>) -> Plan {
             action,
         },
         live,
+        taken_from: None,
     })
 }
 

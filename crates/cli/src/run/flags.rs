@@ -56,6 +56,10 @@ pub struct Args {
     /// Where events are posted to, such as http://notification-controller/
     #[arg(long, value_name = "URL", env = "EVENTS_ADDR")]
     pub events_addr: Option<String>,
+    /// Tell each piece of news in an Event of its own, as Flux does; by default those of one attempt
+    /// share one
+    #[arg(long)]
+    pub event_per_message: bool,
     /// Only objects with these labels
     #[arg(long, value_name = "SELECTOR", default_value = "")]
     pub watch_label_selector: String,

@@ -120,7 +120,10 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         args.events_addr.as_deref(),
         &instance,
     );
-    let (recorder, teller) = recorder.map_err(|error| Failure::Usage(error.to_string()))?;
+    let (mut recorder, teller) = recorder.map_err(|error| Failure::Usage(error.to_string()))?;
+    if !args.event_per_message {
+        recorder = recorder.briefly();
+    }
     let setup = Setup {
         env: env.clone(),
         client: client.clone(),

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_api::inventory::{ResourceInventory, ResourceRef};
+use everflow_api::inventory::{ObjectId, ResourceInventory, ResourceRef};
+use everflow_api::kustomization::Kustomization;
 use everflow_api::names::manager;
+use everflow_api::object::Object;
 use everflow_api::reason::Reason;
 use everflow_apply::change::{self, Action, Change};
 use everflow_apply::drift::Ignore;
@@ -16,12 +18,15 @@ use everflow_apply::inventory::{Entry, Inventory};
 use everflow_apply::normalize::{Owner, normalize};
 use everflow_apply::takeover::Takeover;
 use everflow_apply::{ApplyError, order};
+use everflow_env::run_blocking;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Interrupted;
-use everflow_runtime::events::Severity;
+use everflow_runtime::events::{Event, Severity};
 use serde_json::Value;
 
+use super::artifact::Tree;
 use super::attempt::Attempt;
+use super::source::SourceName;
 use super::stop::Stop;
 use super::target::{Target, Targets};
 
@@ -29,6 +34,8 @@ use super::target::{Target, Targets};
 const SETTLE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_millis(250));
 /// A build that deletes so many objects, and more than it keeps, is worth a word.
 const MANY: usize = 3;
+/// So many of them are named.
+const NAMED: usize = 10;
 
 /// What was applied.
 #[derive(Debug, Default)]
@@ -37,6 +44,27 @@ pub(super) struct Outcome {
     pub(super) applied: Vec<Applied>,
     /// Whether something was created, changed or deleted.
     pub(super) changed: bool,
+}
+
+/// Why objects were not applied.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The attempt stops.
+    Stop(Stop),
+    /// The server refuses objects; and what was done before.
+    Objects(Vec<ApplyError>, String),
+}
+
+impl From<Stop> for Refusal {
+    fn from(stop: Stop) -> Self {
+        Refusal::Stop(stop)
+    }
+}
+
+impl From<Interrupted> for Refusal {
+    fn from(why: Interrupted) -> Self {
+        Refusal::Stop(why.into())
+    }
 }
 
 impl Attempt<'_> {
@@ -78,7 +106,7 @@ impl Attempt<'_> {
         mut objects: Vec<Value>,
         memory: &Arc<Memory>,
         live: &dyn Live,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<Outcome, Refusal> {
         for object in &mut objects {
             normalize(object);
         }
@@ -92,7 +120,7 @@ impl Attempt<'_> {
                 .await
             {
                 Ok(rehearsed) => rehearsed,
-                Err(errors) => return Err(self.refused(&errors, &outcome)),
+                Err(errors) => return Err(Refusal::Objects(errors, changes(&outcome))),
             };
             let new: Vec<Entry> = rehearsed.writes().cloned().collect();
             self.store_union(&new).await?;
@@ -105,7 +133,7 @@ impl Attempt<'_> {
             self.note_definitions(applier, &applied);
             outcome.applied.extend(applied);
             if !errors.is_empty() {
-                return Err(self.refused(&errors, &outcome));
+                return Err(Refusal::Objects(errors, changes(&outcome)));
             }
             settling?;
         }
@@ -113,6 +141,7 @@ impl Attempt<'_> {
         outcome.changed = actions
             .into_iter()
             .any(|action| matches!(action, Action::Created | Action::Configured));
+        self.name_contested(&outcome);
         self.tell_changes(&outcome);
         Ok(outcome)
     }
@@ -181,29 +210,101 @@ impl Attempt<'_> {
         }
     }
 
-    fn refused(&self, errors: &[ApplyError], outcome: &Outcome) -> Stop {
+    /// Says what was refused, and where it stands in the source.
+    pub(super) async fn refused(
+        &self,
+        errors: &[ApplyError],
+        changes: String,
+        tree: Arc<Tree>,
+    ) -> Stop {
         if errors.iter().any(ApplyError::is_fenced) {
             return Stop::Interrupted(Interrupted::NotLeading);
         }
-        let mut text = String::new();
-        for error in errors {
-            text.push_str(&format!("{error}\n"));
+        let wanted: Vec<(String, String, String)> = errors
+            .iter()
+            .map(|error| match error.entry() {
+                Some(entry) => {
+                    let id = &entry.id;
+                    (entry.api_version(), id.kind.clone(), id.name.clone())
+                }
+                None => Default::default(),
+            })
+            .collect();
+        let kustomization = self.object.clone();
+        let places = run_blocking(&*self.context.env.blocking, move || {
+            let request = everflow_build::Request::new(&kustomization, &tree.files);
+            everflow_build::places(&request, &wanted)
+        });
+        let places = places.await.unwrap_or_default();
+        let mut text: String = errors.iter().map(|error| format!("{error}\n")).collect();
+        text.push_str(&changes);
+        for (at, error) in errors.iter().enumerate() {
+            let place = places.get(at).and_then(Option::as_ref);
+            let (Some(entry), Some(place)) = (error.entry(), place) else {
+                continue;
+            };
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&format!(
+                "{} is in {place}{}\n",
+                entry.id.subject(),
+                error.remedy()
+            ));
         }
-        let changes = outcome.applied.iter().map(|applied| &applied.change);
-        text.push_str(&change::log(changes, |action| {
-            matches!(action, Action::Created | Action::Configured)
-        }));
         Stop::failed(Reason::ReconciliationFailed, text)
     }
 
     fn tell_changes(&mut self, outcome: &Outcome) {
-        let changes = outcome.applied.iter().map(|applied| &applied.change);
-        let log = change::log(changes, |action| {
-            matches!(action, Action::Created | Action::Configured)
-        });
+        let mut log = changes(outcome);
+        for contested in &self.draft.contested {
+            log.push('\n');
+            log.push_str(contested);
+        }
         if !log.is_empty() {
             self.draft.tell(Severity::Info, log);
         }
+    }
+
+    /// Names objects that another Kustomization applies too.
+    fn name_contested(&mut self, outcome: &Outcome) {
+        for applied in &outcome.applied {
+            let Some(other) = &applied.taken_from else {
+                continue;
+            };
+            let id = &applied.change.entry.id;
+            if !self.has_too(other, id) {
+                continue;
+            }
+            let (subject, namespace, name) = (id.subject(), &other.namespace, &other.name);
+            let text = format!(
+                "{subject} is applied by Kustomization/{namespace}/{name} too: take it out of one of the two"
+            );
+            self.draft.contested.push(text);
+        }
+    }
+
+    /// Whether another Kustomization has an object in its inventory, and not only because it has
+    /// not come to our revision yet.
+    fn has_too(&self, other: &Owner, id: &ObjectId) -> bool {
+        let store = self.context.store("Kustomization");
+        let stored = store.and_then(|store| store.get(&other.namespace, &other.name));
+        let Some(Ok(found)) = stored.map(|it| Object::<Kustomization>::read(&it.value())) else {
+            return false;
+        };
+        if found.metadata.is_deleted() {
+            return false;
+        }
+        let source = |object: &Object<Kustomization>| {
+            let name = SourceName::of(&object.spec, object.metadata.namespace());
+            name.shown()
+        };
+        let behind = source(&found) == source(&self.object)
+            && found.status.last_applied_revision.as_deref() != Some(&self.draft.revision);
+        let inventory = found.status.inventory.as_ref();
+        let inventory = inventory.map(everflow_api::to_value).unwrap_or_default();
+        let lists = Inventory::read(&inventory).is_ok_and(|inventory| inventory.contains(id));
+        lists && !behind
     }
 
     /// Waits until the objects of a stage are what they ask to be.
@@ -300,9 +401,8 @@ impl Attempt<'_> {
             return Ok(());
         }
         if gone.len() > MANY && gone.len() > new.entries().len() {
-            let (many, kept) = (gone.len(), new.entries().len());
-            let message = format!("This revision deletes {many} objects and keeps {kept}");
-            self.draft.tell(Severity::Info, message);
+            let event = self.many_deletions(&gone, new.entries().len());
+            self.context.tell_first(&self.value, event).await;
         }
         self.context.check()?;
         for entry in &gone {
@@ -323,12 +423,39 @@ impl Attempt<'_> {
         }
     }
 
+    /// What is told before many objects are deleted.
+    fn many_deletions(&self, gone: &[Entry], kept: usize) -> Event {
+        let many = gone.len();
+        let mut names: Vec<String> = gone
+            .iter()
+            .take(NAMED)
+            .map(|entry| entry.id.subject())
+            .collect();
+        if many > NAMED {
+            names.push(format!("and {} more", many - NAMED));
+        }
+        let message = format!(
+            "This revision deletes {many} objects and keeps {kept}, about to delete: {}",
+            names.join(", ")
+        );
+        let reason = self.draft.reason();
+        self.draft.event(Severity::Info, &reason, message)
+    }
+
     pub(super) fn tell_pruned(&mut self, changes: &[Change]) {
         let log = change::log(changes, |action| action != Action::Unchanged);
         if !log.is_empty() {
             self.draft.tell(Severity::Info, log);
         }
     }
+}
+
+/// What was created and changed.
+fn changes(outcome: &Outcome) -> String {
+    let changes = outcome.applied.iter().map(|applied| &applied.change);
+    change::log(changes, |action| {
+        matches!(action, Action::Created | Action::Configured)
+    })
 }
 
 /// An empty inventory is written down too.

@@ -12,6 +12,7 @@ use everflow_api::object::Object;
 use everflow_api::reason::Reason;
 use everflow_apply::effects::Memory;
 use everflow_apply::health::custom::CustomChecks;
+use everflow_build::{Built, Contents, Warning};
 use everflow_env::run_blocking;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
@@ -21,6 +22,7 @@ use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
 use serde_json::Value;
 
+use super::apply::Refusal;
 use super::draft::{Draft, silent};
 use super::health::{Verdicts, Wait};
 use super::source::{Source, SourceName};
@@ -43,6 +45,8 @@ pub(super) struct Attempt<'a> {
     /// The status that it began with.
     pub(super) before: KustomizationStatus,
     pub(super) draft: Draft,
+    /// Whether this attempt has written a status that says it is under way.
+    pub(super) written: bool,
     started: Duration,
 }
 
@@ -60,6 +64,7 @@ impl<'a> Attempt<'a> {
             events: Vec::new(),
             revision: String::new(),
             origin: String::new(),
+            contested: Vec::new(),
         };
         Attempt {
             controller,
@@ -68,6 +73,7 @@ impl<'a> Attempt<'a> {
             before: object.status.clone(),
             object,
             draft,
+            written: false,
             started: context.env.clock.elapsed(),
         }
     }
@@ -180,13 +186,23 @@ impl<'a> Attempt<'a> {
             .get(&source.artifact, self.options())
             .await?;
         self.context.check()?;
-        let built = self.build(tree).await?;
+        let built = self.build(tree.clone()).await?;
         let target = self
             .controller
             .targets
             .of(&self.object, &self.context.client, self.options())
             .await?;
-        let (digest, objects) = built?;
+        let built = built?;
+        let digest = built.digest;
+        let news = self.before.last_applied_revision.as_deref() != Some(&self.draft.revision)
+            || self.before.observed_generation != self.draft.generation;
+        if news && self.before.last_attempted_revision.as_deref() != Some(&self.draft.revision) {
+            self.tell_warnings(&built.warnings);
+        }
+        let objects = match built.contents {
+            Contents::Objects(objects) => objects,
+            Contents::Empty(_) => Vec::new(),
+        };
         self.progress("Detecting drift");
         let before = self.inventory()?;
         let memory = self.memory(&target);
@@ -205,14 +221,16 @@ impl<'a> Attempt<'a> {
         let started = self.started;
         let mut outcome = match self.apply(&applier, objects, &memory, &eyes).await {
             Ok(outcome) => outcome,
-            Err(stop) => return Err(self.note_failure(stop, &digest, started)),
+            Err(Refusal::Stop(stop)) => return Err(self.note_failure(stop, &digest, started)),
+            Err(Refusal::Objects(errors, log)) => {
+                let stop = self.refused(&errors, log, tree).await;
+                return Err(self.note_failure(stop, &digest, started));
+            }
         };
         let pruned = self.prune(&applier, &before, &mut outcome, &memory).await;
         if let Err(stop) = pruned {
             return Err(self.note_failure(stop, &digest, started));
         }
-        let news = self.before.last_applied_revision.as_deref() != Some(&self.draft.revision)
-            || self.before.observed_generation != self.draft.generation;
         let mut wait = Wait {
             of: state,
             began: self.now(),
@@ -223,6 +241,7 @@ impl<'a> Attempt<'a> {
             objects: Vec::new(),
             revision: self.draft.revision.clone(),
             looks: 0,
+            contested: self.draft.contested.clone(),
         };
         let objects = match self.health_objects(&applier, &outcome.applied).await {
             Ok(objects) => objects,
@@ -235,7 +254,7 @@ impl<'a> Attempt<'a> {
         };
         wait.objects = objects;
         match self
-            .look(&applier, checks, &wait.objects, &outcome.applied)
+            .look(&applier, checks, &wait.objects, &outcome.applied, &target)
             .await
         {
             Verdicts::Healthy => {
@@ -256,7 +275,10 @@ impl<'a> Attempt<'a> {
             .of(&self.object, &self.context.client, self.options())
             .await?;
         let applier = self.applier(&target)?;
-        let verdicts = self.look(&applier, checks, &wait.objects, &[]).await;
+        self.draft.contested = wait.contested.clone();
+        let verdicts = self
+            .look(&applier, checks, &wait.objects, &[], &target)
+            .await;
         match verdicts {
             Verdicts::Healthy => {
                 self.controller.waits().remove(&self.context.key);
@@ -307,12 +329,12 @@ impl<'a> Attempt<'a> {
         format!("{what} for revision {revision} with a timeout of {timeout}")
     }
 
-    /// The digest and the objects. An error within is one of the build itself, which counts only
-    /// once the cluster is known to be reachable.
+    /// What was built. An error within is one of the build itself, which counts only once the
+    /// cluster is known to be reachable.
     async fn build(
         &mut self,
         tree: Arc<super::artifact::Tree>,
-    ) -> Result<Result<(String, Vec<Value>), Stop>, Stop> {
+    ) -> Result<Result<Built, Stop>, Stop> {
         let variables = inputs::variables(&self.object, &self.context.client).await;
         let keys = inputs::keys(&self.object, &self.context.client, self.options()).await;
         let keys_failed = keys.as_ref().err().cloned();
@@ -355,7 +377,7 @@ impl<'a> Attempt<'a> {
             return Ok(Err(Stop::failed(Reason::BuildFailed, why)));
         }
         Ok(match built {
-            Ok(built) => Ok((built.digest.clone(), built.contents.objects().to_vec())),
+            Ok(built) => Ok(built),
             Err(error) => Err(Stop::failed(Reason::BuildFailed, error.to_string())),
         })
     }
@@ -370,6 +392,7 @@ impl<'a> Attempt<'a> {
         {
             Ok(Some(stored)) => {
                 self.value = stored;
+                self.written = true;
                 Ok(())
             }
             Ok(None) => Err(Stop::Gone),
@@ -424,6 +447,10 @@ impl<'a> Attempt<'a> {
         }
         self.note_history(&wait.digest, Reason::ReconciliationSucceeded, wait.started);
         self.tell_finished();
+        if !wait.changed && self.is_unasked() && condition::is_true(&self.before.conditions, READY)
+        {
+            self.draft.as_routine();
+        }
         Ok(self.draft.clone().report(next, Verdict::Success))
     }
 
@@ -438,10 +465,7 @@ impl<'a> Attempt<'a> {
             state(was) == state(is)
         };
         !wait.changed
-            && matches!(
-                self.context.ticket.priority,
-                Priority::Interval | Priority::Dependency
-            )
+            && self.is_unasked()
             && condition::is_true(&was.conditions, READY)
             && was.conditions.len() == is.conditions.len()
             && same(HEALTHY)
@@ -454,6 +478,25 @@ impl<'a> Attempt<'a> {
                 .history
                 .first()
                 .is_some_and(|first| first.digest == wait.digest)
+    }
+
+    /// Whether nobody has asked for this attempt.
+    fn is_unasked(&self) -> bool {
+        matches!(
+            self.context.ticket.priority,
+            Priority::Interval | Priority::Dependency
+        )
+    }
+
+    /// What should be known of a build, when it is new.
+    fn tell_warnings(&mut self, warnings: &[Warning]) {
+        for warning in warnings {
+            let severity = match warning.grave {
+                true => Severity::Error,
+                false => Severity::Info,
+            };
+            self.draft.tell(severity, warning.text.clone());
+        }
     }
 
     async fn after_success(&self, target: &Target) -> Next {
@@ -568,6 +611,7 @@ impl<'a> Attempt<'a> {
             objects: Vec::new(),
             revision: String::new(),
             looks: 0,
+            contested: Vec::new(),
         }
     }
 }

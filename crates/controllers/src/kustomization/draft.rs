@@ -21,6 +21,8 @@ pub(super) struct Draft {
     pub(super) events: Vec<Event>,
     pub(super) revision: String,
     pub(super) origin: String,
+    /// What others have a hand in too, in words.
+    pub(super) contested: Vec<String>,
 }
 
 impl Draft {
@@ -91,7 +93,11 @@ impl Draft {
     pub(super) fn succeed(&mut self) {
         self.remove(RECONCILING);
         self.remove(STALLED);
-        let message = format!("Applied revision: {}", self.revision);
+        let mut message = format!("Applied revision: {}", self.revision);
+        for contested in &self.contested {
+            message.push_str("; ");
+            message.push_str(contested);
+        }
         let reason = Reason::ReconciliationSucceeded;
         self.set(READY, ConditionStatus::True, reason, message);
     }
@@ -113,6 +119,17 @@ impl Draft {
     }
 
     pub(super) fn tell_as(&mut self, severity: Severity, reason: &str, message: impl Into<String>) {
+        let event = self.event(severity, reason, message);
+        self.events.push(event);
+    }
+
+    /// An event with the revisions.
+    pub(super) fn event(
+        &self,
+        severity: Severity,
+        reason: &str,
+        message: impl Into<String>,
+    ) -> Event {
         let mut event = Event::new(severity, reason, message);
         for (key, value) in [
             ("revision", &self.revision),
@@ -122,7 +139,14 @@ impl Draft {
                 event = event.with(format!("{}/{key}", group::KUSTOMIZE), value);
             }
         }
-        self.events.push(event);
+        event
+    }
+
+    /// The last event says only that all is as it was.
+    pub(super) fn as_routine(&mut self) {
+        if let Some(event) = self.events.last_mut() {
+            event.routine = true;
+        }
     }
 
     /// The last event says how it stands with the commit.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everflow_api::kustomization::DeletionPolicy;
 use everflow_api::names::FINALIZER;
+use everflow_api::names::condition::{READY, RECONCILING};
 use everflow_apply::inventory::{Entry, Inventory};
 use everflow_runtime::attempt::{Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::Severity;
@@ -16,6 +17,8 @@ use super::target::Target;
 
 /// How often it is looked whether deleted objects have gone.
 const LOOK: Duration = Duration::from_secs(2);
+/// After so long it is said what a deletion waits for.
+const NAMED_AFTER: Duration = Duration::from_secs(10);
 /// When an object that is gone is looked at again: only so that it has a next attempt.
 const NEVER: Duration = Duration::from_secs(3_600);
 
@@ -126,7 +129,10 @@ impl Attempt<'_> {
             .unwrap_or(self.draft.now);
         let waited = self.draft.now.since(since).unsigned();
         if waited >= self.object.spec.timeout().unsigned() {
-            let message = "failed to wait for resources termination";
+            let message = format!(
+                "failed to wait for resources termination: {}",
+                still_there(&remaining)
+            );
             self.draft.tell(Severity::Error, message);
             return Ok(None);
         }
@@ -136,6 +142,14 @@ impl Attempt<'_> {
             .insert(self.context.key.clone(), wait);
         let events = std::mem::take(&mut self.draft.events);
         let mut report = silent(Next::At(LOOK), Verdict::Waiting);
+        // Most go at once; what does not is named.
+        if waited >= NAMED_AFTER {
+            let message = format!("waiting for {} to go", still_there(&remaining));
+            let reason = everflow_api::Reason::Progressing;
+            let on = everflow_api::condition::ConditionStatus::True;
+            self.draft.set(RECONCILING, on, reason, message);
+            report.status = Some(self.draft.value());
+        }
         report.events = events;
         Ok(Some(report))
     }
@@ -175,7 +189,7 @@ impl Attempt<'_> {
                 self.draft
                     .tell_as(Severity::Error, failure.reason.as_str(), message.clone());
                 self.draft.set(
-                    everflow_api::names::condition::READY,
+                    READY,
                     everflow_api::condition::ConditionStatus::False,
                     failure.reason,
                     message,
@@ -186,6 +200,19 @@ impl Attempt<'_> {
             }
         }
     }
+}
+
+/// The objects that hold up a deletion, and what holds them.
+fn still_there(remaining: &[(Entry, Vec<String>)]) -> String {
+    let one = |(entry, finalizers): &(Entry, Vec<String>)| match finalizers.is_empty() {
+        true => entry.id.subject(),
+        false => {
+            let finalizers = finalizers.join(", ");
+            format!("{} (held by finalizers: {finalizers})", entry.id.subject())
+        }
+    };
+    let all: Vec<String> = remaining.iter().map(one).collect();
+    all.join(", ")
 }
 
 fn failed_message(errors: &str) -> Stop {

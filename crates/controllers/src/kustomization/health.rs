@@ -1,5 +1,6 @@
 //! Waits for health without holding a worker.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everflow_api::condition::ConditionStatus;
@@ -17,6 +18,8 @@ use everflow_runtime::client::Selection;
 use everflow_runtime::events::Severity;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::store::Keep;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::attempt::Attempt;
 use super::stop::Stop;
@@ -47,6 +50,8 @@ pub(super) struct Wait {
     pub(super) revision: String,
     /// How often the objects were looked at.
     pub(super) looks: u32,
+    /// What others have a hand in too, in words.
+    pub(super) contested: Vec<String>,
 }
 
 /// How it stands with health.
@@ -115,36 +120,66 @@ impl Attempt<'_> {
         Ok(Some(entries))
     }
 
-    /// Looks at the objects; those of which the answer to our own write is known need no request.
+    /// By which rules health is judged.
+    fn health_rules(&self) -> [u8; 32] {
+        let rules = self.object.spec.health_check_exprs.iter();
+        let text: Vec<String> = rules
+            .map(|rule| everflow_api::to_value(rule).to_string())
+            .collect();
+        Sha256::digest(text.join("\n")).into()
+    }
+
+    /// Looks at the objects. Those of which the answer to our own write is known need no request,
+    /// nor do those that were healthy and have not changed since, as their watch says.
     pub(super) async fn look(
         &self,
         applier: &Applier,
         checks: &CustomChecks,
         objects: &[Entry],
         applied: &[Applied],
+        target: &Target,
     ) -> Verdicts {
         let clock = &self.context.env.clock;
-        let mut assessed: Vec<(Entry, Assessment)> = Vec::with_capacity(objects.len());
-        let mut open: Vec<Entry> = Vec::new();
-        for entry in objects {
-            let known = applied.iter().find(|known| known.change.entry == *entry);
-            match known.and_then(|known| known.live.as_ref()) {
-                Some(live) => assessed.push((entry.clone(), checks.assess(live, clock.now()))),
-                None if always_current(entry) => {}
-                None => open.push(entry.clone()),
+        let (memory, eyes, rules) = (self.memory(target), self.eyes(target), self.health_rules());
+        let note = |entry: &Entry, assessed: &Assessment, live: &Value| {
+            if assessed.health == Health::Current && !always_current(entry) {
+                memory.note_healthy(&entry.id, live, rules);
+            }
+        };
+        let known: BTreeMap<&ObjectId, &Value> = applied
+            .iter()
+            .filter_map(|known| Some((&known.change.entry.id, known.live.as_ref()?)))
+            .collect();
+        let mut assessed: Vec<(usize, Assessment)> = Vec::with_capacity(objects.len());
+        let mut open: Vec<(usize, &Entry)> = Vec::new();
+        for (at, entry) in objects.iter().enumerate() {
+            if let Some(live) = known.get(&entry.id) {
+                let found = checks.assess(live, clock.now());
+                note(entry, &found, live);
+                assessed.push((at, found));
+            } else if !always_current(entry) {
+                let seen = applier.seen(entry, &eyes).await;
+                if !memory.is_still_healthy(&entry.id, &seen, rules) {
+                    open.push((at, entry));
+                }
             }
         }
-        let mut work: Vec<BoxFuture<'_, Assessment>> = Vec::new();
-        for entry in &open {
-            work.push(Box::pin(applier.health(entry, checks, clock.now())));
+        let mut work: Vec<BoxFuture<'_, (Assessment, Option<Value>)>> = Vec::new();
+        for (_, entry) in &open {
+            work.push(Box::pin(applier.look_at(entry, checks, clock.now())));
         }
         let looked = at_once(work).await;
-        assessed.extend(open.iter().cloned().zip(looked));
-        let order = |entry: &Entry| objects.iter().position(|object| object == entry);
-        assessed.sort_by_key(|(entry, _)| order(entry));
+        for ((at, entry), (found, live)) in open.into_iter().zip(looked) {
+            if let Some(live) = &live {
+                note(entry, &found, live);
+            }
+            assessed.push((at, found));
+        }
+        assessed.sort_by_key(|(at, _)| *at);
         let open: Vec<(Entry, Assessment)> = assessed
             .into_iter()
             .filter(|(_, assessed)| assessed.health != Health::Current)
+            .filter_map(|(at, assessed)| Some((objects.get(at)?.clone(), assessed)))
             .collect();
         match open.is_empty() {
             true => Verdicts::Healthy,
@@ -221,7 +256,12 @@ impl Attempt<'_> {
         self.controller
             .waits()
             .insert(self.context.key.clone(), wait.clone());
-        Ok(self.draft.clone().report(next, Verdict::Waiting))
+        let mut report = self.draft.clone().report(next, Verdict::Waiting);
+        // That it is on its way has just been written; most are healthy at the second look.
+        if wait.looks == 1 && self.written {
+            report.status = None;
+        }
+        Ok(report)
     }
 
     pub(super) fn health_failed(&mut self, wait: &Wait, why: String) -> Stop {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use everflow_api::names::label;
 use everflow_apply::ObjectId;
@@ -13,6 +14,9 @@ use everflow_runtime::queue::WakeOn;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::store::{Change, Keep, Store, Stored};
 use serde_json::Value;
+
+/// For so long after the server was heard what it said counts.
+const FRESH: Duration = Duration::from_secs(180);
 
 /// What each Kustomization has applied, by namespace and name.
 #[derive(Debug, Default)]
@@ -147,7 +151,8 @@ impl Live for Eyes<'_> {
             return Seen::Unknown;
         }
         let store = self.store(resource);
-        if !store.is_synced() {
+        // Watches end and begin anew every two minutes: a store that is older has lost touch.
+        if !store.is_synced() || store.age().is_none_or(|age| age > FRESH) {
             return Seen::Unknown;
         }
         let found: Option<Arc<Stored>> = store.get(namespace, name);

@@ -9,13 +9,16 @@
 )]
 
 mod compare;
+mod deletion;
 mod economy;
 mod facts;
 mod faults;
 mod git;
 mod kustomizations;
+mod mistakes;
 mod net;
 mod registry;
+mod remote;
 mod scenario;
 mod sources;
 mod workloads;

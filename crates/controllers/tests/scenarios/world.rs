@@ -1,14 +1,14 @@
 //! A cluster, remotes and the engine, for one scenario.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::{Faults, NoFaults};
-use everflow_cluster::{ApiServer, ApiService, controllers};
+use everflow_cluster::{ApiServer, ApiService, Authority, controllers};
 use everflow_controllers::{ControllerKind, Options, Setup};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
@@ -32,8 +32,12 @@ const HELM: u16 = 9_002;
 const REGISTRY: u16 = 9_003;
 const STORAGE: u16 = 9_004;
 const SINK: u16 = 9_005;
-const API: u16 = 6_443;
+pub const API: u16 = 6_443;
+/// The host of another cluster.
+pub const REMOTE: &str = "remote.example.com";
 const DEAD: &str = "127.0.0.1:1";
+/// The token that kubeconfigs show.
+pub const TOKEN: &str = "token-of-an-admin";
 
 /// How long nothing may change before a state counts as settled.
 const QUIET: Duration = Duration::from_secs(2);
@@ -72,6 +76,33 @@ pub fn recorded_options() -> Options {
     options
 }
 
+/// Making keys takes its time: one authority serves all worlds.
+fn authority() -> Arc<Authority> {
+    static ONE: OnceLock<Arc<Authority>> = OnceLock::new();
+    let names = ["127.0.0.1".to_owned(), REMOTE.to_owned()];
+    let make = || Arc::new(Authority::generate(&names).unwrap());
+    ONE.get_or_init(make).clone()
+}
+
+/// Serves a cluster over TLS. Connections end with the task.
+pub fn serve_cluster(
+    dialer: &MemoryDialer,
+    host: &str,
+    server: &ApiServer,
+    authority: &Authority,
+) -> JoinHandle<()> {
+    let service = ApiService::new(server.clone());
+    let tls = authority.server_config().unwrap();
+    let mut incoming = dialer.listen(host, API);
+    tokio::spawn(async move {
+        let mut open = tokio::task::JoinSet::new();
+        while let Some(stream) = incoming.recv().await {
+            let (service, tls) = (service.clone(), tls.clone());
+            open.spawn(everflow_cluster::server::converse(service, tls, stream));
+        }
+    })
+}
+
 /// An engine that runs.
 struct Running {
     handle: Handle,
@@ -92,6 +123,11 @@ pub struct World {
     pub charts: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     pub registry: Arc<Mutex<Registry>>,
     pub posted: Arc<Mutex<Vec<Value>>>,
+    pub dialer: MemoryDialer,
+    /// Whether the API server is told the news of an attempt in one Event, as `everflow run` does.
+    pub brief: bool,
+    /// Who vouches for the servers of the clusters.
+    pub authority: Arc<Authority>,
     options: Options,
     kinds: Vec<ControllerKind>,
     running: Option<Running>,
@@ -121,6 +157,7 @@ impl World {
                 // The recording had the controllers of Deployments and ReplicaSets besides, but
                 // nothing that would run Pods.
                 controllers: vec![controllers::Controller::Namespace],
+                tokens: vec![(TOKEN.to_owned(), User::admin())],
                 ..everflow_cluster::Options::default()
             },
         );
@@ -142,12 +179,16 @@ impl World {
             charts: Arc::default(),
             registry: Arc::default(),
             posted: Arc::default(),
+            dialer: dialer.clone(),
+            brief: false,
+            authority: authority(),
             options,
             kinds: kinds.to_vec(),
             running: None,
             requests: 0,
         };
         world.serve_remotes(&dialer);
+        serve_cluster(&dialer, "127.0.0.1", &world.server, &world.authority);
         world.prepare(scenario).await;
         world.start_engine().await;
         world
@@ -268,8 +309,11 @@ impl World {
             metrics: metrics.clone(),
         };
         let sink = format!("http://127.0.0.1:{SINK}/");
-        let (recorder, teller) =
+        let (mut recorder, teller) =
             recorder(&env, &self.engine_client, &metrics, Some(&sink), "test").unwrap();
+        if self.brief {
+            recorder = recorder.briefly();
+        }
         let engine = setup.engine(&self.kinds, recorder);
         let (handle, stop) = (engine.handle(), Signal::new());
         let ending = stop.clone();
@@ -309,6 +353,9 @@ impl World {
         symbols.push(("$APIHOST".to_owned(), host(API)));
         symbols.push(("$API".to_owned(), format!("https://{}", host(API))));
         symbols.push(("$REG".to_owned(), host(REGISTRY)));
+        symbols.push(("$TOKEN".to_owned(), TOKEN.to_owned()));
+        let authority = STANDARD.encode(&self.authority.ca_certificate);
+        symbols.push(("$CA".to_owned(), authority));
         symbols.push(("$DEAD".to_owned(), DEAD.to_owned()));
         let repositories = self.git.lock().unwrap();
         if let Some(repository) = repositories.get(&self.namespace) {

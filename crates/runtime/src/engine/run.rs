@@ -195,6 +195,8 @@ async fn make(
         superseded,
         stopping: shared.stopping.clone(),
         watcher: Watcher(Arc::new(EngineWatcher(shared.clone()))),
+        recorder: shared.recorder.clone(),
+        reporter: controller.reports_as().to_owned(),
     };
     let report = match attempt(shared, &*controller, &object, &context).await {
         Ok(report) => report,
@@ -305,9 +307,7 @@ async fn publish(
         }
     }
     let reporter = controller.reports_as();
-    for event in report.events {
-        shared.recorder.emit(reporter, &known, event);
-    }
+    shared.recorder.emit_all(reporter, &known, report.events);
     Followup {
         result: match report.verdict {
             Verdict::Success => "success",

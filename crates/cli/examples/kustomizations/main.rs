@@ -1,0 +1,109 @@
+//! What it costs to deliver many Kustomizations; `bench/kustomizations.sh` runs it.
+//!
+//! `kustomizations KUBECONFIG DIR SERVER_PIDS COUNT PROGRAM [ARGUMENTS...]`: the program is the engine,
+//! started with the arguments; several are separated by `--`. DIR is a new directory for the repository,
+//! SERVER_PIDS are those of the API server and its storage, separated by commas.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod figures;
+mod payload;
+#[path = "../../../fetch/tests/support/mod.rs"]
+mod support;
+mod world;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use figures::{Usage, peak_memory};
+use world::World;
+
+/// Anything that goes wrong ends the run.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long the engine is watched doing nothing, and the interval of that time.
+const IDLE: (Duration, &str) = (Duration::from_secs(75), "1m");
+
+fn main() -> Result<(), Failure> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [kubeconfig, directory, servers, count, programs @ ..] = words.as_slice() else {
+        return Err("usage: kustomizations KUBECONFIG DIR SERVER_PIDS COUNT PROGRAM...".into());
+    };
+    let servers: Vec<String> = servers.split(',').map(str::to_owned).collect();
+    let count: usize = count.parse()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let world = World::new(kubeconfig, Path::new(directory), servers, count).await?;
+        run(&world, programs).await
+    })
+}
+
+async fn run(world: &World, programs: &[String]) -> Result<(), Failure> {
+    let count = world.count as f64;
+    world.prepare().await?;
+    let raw = Usage::of(world, &[]).await?;
+    world.apply_raw().await?;
+    let raw = Usage::of(world, &[]).await?.since(&raw);
+    println!(
+        "raw: {:.0} applies, 20 at once: {:.1} s, API server and etcd {:.1} s of CPU",
+        count * 4.0,
+        raw.wall,
+        raw.server
+    );
+
+    world.declare().await?;
+    let engines = world.start(programs)?;
+    let pids: Vec<String> = engines.iter().map(world::Engine::pid).collect();
+    let mut before = Usage::of(world, &pids).await?;
+    // All that they used so far is part of it.
+    before.engine = 0.0;
+    let begun = Instant::now();
+    world.until_all_have(&world.revision()?, begun).await?;
+    let new = Usage::of(world, &pids).await?.since(&before);
+    println!(
+        "new: all {count} Kustomizations ready after {:.1} s ({:.2} times raw), engine {:.1} s of CPU, API server and etcd {:.1} s",
+        new.wall,
+        new.wall / raw.wall,
+        new.engine,
+        new.server
+    );
+    // Events are told in their own time.
+    let settled = world.until_quiet(&pids).await?;
+    let all = settled.since(&before);
+    println!("new: {}", all.requests_each(count));
+    println!("new: peak memory {:.1} MB", peak_memory(&pids)?);
+
+    for (what, commit) in [
+        ("one object of each changed", payload::Commit::Changed),
+        ("nothing changed", payload::Commit::Nothing),
+    ] {
+        let before = Usage::of(world, &pids).await?;
+        let begun = Instant::now();
+        world.commit(commit)?;
+        world.request("commit").await?;
+        world.until_all_have(&world.revision()?, begun).await?;
+        let used = Usage::of(world, &pids).await?.since(&before);
+        println!(
+            "{what}: {:.1} s, engine {:.1} s of CPU, API server and etcd {:.1} s",
+            used.wall, used.engine, used.server
+        );
+        let all = world.until_quiet(&pids).await?.since(&before);
+        println!("{what}: {}", all.requests_each(count));
+    }
+    world.set_interval(IDLE.1).await?;
+    let before = world.until_quiet(&pids).await?;
+    tokio::time::sleep(IDLE.0).await;
+    let idle = Usage::of(world, &pids).await?.since(&before);
+    println!(
+        "idle through an interval of {}: engine {:.2} s of CPU in {:.0} s, {}",
+        IDLE.1,
+        idle.engine,
+        idle.wall,
+        idle.requests()
+    );
+    println!("peak memory {:.1} MB", peak_memory(&pids)?);
+    Ok(())
+}

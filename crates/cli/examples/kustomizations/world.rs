@@ -1,0 +1,323 @@
+//! The API server, the repository and the engine.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use everflow_env::{Env, RealDisk};
+use everflow_runtime::client::{At, Client, Patch, Resource, Transport, WriteOptions};
+use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::{Value, json};
+
+use crate::figures::Usage;
+use crate::payload::{self, Commit};
+use crate::support::{GitServer, git};
+use crate::{Failure, payload::namespace};
+
+/// So many requests are under way at once when objects are applied raw.
+const RAW: usize = 20;
+/// After so long without a change of the counts of requests, all has been said.
+const QUIET: Duration = Duration::from_secs(3);
+const KUSTOMIZATIONS: Resource = Resource::namespaced(
+    "kustomize.toolkit.fluxcd.io",
+    "v1",
+    "kustomizations",
+    "Kustomization",
+);
+const REPOSITORIES: Resource = Resource::namespaced(
+    "source.toolkit.fluxcd.io",
+    "v1",
+    "gitrepositories",
+    "GitRepository",
+);
+
+/// Everything but the engine.
+pub struct World {
+    client: Client,
+    transport: HttpsTransport,
+    pub count: usize,
+    pub servers: Vec<String>,
+    kubeconfig: String,
+    directory: PathBuf,
+    repository: PathBuf,
+    port: u16,
+    _server: GitServer,
+}
+
+/// A program under test, ended with the run.
+pub struct Engine(Child);
+
+impl Engine {
+    pub fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl World {
+    pub async fn new(
+        kubeconfig: &str,
+        directory: &Path,
+        servers: Vec<String>,
+        count: usize,
+    ) -> Result<Self, Failure> {
+        std::fs::create_dir_all(directory)?;
+        let env = Env::system(RealDisk::new(directory)?);
+        let connect = || {
+            let config = ClusterConfig::from_file(Path::new(kubeconfig), None)?;
+            HttpsTransport::new(&env, config)
+        };
+        let client = Client::new(Arc::new(connect()?), env.clock.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        let root = directory.join("repositories");
+        let repository = root.join("bench");
+        std::fs::create_dir_all(&repository)?;
+        Ok(World {
+            transport: connect()?,
+            client,
+            count,
+            servers,
+            kubeconfig: kubeconfig.to_owned(),
+            directory: directory.to_owned(),
+            repository,
+            port,
+            _server: GitServer::on_tcp(listener, &root),
+        })
+    }
+
+    /// Sends a request and reads the whole answer.
+    async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        media: &str,
+        body: String,
+    ) -> Result<String, Failure> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("accept", "application/json, */*")
+            .header("content-type", media)
+            .header("user-agent", "bench/1")
+            .body(Bytes::from(body))?;
+        let answer = self.transport.send(request).await?;
+        let status = answer.status();
+        let chunks: Vec<Bytes> = answer.into_body().try_collect().await?;
+        let text = String::from_utf8(chunks.concat())?;
+        match status.is_success() {
+            true => Ok(text),
+            false => Err(format!("{method} {path}: {status} {text}").into()),
+        }
+    }
+
+    pub async fn text(&self, path: &str) -> Result<String, Failure> {
+        self.send("GET", path, "application/json", String::new())
+            .await
+    }
+
+    /// Applies objects, so many at once; each is made when its turn comes.
+    async fn apply_all(&self, all: impl Iterator<Item = (String, Value)>) -> Result<(), Failure> {
+        let media = "application/apply-patch+yaml";
+        stream::iter(all.map(Ok))
+            .try_for_each_concurrent(RAW, |(path, object)| async move {
+                self.send("PATCH", &path, media, object.to_string()).await?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// What has to be there for both: definitions, namespaces, the repository.
+    pub async fn prepare(&self) -> Result<(), Failure> {
+        for definition in everflow_api::crds() {
+            let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+            let path = format!(
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=bench"
+            );
+            let media = "application/apply-patch+yaml";
+            self.send("PATCH", &path, media, definition.to_string())
+                .await?;
+        }
+        let names = (0..self.count).flat_map(|index| [namespace(index), raw(index)]);
+        let names = names.chain(["bench".to_owned(), "warm-up".to_owned()]);
+        self.apply_all(names.map(|name| {
+            let path = format!("/api/v1/namespaces/{name}?fieldManager=bench");
+            let object =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            (path, object)
+        }))
+        .await?;
+        payload::write(&self.repository, self.count, Commit::First)?;
+        self.git(&["init", "-q", "-b", "main"]);
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", "first"]);
+        // The first applies of a kind are slower.
+        for _ in 0..50 {
+            self.apply_all(self.raw_objects("warm-up".to_owned()))
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn raw_objects(&self, namespace: String) -> impl Iterator<Item = (String, Value)> {
+        let objects = payload::objects(&namespace, "info", "team-1");
+        objects
+            .into_iter()
+            .map(|object| (payload::path(&object), object))
+    }
+
+    /// The same objects, applied by nobody but us.
+    pub async fn apply_raw(&self) -> Result<(), Failure> {
+        self.apply_all((0..self.count).flat_map(|index| self.raw_objects(raw(index))))
+            .await
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        git(&self.repository, 1, arguments)
+    }
+
+    /// The revision that all are to have.
+    pub fn revision(&self) -> Result<String, Failure> {
+        Ok(format!("main@sha1:{}", self.git(&["rev-parse", "HEAD"])))
+    }
+
+    /// Makes a new revision.
+    pub fn commit(&self, commit: Commit) -> Result<(), Failure> {
+        payload::write(&self.repository, self.count, commit)?;
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", "next"]);
+        Ok(())
+    }
+
+    /// Makes the repository and the Kustomizations known to the cluster.
+    pub async fn declare(&self) -> Result<(), Failure> {
+        let url = format!("http://127.0.0.1:{}/bench/.git", self.port);
+        let repository = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"namespace": "bench", "name": "bench"},
+            "spec": {"interval": "1h", "url": url, "ref": {"branch": "main"}},
+        });
+        let path = |resource: &Resource, object: &Value| {
+            let path = resource.object_path(&At::of(object));
+            format!("{path}?fieldManager=bench&force=true")
+        };
+        let all = (0..self.count).map(|index| {
+            let object = payload::kustomization(index, "1h");
+            (path(&KUSTOMIZATIONS, &object), object)
+        });
+        let first = (path(&REPOSITORIES, &repository), repository);
+        self.apply_all(std::iter::once(first).chain(all)).await
+    }
+
+    /// Gives all Kustomizations another interval.
+    pub async fn set_interval(&self, interval: &str) -> Result<(), Failure> {
+        let all = (0..self.count).map(|index| {
+            let object = payload::kustomization(index, interval);
+            let path = KUSTOMIZATIONS.object_path(&At::of(&object));
+            (format!("{path}?fieldManager=bench&force=true"), object)
+        });
+        self.apply_all(all).await
+    }
+
+    /// Starts the engines; their arguments are followed by `--` but for the last.
+    pub fn start(&self, programs: &[String]) -> Result<Vec<Engine>, Failure> {
+        let mut engines = Vec::new();
+        for words in programs.split(|word| word == "--") {
+            let Some((program, arguments)) = words.split_first() else {
+                continue;
+            };
+            let log = std::fs::File::create(self.directory.join("engine.log"))?;
+            let child = Command::new(program)
+                .args(arguments)
+                .env("KUBECONFIG", &self.kubeconfig)
+                .env("RUNTIME_NAMESPACE", "bench")
+                .stdin(Stdio::null())
+                .stdout(log.try_clone()?)
+                .stderr(log)
+                .spawn()?;
+            engines.push(Engine(child));
+        }
+        Ok(engines)
+    }
+
+    /// Has the repository looked at now.
+    pub async fn request(&self, token: &str) -> Result<(), Failure> {
+        let token = format!("{token}-{}", self.git(&["rev-parse", "HEAD"]));
+        let request =
+            json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": token}}});
+        let by = WriteOptions::by("bench");
+        let patch = Patch::Merge(request);
+        let at = At::new("bench", "bench");
+        self.client.patch(&REPOSITORIES, at, &patch, &by).await?;
+        Ok(())
+    }
+
+    /// Waits until all are ready at a revision, by a watch: asking again and again would cost the
+    /// server more than the engine does.
+    pub async fn until_all_have(&self, revision: &str, begun: Instant) -> Result<(), Failure> {
+        let mut open: std::collections::BTreeSet<String> = (0..self.count).map(namespace).collect();
+        let done = |object: &Value| {
+            let conditions = object["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            object["status"]["lastAppliedRevision"] == revision
+                && conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
+        };
+        let path = KUSTOMIZATIONS.path(Some("bench"));
+        let path = format!(
+            "{path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+        );
+        loop {
+            let request = http::Request::builder()
+                .uri(&path)
+                .header("accept", "application/json")
+                .body(Bytes::new())?;
+            let mut body = self.transport.send(request).await?.into_body();
+            let mut rest = Vec::new();
+            while let Some(chunk) = body.next().await {
+                let Ok(chunk) = chunk else { break };
+                rest.extend_from_slice(&chunk);
+                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = rest.drain(..=end).collect();
+                    let event: Value = serde_json::from_slice(&line)?;
+                    let object = &event["object"];
+                    if done(object) {
+                        open.remove(object["metadata"]["name"].as_str().unwrap_or_default());
+                    }
+                }
+                if open.is_empty() {
+                    return Ok(());
+                }
+                if begun.elapsed() > Duration::from_secs(3_600) {
+                    return Err(format!("{} are not ready after an hour", open.len()).into());
+                }
+            }
+        }
+    }
+
+    /// Waits until nobody asks the server anything any more.
+    pub async fn until_quiet(&self, engines: &[String]) -> Result<Usage, Failure> {
+        let mut last = Usage::of(self, engines).await?;
+        loop {
+            tokio::time::sleep(QUIET).await;
+            let now = Usage::of(self, engines).await?;
+            if now.since(&last).requests().starts_with("0 ") {
+                return Ok(now);
+            }
+            last = now;
+        }
+    }
+}
+
+/// The namespace of objects that are applied raw.
+fn raw(index: usize) -> String {
+    format!("raw-{index:05}")
+}
