@@ -30,6 +30,8 @@ pub enum Verb {
     Build(flux::build::Args),
     /// Run a Kubernetes API server on this machine
     Cluster(cluster::Args),
+    /// Print the definitions of Flux's kinds, to be applied to a cluster
+    Crds(run::CrdsArgs),
     /// Show what a change of a repository changes in the cluster, with no cluster
     Diff(up::diff::Args),
     /// Print events of Flux objects

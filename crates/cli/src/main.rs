@@ -42,6 +42,7 @@ fn main() -> std::process::ExitCode {
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Build(args) => flux::build::run(&args),
+        Verb::Crds(args) => run::print_definitions(&args),
         Verb::Events(args) => flux::events::run(&args),
         Verb::Get(args) => flux::get::run(&args),
         Verb::Logs(args) => flux::logs::run(&args),

@@ -1,5 +1,7 @@
 //! How controllers run: what Flux's controllers have as flags.
 
+use std::time::Duration;
+
 use crate::Error;
 
 /// How controllers run.
@@ -16,6 +18,17 @@ pub struct Options {
     pub helm_chart_max_size: u64,
     /// The largest file in a chart, in bytes.
     pub helm_chart_file_max_size: u64,
+    /// Of so many indexes of Helm repositories it is remembered what was found in them; of none
+    /// when 0.
+    pub helm_cache_max_size: usize,
+    /// How long that is remembered.
+    pub helm_cache_ttl: Duration,
+    /// How often what is too old is looked for.
+    pub helm_cache_purge_interval: Duration,
+    /// So many tokens of GitHub Apps are kept; none when 0.
+    pub token_cache_max_size: usize,
+    /// The longest time that a token is kept.
+    pub token_cache_max_duration: Duration,
     /// Names of SSH key exchanges to offer; the usual ones when empty.
     pub ssh_kex_algos: Vec<String>,
     /// Names of SSH host key algorithms to offer; the usual ones when empty.
@@ -34,6 +47,11 @@ impl Default for Options {
             helm_index_max_size: 52_428_800,
             helm_chart_max_size: 10_485_760,
             helm_chart_file_max_size: 5_242_880,
+            helm_cache_max_size: 0,
+            helm_cache_ttl: Duration::from_secs(900),
+            helm_cache_purge_interval: Duration::from_secs(60),
+            token_cache_max_size: 100,
+            token_cache_max_duration: Duration::from_secs(3_600),
             ssh_kex_algos: Vec::new(),
             ssh_hostkey_algos: Vec::new(),
             gates: FeatureGates::default(),

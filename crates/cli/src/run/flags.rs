@@ -100,6 +100,21 @@ pub struct Args {
     /// The largest file of a chart, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 5_242_880)]
     pub helm_chart_file_max_size: u64,
+    /// Of so many indexes of Helm repositories it is remembered what was found in them
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub helm_cache_max_size: usize,
+    /// How long that is remembered
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
+    pub helm_cache_ttl: Duration,
+    /// How often what is too old is looked for
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
+    pub helm_cache_purge_interval: Duration,
+    /// How many tokens of GitHub Apps are kept
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub token_cache_max_size: usize,
+    /// The longest time that a token is kept
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub token_cache_max_duration: Duration,
     /// SSH key exchanges to offer, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub ssh_kex_algos: Vec<String>,
@@ -144,6 +159,11 @@ impl Args {
             helm_index_max_size: self.helm_index_max_size,
             helm_chart_max_size: self.helm_chart_max_size,
             helm_chart_file_max_size: self.helm_chart_file_max_size,
+            helm_cache_max_size: self.helm_cache_max_size,
+            helm_cache_ttl: self.helm_cache_ttl,
+            helm_cache_purge_interval: self.helm_cache_purge_interval,
+            token_cache_max_size: self.token_cache_max_size,
+            token_cache_max_duration: self.token_cache_max_duration,
             ssh_kex_algos: self.ssh_kex_algos.clone(),
             ssh_hostkey_algos: self.ssh_hostkey_algos.clone(),
             ..Options::default()

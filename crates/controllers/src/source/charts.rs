@@ -7,7 +7,8 @@ use everflow_api::source::{HelmRepository, RegistryProvider};
 use everflow_api::{Object, Reason};
 use everflow_env::BoxFuture;
 use everflow_fetch::helm::{
-    ChartSource, HelmClient, HttpCharts, OciCharts, Repositories, Repository, normalize_url,
+    ChartSource, HelmClient, HttpCharts, IndexCache, OciCharts, Repositories, Repository,
+    normalize_url,
 };
 use everflow_fetch::http::{Auth, TlsOptions};
 use everflow_fetch::oci::{self, DockerConfig, OciRef, RegistryAuth};
@@ -93,17 +94,15 @@ impl Charts {
 /// The charts of a HelmRepository.
 pub(super) async fn source(
     options: &Options,
+    cache: &Arc<IndexCache>,
     context: &Context,
     repository: &Object<HelmRepository>,
 ) -> Result<Charts, Failure> {
     if !repository.spec.is_oci() {
         let remote = remote(options, &context.client, repository).await?;
         let stored = repository.status.artifact.as_ref();
-        return http(
-            context,
-            remote,
-            stored.map(|artifact| artifact.path.clone()),
-        );
+        let stored = stored.map(|artifact| artifact.path.clone());
+        return http(context, remote, stored, cache.clone());
     }
     let spec = &repository.spec;
     let invalid = |why: String| {
@@ -134,12 +133,18 @@ pub(super) async fn source(
     ))))
 }
 
-fn http(context: &Context, remote: Repository, stored: Option<String>) -> Result<Charts, Failure> {
+fn http(
+    context: &Context,
+    remote: Repository,
+    stored: Option<String>,
+    cache: Arc<IndexCache>,
+) -> Result<Charts, Failure> {
     let client = HelmClient::new(&context.env, remote).map_err(|error| {
         let message = format!("failed to construct Helm client's TLS config: {error}");
         Failure::passing(UNAUTHENTICATED, message)
     })?;
-    Ok(Charts::Http(Box::new(HttpCharts::new(client, stored))))
+    let charts = HttpCharts::new(client, stored).with_cache(cache);
+    Ok(Charts::Http(Box::new(charts)))
 }
 
 /// Who we are to the registry of a HelmRepository, and whom we trust.
@@ -204,6 +209,7 @@ async fn registry_access(
 /// whatever is there for everybody.
 pub(super) struct DependencyRepositories<'a> {
     options: &'a Options,
+    cache: &'a Arc<IndexCache>,
     context: &'a Context,
     namespace: String,
 }
@@ -215,9 +221,15 @@ impl std::fmt::Debug for DependencyRepositories<'_> {
 }
 
 impl<'a> DependencyRepositories<'a> {
-    pub(super) fn new(options: &'a Options, context: &'a Context, namespace: &str) -> Self {
+    pub(super) fn new(
+        options: &'a Options,
+        cache: &'a Arc<IndexCache>,
+        context: &'a Context,
+        namespace: &str,
+    ) -> Self {
         DependencyRepositories {
             options,
+            cache,
             context,
             namespace: namespace.to_owned(),
         }
@@ -256,7 +268,7 @@ impl Repositories for DependencyRepositories<'_> {
                 Some(object) => object,
                 None => self.unknown(url)?,
             };
-            let source = source(self.options, self.context, &object).await;
+            let source = source(self.options, self.cache, self.context, &object).await;
             let source = source.map_err(|failure| Error::Source {
                 reason: "DependencyBuildError",
                 message: failure.message().to_owned(),

@@ -122,6 +122,10 @@ impl<S: Source> SourceController<S> {
         let talkative = context.ticket.priority != Priority::Interval
             || object.status.observed_generation() != object.metadata.generation;
         let mut draft = Draft::new(object, context.env.clock.now(), talkative);
+        let secret = value
+            .pointer("/spec/secretRef/name")
+            .and_then(Value::as_str);
+        draft.secret = secret.map(|name| format!("{}/{name}", context.key.namespace));
         if S::is_suspended(&draft.object.spec) {
             draft.remove(types::STALLED);
             draft.summarise();

@@ -38,6 +38,8 @@ pub(crate) struct Draft<K: Kind> {
     pub talkative: bool,
     /// Objects whose change asks for another attempt.
     pub wake: Vec<WakeOn>,
+    /// The Secret with the credentials for the remote, as `NAMESPACE/NAME`.
+    pub secret: Option<String>,
 }
 
 impl<K: Kind> Draft<K>
@@ -52,6 +54,7 @@ where
             now,
             talkative,
             wake: Vec::new(),
+            secret: None,
         }
     }
 
@@ -124,6 +127,7 @@ where
 
     /// A failure that a condition tells of.
     pub(crate) fn fail(&mut self, condition: &str, failure: Failure) -> Failure {
+        let failure = failure.with_remedy(self.secret.as_deref());
         let (reason, message) = (failure.reason().to_owned(), failure.message().to_owned());
         self.set(condition, ConditionStatus::True, reason, message);
         failure

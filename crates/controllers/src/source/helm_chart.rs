@@ -1,5 +1,6 @@
 //! HelmChart.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_api::common::{Artifact, ChartSourceKind, ReconcileStrategy, SignatureProvider};
@@ -13,8 +14,8 @@ use everflow_api::{Kind, Object, Reason};
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::archive::{Links, UnpackLimits, unpack_to_disk};
 use everflow_fetch::helm::{
-    Build, BuildOptions, ChartArchive, HelmLimits, LocalChart, Reason as BuildReason, build_local,
-    build_remote,
+    Build, BuildOptions, ChartArchive, HelmLimits, IndexCache, LocalChart, Reason as BuildReason,
+    build_local, build_remote,
 };
 use everflow_fetch::storage::Storage;
 use everflow_fetch::{Deadline, Error};
@@ -40,6 +41,7 @@ const BUILDING: Duration = Duration::from_secs(300);
 pub(crate) struct Charts {
     storage: Storage,
     options: Options,
+    cache: Arc<IndexCache>,
 }
 
 /// Where a chart comes from.
@@ -50,9 +52,16 @@ enum From {
 
 impl Charts {
     pub(crate) fn new(setup: &Setup) -> Self {
+        let options = setup.options.clone();
+        let cache = IndexCache::new(
+            options.helm_cache_max_size,
+            options.helm_cache_ttl,
+            options.helm_cache_purge_interval,
+        );
         Charts {
             storage: setup.storage.clone(),
-            options: setup.options.clone(),
+            options,
+            cache: Arc::new(cache),
         }
     }
 
@@ -194,7 +203,9 @@ impl Charts {
             .unwrap_or(DEFAULT_TIMEOUT)
             .unsigned();
         let deadline = Deadline::after(&context.env.clock, timeout);
-        let source = charts::source(&self.options, context, repository).await;
+        let secret = repository.spec.secret_ref.as_ref();
+        draft.secret = secret.map(|reference| format!("{}/{}", draft.namespace(), reference.name));
+        let source = charts::source(&self.options, &self.cache, context, repository).await;
         let source = source.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
         if let Some(asked) = draft.object.spec.verify.clone() {
             let name = draft.object.spec.chart.clone();
@@ -306,7 +317,8 @@ impl Charts {
             root: place.file("source"),
             path: draft.object.spec.chart.clone(),
         };
-        let repositories = DependencyRepositories::new(&self.options, context, draft.namespace());
+        let repositories =
+            DependencyRepositories::new(&self.options, &self.cache, context, draft.namespace());
         let deadline = Deadline::after(&env.clock, BUILDING);
         let built = build_local(env, chart, &repositories, options, &deadline).await;
         built.map_err(|error| not_built(draft, &error))

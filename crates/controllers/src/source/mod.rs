@@ -1,5 +1,6 @@
 //! Sources: GitRepository, OCIRepository, HelmRepository, HelmChart, Bucket.
 
+mod advice;
 mod bucket;
 mod charts;
 mod controller;

@@ -90,6 +90,20 @@ impl Failure {
         }
     }
 
+    /// The same with what to do about it, where that is known.
+    pub(crate) fn with_remedy(mut self, secret: Option<&str>) -> Self {
+        if let Failure::Passing { reason, message } = &mut self {
+            *message = super::advice::advised(message, secret);
+            let about_secret = *reason == Reason::AuthenticationFailed.as_str();
+            if let Some(name) = secret.filter(|_| about_secret)
+                && !message.contains(name.rsplit('/').next().unwrap_or(name))
+            {
+                message.push_str(&format!("; look at the secret '{name}'"));
+            }
+        }
+        self
+    }
+
     pub(crate) fn message(&self) -> &str {
         match self {
             Failure::Passing { message, .. }

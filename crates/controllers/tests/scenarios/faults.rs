@@ -1,20 +1,32 @@
 //! Sources under faults: watches that stand still, crashes at every effect, remotes that are down.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use everflow_cluster::Request;
 use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
 use everflow_controllers::ControllerKind;
+use everflow_fetch::testing::Buckets;
 use everflow_runtime::Signal;
 use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
 use serde_json::{Value, json};
 
+use super::remotes::BUCKETS;
 use super::scenario::Scenario;
 use super::world::{World, recorded_options};
 
 const KINDS: &[ControllerKind] = &[ControllerKind::GitRepository];
+/// All kinds of sources.
+const SOURCES: [ControllerKind; 5] = [
+    ControllerKind::GitRepository,
+    ControllerKind::OCIRepository,
+    ControllerKind::HelmRepository,
+    ControllerKind::HelmChart,
+    ControllerKind::Bucket,
+];
 
 type Rule = Box<dyn FnMut(&Request) -> Verdict + Send>;
 
@@ -23,7 +35,8 @@ type Rule = Box<dyn FnMut(&Request) -> Verdict + Send>;
 struct Switches {
     before: Mutex<Option<Rule>>,
     after: Mutex<Option<Rule>>,
-    frozen: AtomicBool,
+    /// The collection whose watch stands still.
+    frozen: Mutex<Option<String>>,
 }
 
 impl Faults for Switches {
@@ -37,8 +50,12 @@ impl Faults for Switches {
         rule.as_mut().map_or(Verdict::Pass, |rule| rule(request))
     }
 
-    fn event(&self, _request: &Request, _kind: &str, _line: &[u8]) -> EventVerdict {
-        match self.frozen.load(Ordering::SeqCst) {
+    fn event(&self, request: &Request, _kind: &str, _line: &[u8]) -> EventVerdict {
+        let frozen = self.frozen.lock().unwrap();
+        match frozen
+            .as_ref()
+            .is_some_and(|plural| request.path.ends_with(plural))
+        {
             true => EventVerdict::Delay(Duration::from_secs(3)),
             false => EventVerdict::Pass,
         }
@@ -49,9 +66,90 @@ fn scenario() -> Scenario {
     let text = json!({
         "name": "faults", "namespace": "faults",
         "files": {"a.yaml": "a: 1\n"},
+        "charts": {
+            "index.yaml": "apiVersion: v1\nentries:\n  app:\n  - {apiVersion: v2, name: app, version: 1.0.0, urls: [app-1.0.0.tgz]}\n",
+            "app-1.0.0.tgz": {"base64": STANDARD.encode(chart())},
+        },
+        "oci": [{"tags": ["v1"], "layers": [{
+            "mediaType": "application/vnd.cncf.flux.content.v1.tar+gzip",
+            "base64": STANDARD.encode(archive("a.yaml", b"a: 1\n")),
+        }]}],
         "then": {},
     });
     serde_json::from_value(text).unwrap()
+}
+
+fn archive(name: &str, content: &[u8]) -> Vec<u8> {
+    let encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut builder = tar::Builder::new(encoder);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    builder.append_data(&mut header, name, content).unwrap();
+    builder.into_inner().unwrap().finish().unwrap()
+}
+
+fn chart() -> Vec<u8> {
+    archive(
+        "app/Chart.yaml",
+        b"apiVersion: v2\nname: app\nversion: 1.0.0\n",
+    )
+}
+
+/// What a source of a kind needs beside itself, and the source.
+fn objects(kind: ControllerKind) -> Vec<Value> {
+    let object = |kind: ControllerKind, name: &str, spec: Value| {
+        let mut object = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind.to_string(),
+            "metadata": {"name": name}, "spec": spec,
+        });
+        object["spec"]["interval"] = "10m".into();
+        object
+    };
+    let charts = |name: &str| {
+        object(
+            ControllerKind::HelmRepository,
+            name,
+            json!({"url": "$HELM/faults"}),
+        )
+    };
+    match kind {
+        ControllerKind::GitRepository => vec![repository("faults.git")],
+        ControllerKind::OCIRepository => vec![object(
+            kind,
+            "src",
+            json!({"url": "oci://$REG/faults", "insecure": true, "ref": {"tag": "v1"}}),
+        )],
+        ControllerKind::HelmRepository => vec![charts("src")],
+        ControllerKind::HelmChart => vec![
+            charts("repo"),
+            object(
+                kind,
+                "src",
+                json!({"chart": "app", "sourceRef": {"kind": "HelmRepository", "name": "repo"}}),
+            ),
+        ],
+        _ => vec![object(
+            kind,
+            "src",
+            json!({"endpoint": format!("127.0.0.1:{BUCKETS}"), "insecure": true, "bucketName": "apps"}),
+        )],
+    }
+}
+
+/// A world in which a source of a kind can work.
+async fn world(kind: ControllerKind, faults: Arc<Switches>) -> World {
+    let mut kinds = vec![kind];
+    if kind == ControllerKind::HelmChart {
+        kinds.push(ControllerKind::HelmRepository);
+    }
+    let world = World::start_with(&scenario(), recorded_options(), &kinds, faults).await;
+    if kind == ControllerKind::Bucket {
+        let buckets = Buckets::new();
+        buckets.listen(&world.dialer, "127.0.0.1", BUCKETS);
+        buckets.put("apps", "a.yaml", b"a: 1\n");
+    }
+    world
 }
 
 fn repository(path: &str) -> Value {
@@ -63,9 +161,12 @@ fn repository(path: &str) -> Value {
 }
 
 async fn source(world: &World) -> Value {
+    source_of(world, ControllerKind::GitRepository).await
+}
+
+async fn source_of(world: &World, kind: ControllerKind) -> Value {
     let at = At::new("faults", "src");
-    let resource = ControllerKind::GitRepository.resource();
-    world.client.get(&resource, at).await.unwrap()
+    world.client.get(&kind.resource(), at).await.unwrap()
 }
 
 fn is_ready(source: &Value) -> bool {
@@ -92,96 +193,108 @@ async fn sleep(world: &World, millis: u64) {
     world.sleep(Duration::from_millis(millis)).await;
 }
 
-/// The watch stands still for three seconds from every point of the first reconcile on.
+/// One watch stands still for three seconds from every point of the first reconcile on.
 #[test]
 fn a_frozen_watch_delays_nothing_for_good() {
-    for point in 0..16 {
-        run(async move {
-            let faults = Arc::new(Switches::default());
-            let pause = |_: &Request| Verdict::Delay(Duration::from_millis(10));
-            let options = recorded_options();
-            let world = World::start_with(&scenario(), options, KINDS, faults.clone()).await;
-            sleep(&world, 500).await;
-            *faults.before.lock().unwrap() = Some(Box::new(pause));
-            world.apply(&repository("faults.git")).await.unwrap();
-            sleep(&world, 5 * point).await;
-            faults.frozen.store(true, Ordering::SeqCst);
-            let touch = Patch::Merge(json!({"metadata": {"labels": {"touched": "yes"}}}));
-            let (resource, by) = (KINDS[0].resource(), WriteOptions::by("user"));
-            let at = At::new("faults", "src");
-            world
-                .client
-                .patch(&resource, at, &touch, &by)
-                .await
-                .unwrap();
-            sleep(&world, 3_000).await;
-            faults.frozen.store(false, Ordering::SeqCst);
-            sleep(&world, 5_000).await;
-            let source = source(&world).await;
-            assert!(is_ready(&source), "point {point}: {source:#}");
-        });
+    for kind in SOURCES {
+        let own = kind.resource().plural.to_string();
+        let mut watches = vec![own];
+        if kind == ControllerKind::HelmChart {
+            watches.push(ControllerKind::HelmRepository.resource().plural.to_string());
+        }
+        for frozen in watches {
+            for point in 0..12 {
+                run(frozen_at(kind, frozen.clone(), point));
+            }
+        }
     }
+}
+
+async fn frozen_at(kind: ControllerKind, frozen: String, point: u64) {
+    let faults = Arc::new(Switches::default());
+    let pause = |_: &Request| Verdict::Delay(Duration::from_millis(10));
+    let world = world(kind, faults.clone()).await;
+    sleep(&world, 500).await;
+    *faults.before.lock().unwrap() = Some(Box::new(pause));
+    for object in objects(kind) {
+        world.apply(&object).await.unwrap();
+    }
+    sleep(&world, 5 * point).await;
+    *faults.frozen.lock().unwrap() = Some(frozen.clone());
+    let touch = Patch::Merge(json!({"metadata": {"labels": {"touched": "yes"}}}));
+    let by = WriteOptions::by("user");
+    let at = At::new("faults", "src");
+    let resource = kind.resource();
+    world
+        .client
+        .patch(&resource, at, &touch, &by)
+        .await
+        .unwrap();
+    sleep(&world, 3_000).await;
+    *faults.frozen.lock().unwrap() = None;
+    sleep(&world, 5_000).await;
+    let source = source_of(&world, kind).await;
+    assert!(is_ready(&source), "{frozen} at point {point}: {source:#}");
 }
 
 /// The process dies before or after the server has done the n-th write, for every n; another one
 /// takes over, and lets it go when it is deleted.
 #[test]
 fn a_crash_at_every_effect_is_made_up_for() {
-    for after in [false, true] {
-        for number in 0..4 {
-            run(async move {
-                let faults = Arc::new(Switches::default());
-                let options = recorded_options();
-                let mut world =
-                    World::start_with(&scenario(), options, KINDS, faults.clone()).await;
-                sleep(&world, 500).await;
-                let (count, dies) = (Arc::new(AtomicUsize::new(0)), Signal::new());
-                let knell = dies.clone();
-                let strike: Rule = Box::new(move |request| {
-                    let write = request.method != "GET";
-                    match write && count.fetch_add(1, Ordering::SeqCst) == number {
-                        true => {
-                            knell.raise();
-                            Verdict::Delay(Duration::from_secs(100_000))
-                        }
-                        false => Verdict::Pass,
-                    }
-                });
-                match after {
-                    true => *faults.after.lock().unwrap() = Some(strike),
-                    false => *faults.before.lock().unwrap() = Some(strike),
-                }
-                world.apply(&repository("faults.git")).await.unwrap();
-                let patience = Duration::from_secs(5);
-                let _ = everflow_env::within(&*world.env.clock, patience, dies.raised()).await;
-                world.kill_engine().await;
-                *faults.before.lock().unwrap() = None;
-                *faults.after.lock().unwrap() = None;
-                world.start_engine().await;
-                sleep(&world, 10_000).await;
-                let found = source(&world).await;
-                assert!(is_ready(&found), "{number} {after}: {found:#}");
-                let path = found["status"]["artifact"]["path"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned();
-                assert!(world.env.disk.entry(&path).is_ok(), "{path}");
-                let at = At::new("faults", "src");
-                let resource = KINDS[0].resource();
-                world
-                    .client
-                    .delete(&resource, at, &DeleteOptions::default())
-                    .await
-                    .unwrap();
-                sleep(&world, 5_000).await;
-                assert!(world.client.get(&resource, at).await.is_err());
-                assert!(
-                    world.env.disk.entry(&path).is_err(),
-                    "{path} is still there"
-                );
-            });
+    for kind in SOURCES {
+        // Finalizer, status and event of each object.
+        let effects = 3 * objects(kind).len();
+        for after in [false, true] {
+            for number in 0..=effects {
+                run(crash_at(kind, number, after));
+            }
         }
     }
+}
+
+async fn crash_at(kind: ControllerKind, number: usize, after: bool) {
+    let faults = Arc::new(Switches::default());
+    let mut world = world(kind, faults.clone()).await;
+    sleep(&world, 500).await;
+    let (count, dies) = (Arc::new(AtomicUsize::new(0)), Signal::new());
+    let knell = dies.clone();
+    let strike: Rule = Box::new(move |request| {
+        let write = request.method != "GET";
+        match write && count.fetch_add(1, Ordering::SeqCst) == number {
+            true => {
+                knell.raise();
+                Verdict::Delay(Duration::from_secs(100_000))
+            }
+            false => Verdict::Pass,
+        }
+    });
+    match after {
+        true => *faults.after.lock().unwrap() = Some(strike),
+        false => *faults.before.lock().unwrap() = Some(strike),
+    }
+    for object in objects(kind) {
+        world.apply(&object).await.unwrap();
+    }
+    let patience = Duration::from_secs(5);
+    let _ = everflow_env::within(&*world.env.clock, patience, dies.raised()).await;
+    world.kill_engine().await;
+    *faults.before.lock().unwrap() = None;
+    *faults.after.lock().unwrap() = None;
+    world.start_engine().await;
+    sleep(&world, 10_000).await;
+    let found = source_of(&world, kind).await;
+    assert!(is_ready(&found), "{kind} {number} {after}: {found:#}");
+    let path = found["status"]["artifact"]["path"].as_str().unwrap();
+    assert!(world.env.disk.entry(path).is_ok(), "{path}");
+    let (at, resource) = (At::new("faults", "src"), kind.resource());
+    world
+        .client
+        .delete(&resource, at, &DeleteOptions::default())
+        .await
+        .unwrap();
+    sleep(&world, 5_000).await;
+    assert!(world.client.get(&resource, at).await.is_err());
+    assert!(world.env.disk.entry(path).is_err(), "{path} is still there");
 }
 
 /// A remote that goes away takes nothing with it: the artifact stays, the status says so, and the

@@ -8,6 +8,7 @@
     dead_code
 )]
 
+mod bad_input;
 mod compare;
 mod deletion;
 mod economy;
@@ -19,7 +20,9 @@ mod mistakes;
 mod net;
 mod registry;
 mod remote;
+mod remotes;
 mod scenario;
 mod sources;
+mod ssh;
 mod workloads;
 mod world;

@@ -37,6 +37,8 @@ pub enum Answer {
     },
     /// None, ever.
     Hang,
+    /// One that stops after some bytes of its body and leaves the connection open.
+    HangAfter { body: Vec<u8>, sent: usize },
 }
 
 impl Answer {
@@ -84,6 +86,13 @@ async fn converse(mut stream: DuplexStream, handler: &(dyn Fn(&Asked) -> Answer 
     while let Some(asked) = read(&mut stream).await {
         let (status, headers, body) = match handler(&asked) {
             Answer::Hang => std::future::pending().await,
+            Answer::HangAfter { body, sent } => {
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                let mut bytes = head.into_bytes();
+                bytes.extend_from_slice(&body[..sent.min(body.len())]);
+                let _ = stream.write_all(&bytes).await;
+                std::future::pending().await
+            }
             Answer::Full {
                 status,
                 headers,

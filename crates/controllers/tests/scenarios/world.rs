@@ -128,6 +128,8 @@ pub struct World {
     pub brief: bool,
     /// Who vouches for the servers of the clusters.
     pub authority: Arc<Authority>,
+    /// All that the engine logged.
+    pub logged: Arc<Mutex<String>>,
     options: Options,
     kinds: Vec<ControllerKind>,
     running: Option<Running>,
@@ -182,6 +184,7 @@ impl World {
             dialer: dialer.clone(),
             brief: false,
             authority: authority(),
+            logged: Arc::default(),
             options,
             kinds: kinds.to_vec(),
             running: None,
@@ -297,7 +300,17 @@ impl World {
             ..StorageOptions::default()
         };
         let log = match std::env::var_os("EVERFLOW_TEST_LOG") {
-            None => Logger::silent(env.clock.clone()),
+            None => {
+                let logged = self.logged.clone();
+                Logger::new(
+                    env.clock.clone(),
+                    Level::Debug,
+                    Encoding::Json,
+                    move |line| {
+                        logged.lock().unwrap().push_str(line);
+                    },
+                )
+            }
             Some(_) => Logger::to_stderr(env.clock.clone(), Level::Debug, Encoding::Console),
         };
         let setup = Setup {

@@ -6,6 +6,7 @@
 
 mod address;
 mod build;
+mod cache;
 #[cfg(test)]
 mod corpus_tests;
 mod index;
@@ -20,6 +21,7 @@ use everflow_env::Env;
 
 pub use address::{check_dependency_url, normalize_url, resolve_chart_url};
 pub use build::{Build, BuildOptions, ChartArchive, Reason, build_remote};
+pub use cache::IndexCache;
 pub use index::{FetchedIndex, LoadedIndex, versions_in};
 pub use source::{
     ChartSource, ChartVerifier, Chosen, HttpCharts, OciCharts, Repositories, Verified,

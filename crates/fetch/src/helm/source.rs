@@ -4,9 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use everflow_env::{BoxFuture, Env};
-use everflow_helm::index::{SelectError, parse_version, select_tag, select_version};
+use everflow_helm::index::{
+    SelectError, StoredVersions, parse_version, select_tag, select_version,
+};
 use tokio::sync::Mutex;
 
+use super::cache::IndexCache;
 use super::index::versions_in;
 use super::{HelmClient, LoadedIndex, Reason, address, failed};
 use crate::archive::{Algorithm, Digest};
@@ -92,6 +95,7 @@ pub struct HttpCharts {
     /// The path of a stored index; without one it is fetched when it is needed.
     stored: Option<String>,
     fetched: Mutex<Option<LoadedIndex>>,
+    cache: Option<Arc<IndexCache>>,
 }
 
 impl HttpCharts {
@@ -102,7 +106,39 @@ impl HttpCharts {
             algorithm: Algorithm::default(),
             stored,
             fetched: Mutex::new(None),
+            cache: None,
         }
+    }
+
+    /// Asks a cache before a stored index.
+    pub fn with_cache(mut self, cache: Arc<IndexCache>) -> Self {
+        self.cache = Some(cache).filter(|_| self.stored.is_some());
+        self
+    }
+
+    /// What the index has of a chart.
+    async fn versions(
+        &self,
+        name: &str,
+        deadline: &Deadline,
+    ) -> Result<Arc<StoredVersions>, Error> {
+        let index = self.index(deadline).await?;
+        let clock = &self.client.env.clock;
+        let cache = self.cache.as_deref();
+        if let Some(known) = cache.and_then(|cache| cache.get(&index, name, clock.elapsed())) {
+            return Ok(known);
+        }
+        let found = versions_in(&self.client.env, &index, name).await;
+        let found = Arc::new(found.map_err(|error| {
+            failed(
+                Reason::Pull.name(),
+                format!("failed to load index: {error}"),
+            )
+        })?);
+        if let Some(cache) = cache {
+            cache.put(&index, name, found.clone(), clock.elapsed());
+        }
+        Ok(found)
     }
 
     /// The index to look into.
@@ -135,18 +171,12 @@ impl HttpCharts {
         wanted: &str,
         deadline: &Deadline,
     ) -> Result<Chosen, Error> {
-        let index = self.index(deadline).await?;
         let wrong = |error: SelectError| failed(Reason::Reference.name(), error.to_string());
-        let versions = versions_in(&self.client.env, &index, name)
-            .await
-            .map_err(|error| {
-                failed(
-                    Reason::Pull.name(),
-                    format!("failed to load index: {error}"),
-                )
-            })?
+        let versions = self.versions(name, deadline).await?;
+        let versions = versions
+            .as_deref()
             .ok_or_else(|| wrong(SelectError::NoChart))?;
-        let chosen = select_version(name, &versions, wanted).map_err(wrong)?;
+        let chosen = select_version(name, versions, wanted).map_err(wrong)?;
         Ok(Chosen {
             name: chosen.name.clone(),
             version: chosen.version.clone(),

@@ -12,7 +12,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use everflow_env::disk::EntryKind;
 use everflow_env::{Disk, Env, run_blocking};
@@ -118,9 +118,30 @@ pub struct Stored {
 pub struct Storage {
     env: Env,
     options: Arc<StorageOptions>,
-    /// When each file was stored or first seen, by the clock that does not jump.
-    seen: Arc<Mutex<BTreeMap<String, Duration>>>,
+    seen: Arc<Mutex<BTreeMap<String, Seen>>>,
 }
+
+/// What is known of a file.
+#[derive(Debug)]
+struct Seen {
+    /// When it was stored or first seen, by the clock that does not jump.
+    since: Duration,
+    /// How it was when it was last read to its end and found whole.
+    whole: Option<Whole>,
+}
+
+/// A file that had its digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Whole {
+    digest: Digest,
+    size: u64,
+    modified: SystemTime,
+    /// When it was read.
+    read: Duration,
+}
+
+/// Even a file that nobody seems to have touched is read again after so long: disks rot.
+const READ_AGAIN: Duration = Duration::from_secs(24 * 3_600);
 
 impl Storage {
     /// Opens the store and empties the temporary area.
@@ -266,26 +287,30 @@ impl Storage {
     }
 
     /// Whether the file that a status names is there, with that digest. A file of another digest
-    /// is removed: it must not be served.
+    /// is removed: it must not be served. A file is read when it is first looked at, when its size
+    /// or time has changed since, and once a day.
     pub async fn verify(&self, path: &str, digest: &Digest) -> Result<bool, Error> {
-        let (path, digest) = (path.to_owned(), digest.clone());
-        self.note(&path);
-        self.blocking(move |disk| {
-            let file = match disk.open(&path) {
-                Ok(file) => file,
-                Err(error) if gone(&error) => return Ok(false),
-                Err(error) => return Err(Error::disk("open", &path, error)),
-            };
-            let found = digest_reader(digest.algorithm(), file)
-                .map_err(|error| Error::disk("read", &path, error))?;
-            if found == digest {
-                return Ok(true);
-            }
-            disk.remove(&path)
-                .map_err(|error| Error::disk("remove", &path, error))?;
-            Ok(false)
-        })
-        .await
+        let now = self.env.clock.elapsed();
+        let known = self
+            .known_whole(path)
+            .filter(|whole| whole.digest == *digest && now.saturating_sub(whole.read) < READ_AGAIN);
+        self.note(path);
+        let (name, digest) = (path.to_owned(), digest.clone());
+        let work = move |disk: &dyn Disk| read_whole(disk, &name, digest, known, now);
+        let whole = self.blocking(work).await?;
+        let found = whole.is_some();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.get_mut(path) {
+            Some(seen) => seen.whole = whole,
+            // It was collected meanwhile.
+            None => return Ok(false),
+        }
+        Ok(found)
+    }
+
+    fn known_whole(&self, path: &str) -> Option<Whole> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(path)?.whole.clone()
     }
 
     /// Makes a name in the source's directory point to one of its files, as `latest.tar.gz`.
@@ -306,7 +331,11 @@ impl Storage {
     fn note(&self, path: &str) -> Duration {
         let now = self.env.clock.elapsed();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen.entry(path.to_owned()).or_insert(now)
+        let first = || Seen {
+            since: now,
+            whole: None,
+        };
+        seen.entry(path.to_owned()).or_insert_with(first).since
     }
 
     /// Removes files of a source that are old or too many; never one that `keep` names (paths in
@@ -368,6 +397,44 @@ impl Storage {
         seen.retain(|path, _| !path.starts_with(&prefix));
         Ok(())
     }
+}
+
+/// Reads a file unless it is as it was when it was last found whole; `None` when it is missing or
+/// broken.
+fn read_whole(
+    disk: &dyn Disk,
+    path: &str,
+    digest: Digest,
+    known: Option<Whole>,
+    now: Duration,
+) -> Result<Option<Whole>, Error> {
+    let entry = match disk.entry(path) {
+        Ok(entry) => entry,
+        Err(error) if gone(&error) => return Ok(None),
+        Err(error) => return Err(Error::disk("look at", path, error)),
+    };
+    let same = |known: &Whole| known.size == entry.size && known.modified == entry.modified;
+    if let Some(known) = known.filter(same) {
+        return Ok(Some(known));
+    }
+    let file = match disk.open(path) {
+        Ok(file) => file,
+        Err(error) if gone(&error) => return Ok(None),
+        Err(error) => return Err(Error::disk("open", path, error)),
+    };
+    let found = digest_reader(digest.algorithm(), file)
+        .map_err(|error| Error::disk("read", path, error))?;
+    if found != digest {
+        disk.remove(path)
+            .map_err(|error| Error::disk("remove", path, error))?;
+        return Ok(None);
+    }
+    Ok(Some(Whole {
+        digest,
+        size: entry.size,
+        modified: entry.modified,
+        read: now,
+    }))
 }
 
 fn gone(error: &io::Error) -> bool {

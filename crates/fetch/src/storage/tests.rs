@@ -275,3 +275,30 @@ async fn clients_that_stand_still_are_cut_off() {
     serving.await.unwrap();
     assert_eq!((env.clock.elapsed() - before).as_secs(), 60);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_file_is_read_again_only_when_it_changed_or_after_a_day() {
+    let (storage, env) = store(StorageOptions::default()).await;
+    let stored = storage
+        .publish_bytes(b"content".to_vec(), &owner(), "abc.tar.gz")
+        .await
+        .unwrap();
+    let looked = async || {
+        let whole = storage.verify(&stored.path, &stored.digest).await.unwrap();
+        assert!(whole);
+        storage.known_whole(&stored.path).unwrap().read
+    };
+    let first = looked().await;
+    env.clock.sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(looked().await, first);
+    // Written anew with the same content: it is read, and fine.
+    write_whole(&*env.disk, &stored.path, b"content").unwrap();
+    let second = looked().await;
+    assert!(second > first);
+    env.clock.sleep(READ_AGAIN).await;
+    assert!(looked().await > second);
+    // Another digest was asked for: what is known does not count.
+    let other = digest_of(Algorithm::Sha256, b"other");
+    assert!(!storage.verify(&stored.path, &other).await.unwrap());
+    assert!(storage.known_whole(&stored.path).is_none());
+}

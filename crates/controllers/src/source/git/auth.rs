@@ -9,6 +9,7 @@ use everflow_fetch::{Deadline, Secret, Url};
 use everflow_runtime::attempt::Context;
 
 use super::Git;
+use super::tokens::{TokenId, token_id};
 use crate::Options;
 use crate::source::draft::Draft;
 use crate::source::outcome::Failure;
@@ -19,13 +20,13 @@ const NO_APP: &str =
     "secretRef with github app data must be specified when provider is set to github";
 
 impl Git {
-    /// Reads the Secrets and works out the remote.
+    /// Reads the Secrets and works out the remote, and which token it is asked with, if one.
     pub(super) async fn remote(
         &self,
         draft: &mut Draft<GitRepository>,
         context: &Context,
         deadline: &Deadline,
-    ) -> Result<Remote, Failure> {
+    ) -> Result<(Remote, Option<TokenId>), Failure> {
         let gathered = self.gather(draft, context, deadline).await;
         gathered.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))
     }
@@ -35,7 +36,7 @@ impl Git {
         draft: &Draft<GitRepository>,
         context: &Context,
         deadline: &Deadline,
-    ) -> Result<Remote, Failure> {
+    ) -> Result<(Remote, Option<TokenId>), Failure> {
         let (spec, namespace) = (&draft.object.spec, draft.namespace());
         let client = &context.client;
         let proxy = match &spec.proxy_secret_ref {
@@ -76,37 +77,51 @@ impl Git {
             service_account,
         )?;
         remote.proxy = proxy;
+        let mut asked_with = None;
         if provider == GitProvider::GitHub {
             let app = secret.as_ref().and_then(github_app);
             let app = app.ok_or_else(|| {
                 Failure::passing(Reason::InvalidProviderConfiguration.as_str(), NO_APP)
             })?;
-            let token = github_token(&app, &remote, context, deadline).await?;
+            let id = token_id(namespace, &app);
+            let token = self
+                .github_token(id, &app, &remote, context, deadline)
+                .await?;
             remote.auth = GitAuth::Http(token);
+            asked_with = Some(id);
         }
-        Ok(remote)
+        Ok((remote, asked_with))
     }
-}
 
-async fn github_token(
-    app: &GithubApp,
-    remote: &Remote,
-    context: &Context,
-    deadline: &Deadline,
-) -> Result<Auth, Failure> {
-    let failed = |error: everflow_fetch::Error| {
-        let message = format!("failed to configure authentication options: {error}");
-        Failure::passing(UNAUTHENTICATED, message)
-    };
-    let options = ClientOptions {
-        tls: remote.tls.clone(),
-        proxy: remote.proxy.clone(),
-        ..ClientOptions::default()
-    };
-    let client = Client::new(&context.env, options).map_err(failed)?;
-    let now = context.env.clock.now().seconds;
-    let token = app.token(&client, now, deadline).await.map_err(failed)?;
-    Ok(token.auth())
+    /// The token of an app: one that is still good, or a new one.
+    async fn github_token(
+        &self,
+        id: TokenId,
+        app: &GithubApp,
+        remote: &Remote,
+        context: &Context,
+        deadline: &Deadline,
+    ) -> Result<Auth, Failure> {
+        let clock = &context.env.clock;
+        if let Some(token) = self.tokens.get(&id, clock.elapsed()) {
+            return Ok(token.auth());
+        }
+        let failed = |error: everflow_fetch::Error| {
+            let message = format!("failed to configure authentication options: {error}");
+            Failure::passing(UNAUTHENTICATED, message)
+        };
+        let options = ClientOptions {
+            tls: remote.tls.clone(),
+            proxy: remote.proxy.clone(),
+            ..ClientOptions::default()
+        };
+        let client = Client::new(&context.env, options).map_err(failed)?;
+        let now = clock.now();
+        let token = app.token(&client, now.seconds, deadline).await;
+        let token = token.map_err(failed)?;
+        self.tokens.keep(id, &token, now, clock.elapsed());
+        Ok(token.auth())
+    }
 }
 
 fn github_app(secret: &SecretData) -> Option<GithubApp> {
@@ -178,7 +193,8 @@ fn decide(
 }
 
 fn encrypted(secret: Option<&SecretData>, why: String) -> Option<Failure> {
-    let secret = secret.filter(|secret| !secret.has("password") && why.contains("encrypted"))?;
+    let locked = why.contains("protected by a passphrase");
+    let secret = secret.filter(|secret| locked && !secret.has("password"))?;
     let name = secret.name();
     let message = format!(
         "SSH identity key is encrypted but no 'password' field was provided in the secret '{name}'"

@@ -2,6 +2,7 @@
 
 mod auth;
 mod content;
+mod tokens;
 
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ use crate::{Options, Setup};
 pub(crate) struct Git {
     storage: Storage,
     options: Options,
+    tokens: tokens::Tokens,
 }
 
 /// What was found at the remote.
@@ -48,9 +50,15 @@ enum Found {
 
 impl Git {
     pub(crate) fn new(setup: &Setup) -> Self {
+        let options = setup.options.clone();
+        let tokens = tokens::Tokens::new(
+            options.token_cache_max_size,
+            options.token_cache_max_duration,
+        );
         Git {
             storage: setup.storage.clone(),
-            options: setup.options.clone(),
+            options,
+            tokens,
         }
     }
 
@@ -61,7 +69,7 @@ impl Git {
     ) -> Result<Outcome, Stop> {
         draft.forget_failed_verification();
         let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
-        let remote = self.remote(draft, context, &deadline).await?;
+        let (remote, asked_with) = self.remote(draft, context, &deadline).await?;
         draft.wake = wake_on(&draft.object);
         let includes = self.includes(draft, context)?;
         draft.remove(types::ARTIFACT_OUTDATED);
@@ -70,10 +78,18 @@ impl Git {
             draft.progress(format!("building artifact: {message}"));
         }
         context.check()?;
-        match self
+        let found = self
             .look(draft, context, remote, &includes, &deadline)
-            .await?
+            .await;
+        if let (Err(failure), Some(id)) = (&found, &asked_with)
+            && ["authentication required", "authorization failed"]
+                .iter()
+                .any(|mark| failure.message().contains(mark))
         {
+            // It may have been taken back before its time.
+            self.tokens.forget(id);
+        }
+        match found? {
             Found::Stored(revision) => Ok(up_to_date(draft, &revision)),
             Found::New(checkout) => {
                 context.check()?;

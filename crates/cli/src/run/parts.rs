@@ -1,0 +1,194 @@
+//! What the controllers stand on: the cluster, the store, the servers, the lease.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use everflow_env::{Env, RealDisk};
+use everflow_fetch::storage::{FileServer, ServerLimits, Storage};
+use everflow_runtime::Signal;
+use everflow_runtime::client::Client;
+use everflow_runtime::engine::Handle;
+use everflow_runtime::http::serve_plain;
+use everflow_runtime::lease::{Election, Leadership, LeaseOptions};
+use everflow_runtime::log::Logger;
+use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::flags::Args;
+use crate::exit::Failure;
+
+/// The name of the process in its lease.
+const CONTROLLER: &str = "source-controller";
+
+fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Work(format!("{what}: {error}"))
+}
+
+/// The cluster to run against: the named file, else the one this program runs in.
+pub(super) fn cluster(args: &Args) -> Result<ClusterConfig, Failure> {
+    let config = match &args.kubeconfig {
+        Some(file) => ClusterConfig::from_file(file, args.context.as_deref()),
+        None => ClusterConfig::in_cluster(),
+    };
+    config.map_err(|error| match args.kubeconfig {
+        Some(_) => Failure::Work(error.to_string()),
+        None => Failure::Work(format!(
+            "{error}; outside a cluster, name one with --kubeconfig FILE"
+        )),
+    })
+}
+
+/// A client of that cluster.
+pub(super) fn client(env: &Env, config: ClusterConfig) -> Result<Client, Failure> {
+    let transport = HttpsTransport::new(env, config);
+    let transport = transport.map_err(|error| Failure::Work(error.to_string()))?;
+    Ok(Client::new(Arc::new(transport), env.clock.clone()))
+}
+
+/// The directory of the store, which is made.
+pub(super) fn disk(path: &Path) -> Result<RealDisk, Failure> {
+    let made = std::fs::create_dir_all(path).and_then(|()| RealDisk::new(path));
+    made.map_err(|error| {
+        let what = format!("cannot use {} (--storage-path)", path.display());
+        failed(&what, &error)
+    })
+}
+
+async fn listen(address: &str, flag: &str) -> Result<TcpListener, Failure> {
+    let full = match address.strip_prefix(':') {
+        Some(port) => format!("0.0.0.0:{port}"),
+        None => address.to_owned(),
+    };
+    let listener = TcpListener::bind(&full).await;
+    listener.map_err(|error| failed(&format!("cannot listen on {address} ({flag})"), &error))
+}
+
+/// The address that others are told for artifacts.
+fn advertised(args: &Args, listening: SocketAddr) -> String {
+    if let Some(address) = &args.storage_adv_addr {
+        return address.clone();
+    }
+    let host = match listening.ip() {
+        ip if ip.is_unspecified() => {
+            std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".into())
+        }
+        ip if ip.is_ipv6() => format!("[{ip}]"),
+        ip => ip.to_string(),
+    };
+    format!("{host}:{}", listening.port())
+}
+
+/// The store, and where it is to be served.
+pub(super) async fn storage(
+    args: &Args,
+    env: &Env,
+) -> Result<(Storage, (TcpListener, String)), Failure> {
+    let address = match &args.storage_addr {
+        Some(address) => address.as_str(),
+        None if args.kubeconfig.is_none() => ":9090",
+        None => "127.0.0.1:0",
+    };
+    let listener = listen(address, "--storage-addr").await?;
+    let advertised = advertised(args, listener.local_addr()?);
+    let options = args.storage_options(advertised.clone());
+    let options = options.map_err(Failure::Usage)?;
+    let storage = Storage::open(env, options).await;
+    let storage = storage.map_err(|error| Failure::Work(error.to_string()))?;
+    Ok((storage, (listener, advertised)))
+}
+
+/// Servers that run beside the controllers, and end after them.
+#[derive(Default)]
+pub(super) struct Served {
+    stop: Signal,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Serves artifacts.
+    pub(super) fn files(
+        &mut self,
+        env: &Env,
+        (listener, advertised): (TcpListener, String),
+        log: &Logger,
+    ) {
+        let files = FileServer::new(env, ServerLimits::default());
+        let ending = self.stop.clone();
+        self.tasks.push(tokio::spawn(async move {
+            files.run(listener, ending.raised()).await;
+        }));
+        log.info("serving artifacts", &[("address", &advertised)]);
+    }
+
+    /// Serves metrics and health.
+    pub(super) async fn texts(
+        &mut self,
+        args: &Args,
+        handle: &Handle,
+        log: &Logger,
+    ) -> Result<(), Failure> {
+        let asked = [
+            ("metrics", "--metrics-addr", &args.metrics_addr),
+            ("health", "--health-addr", &args.health_addr),
+        ];
+        for (what, flag, address) in asked {
+            let Some(address) = address else {
+                continue;
+            };
+            let listener = listen(address, flag).await?;
+            let shown = listener.local_addr()?.to_string();
+            log.info(&format!("serving {what}"), &[("address", &shown)]);
+            let serving = serve_plain(listener, handle.endpoints(), self.stop.clone());
+            self.tasks.push(tokio::spawn(serving));
+        }
+        Ok(())
+    }
+
+    /// Ends all of them.
+    pub(super) async fn end(self) {
+        self.stop.raise();
+        for task in self.tasks {
+            // A server that broke has nothing more to end.
+            let _ = task.await;
+        }
+    }
+}
+
+/// The election that this process takes part in.
+pub(super) struct Leading {
+    pub(super) leadership: watch::Receiver<Leadership>,
+    stop: Signal,
+    task: JoinHandle<()>,
+}
+
+impl Leading {
+    pub(super) fn start(
+        args: &Args,
+        env: &Env,
+        client: Client,
+        selector: &str,
+        own_namespace: String,
+        instance: String,
+    ) -> Self {
+        let namespace = std::env::var("RUNTIME_NAMESPACE").unwrap_or(own_namespace);
+        let mut lease = LeaseOptions::new(&namespace, CONTROLLER, selector, instance);
+        args.lease(&mut lease);
+        let election = Election::new(env.clone(), client, lease);
+        let (leadership, stop) = (election.leadership(), Signal::new());
+        let task = tokio::spawn(election.run(stop.clone()));
+        Leading {
+            leadership,
+            stop,
+            task,
+        }
+    }
+
+    /// Gives the lease to whoever waits for it.
+    pub(super) async fn hand_over(self) {
+        self.stop.raise();
+        let _ = self.task.await;
+    }
+}

@@ -1,0 +1,125 @@
+//! What to do about a failure. Flux's messages say what happened; here they go on with a remedy.
+
+/// Marks of failures, in the words that they come in, and what each is.
+const MARKS: &[(&str, Trouble)] = &[
+    ("knownhosts: key mismatch", Trouble::OtherHostKey),
+    ("knownhosts: key is unknown", Trouble::UnknownHost),
+    ("authentication required", Trouble::Refused),
+    ("authorization failed", Trouble::Refused),
+    ("unable to authenticate", Trouble::Refused),
+    ("UNAUTHORIZED", Trouble::Refused),
+    ("DENIED", Trouble::Refused),
+    (": 401 ", Trouble::Refused),
+    (": 403 ", Trouble::Refused),
+    ("Access Denied", Trouble::Refused),
+    ("signature we calculated does not match", Trouble::Refused),
+    (
+        "access key Id you provided does not exist",
+        Trouble::Refused,
+    ),
+    ("repository not found", Trouble::NotThere),
+    ("NAME_UNKNOWN", Trouble::NotThere),
+    (": 404 ", Trouble::NotThere),
+    ("no such host", Trouble::NotThere),
+    ("couldn't find remote ref", Trouble::NoRef),
+    ("unable to resolve ref", Trouble::NoRef),
+    ("no match found for semver", Trouble::NoRef),
+    ("unable to resolve commit object", Trouble::NoRef),
+    ("MANIFEST_UNKNOWN", Trouble::NoRef),
+    ("certificate", Trouble::Distrusted),
+    ("TLS handshake", Trouble::Distrusted),
+    ("Docker config", Trouble::DockerConfig),
+    ("deadline exceeded", Trouble::Slow),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    OtherHostKey,
+    UnknownHost,
+    Refused,
+    NotThere,
+    NoRef,
+    Distrusted,
+    DockerConfig,
+    Slow,
+}
+
+/// The remedy for a failure; none where the message says it, or nobody knows one. `secret` is the
+/// Secret with the credentials, as `NAMESPACE/NAME`.
+pub(super) fn remedy(message: &str, secret: Option<&str>) -> Option<String> {
+    let found = MARKS.iter().find(|(mark, _)| message.contains(mark));
+    let (_, trouble) = found?;
+    let named = |there: &str, elsewhere: &str| match secret {
+        Some(secret) => there.replace("SECRET", &format!("secret '{secret}'")),
+        None => elsewhere.to_owned(),
+    };
+    Some(match trouble {
+        Trouble::OtherHostKey => named(
+            "the host shows another key than 'known_hosts' of the SECRET has: make sure that it is \
+             the right host, then bring 'known_hosts' up to date",
+            "the host shows another key than known_hosts has",
+        ),
+        Trouble::UnknownHost => named(
+            "add the host's key to 'known_hosts' of the SECRET",
+            "add the host's key to known_hosts",
+        ),
+        Trouble::Refused => named(
+            "the credentials of the SECRET were refused: check them and what they may do",
+            "if it is private, name a secret with credentials in spec.secretRef",
+        ),
+        Trouble::NotThere => named(
+            "check the address, and whether the credentials of the SECRET may see it",
+            "check the address; if it is private, name a secret with credentials in spec.secretRef",
+        ),
+        Trouble::NoRef => "check spec.ref".to_owned(),
+        Trouble::Distrusted => {
+            "check that the server speaks TLS, and that the CA given by a secret ('ca.crt') is the \
+             one that signed its certificate"
+                .to_owned()
+        }
+        Trouble::DockerConfig => named(
+            "check the key '.dockerconfigjson' of the SECRET",
+            "check the key '.dockerconfigjson' of the secret",
+        ),
+        Trouble::Slow => {
+            "the host did not answer in time: check it, or raise spec.timeout".to_owned()
+        }
+    })
+}
+
+/// A message with its remedy.
+pub(super) fn advised(message: &str, secret: Option<&str>) -> String {
+    let end = if message.ends_with(": ") { "" } else { "; " };
+    match remedy(message, secret) {
+        Some(remedy) if !message.contains(&remedy) => format!("{message}{end}{remedy}"),
+        _ => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_come_with_a_remedy() {
+        let secret = Some("apps/keys");
+        for (message, words) in [
+            (
+                "unable to clone 'x': authentication required: ",
+                "'apps/keys'",
+            ),
+            (
+                "knownhosts: key mismatch",
+                "'known_hosts' of the secret 'apps/keys'",
+            ),
+            ("couldn't find remote ref \"refs/heads/x\"", "spec.ref"),
+            ("Get \"x\": context deadline exceeded", "spec.timeout"),
+            ("failed to fetch x : 404 Not Found", "address"),
+        ] {
+            let text = advised(message, secret);
+            assert!(text.starts_with(message) && text.contains(words), "{text}");
+        }
+        assert!(advised("authentication required: ", None).contains("spec.secretRef"));
+        assert_eq!(advised("something else", secret), "something else");
+    }
+}

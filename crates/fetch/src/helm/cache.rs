@@ -1,0 +1,105 @@
+//! What was found in stored indexes, remembered: many charts of one repository ask the same.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use everflow_helm::index::StoredVersions;
+
+/// The versions of charts in stored indexes. The files of the store never change, so that what was
+/// found in one stays true as long as it has that name.
+#[derive(Debug)]
+pub struct IndexCache {
+    most: usize,
+    lasts: Duration,
+    purge: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By the path of the index.
+    indexes: BTreeMap<String, Index>,
+    purged: Duration,
+}
+
+#[derive(Debug)]
+struct Index {
+    charts: BTreeMap<String, Arc<StoredVersions>>,
+    until: Duration,
+}
+
+impl IndexCache {
+    /// Remembers what is in at most so many indexes, each for so long after its last use; what is
+    /// too old is looked for so often.
+    pub fn new(most: usize, lasts: Duration, purge: Duration) -> Self {
+        IndexCache {
+            most,
+            lasts,
+            purge,
+            state: Mutex::default(),
+        }
+    }
+
+    /// What is remembered of a chart. `now` is a clock that does not jump.
+    pub fn get(&self, index: &str, chart: &str, now: Duration) -> Option<Arc<StoredVersions>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_sub(state.purged) >= self.purge {
+            state.purged = now;
+            state.indexes.retain(|_, index| index.until > now);
+        }
+        let known = state.indexes.get_mut(index)?;
+        if known.until <= now {
+            state.indexes.remove(index);
+            return None;
+        }
+        known.until = now + self.lasts;
+        known.charts.get(chart).cloned()
+    }
+
+    /// Remembers what was found of a chart.
+    pub fn put(&self, index: &str, chart: &str, found: Arc<StoredVersions>, now: Duration) {
+        if self.most == 0 {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.indexes.len() >= self.most && !state.indexes.contains_key(index) {
+            let oldest = state.indexes.iter().min_by_key(|(_, index)| index.until);
+            let Some(oldest) = oldest.map(|(path, _)| path.clone()) else {
+                break;
+            };
+            state.indexes.remove(&oldest);
+        }
+        let fresh = || Index {
+            charts: BTreeMap::new(),
+            until: now,
+        };
+        let known = state.indexes.entry(index.to_owned()).or_insert_with(fresh);
+        known.until = now + self.lasts;
+        known.charts.insert(chart.to_owned(), found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_remembered_for_a_while() {
+        let span = Duration::from_secs;
+        let cache = IndexCache::new(2, span(10), span(5));
+        let found = || Arc::new(Some(Vec::new()));
+        cache.put("a", "x", found(), span(0));
+        cache.put("b", "x", found(), span(1));
+        assert_eq!(cache.get("a", "x", span(2)), Some(found()));
+        assert_eq!(cache.get("a", "y", span(2)), None);
+        // The index that was not used for the longest time makes room.
+        cache.put("c", "x", found(), span(3));
+        let here = ["a", "b", "c"].map(|index| cache.get(index, "x", span(4)).is_some());
+        assert_eq!(here, [true, false, true]);
+        assert_eq!(cache.get("a", "x", span(14)), None);
+        let none = IndexCache::new(0, span(10), span(5));
+        none.put("a", "x", found(), span(0));
+        assert_eq!(none.get("a", "x", span(0)), None);
+    }
+}
