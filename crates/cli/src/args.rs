@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use crate::{cluster, flux, helm, kustomize, run, up, version};
+use crate::{cluster, flux, helm, kustomize, run, sim, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -50,6 +50,8 @@ pub enum Verb {
     Resume(flux::suspend::ResumeArgs),
     /// Run the controllers against a cluster
     Run(Box<run::Args>),
+    /// Find out what goes wrong when things fail: the controllers in a simulated world
+    Sim(sim::Args),
     /// Suspend Flux objects
     Suspend(flux::suspend::Args),
     /// Check on this machine that a whole repository can be deployed, for CI

@@ -14,6 +14,7 @@ mod kustomize;
 mod kustomize_helm;
 mod output;
 mod run;
+mod sim;
 mod up;
 mod version;
 
@@ -49,6 +50,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Reconcile(args) => flux::reconcile::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Sim(args) => sim::run(&args),
         Verb::Suspend(args) => flux::suspend::suspend(&args),
         Verb::Tree(args) => flux::tree::run(&args),
         Verb::Cluster(args) => cluster::run(&args),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::auth::{Authenticator, User};
 use crate::env::Environment;
-use crate::faults::View;
+use crate::faults::{Commits, View};
 use crate::resource::Registry;
 use crate::rest::request::{Answer, Request, target};
 use crate::status::{ApiError, ApiResult};
@@ -117,6 +117,28 @@ impl ApiServer {
 
     /// A server on a store.
     pub fn with_store(env: Arc<dyn Environment>, options: Options, store: Store) -> Self {
+        let server = Self::bare(env, options, store, Registry::shared());
+        crate::crd::restore(&server);
+        server.resume();
+        crate::bootstrap::run(&server);
+        server
+    }
+
+    /// A server of its own that begins where this one is: the same objects and kinds, with another clock and other
+    /// chance. It costs little, since nothing is read or set up again. `observer` is told of all that is written.
+    pub fn fork(&self, env: Arc<dyn Environment>, observer: Option<Arc<dyn Commits>>) -> Self {
+        let store = self.store().fork(observer);
+        let server = Self::bare(env, self.options().clone(), store, self.registry());
+        server.resume();
+        server
+    }
+
+    fn bare(
+        env: Arc<dyn Environment>,
+        options: Options,
+        store: Store,
+        registry: Arc<Registry>,
+    ) -> Self {
         let authenticator = Authenticator::new(&options, &*env);
         let allocator = crate::kinds::service::Allocator::new(options.service_range);
         for service in store.list("/services", "", None, 0).items {
@@ -125,7 +147,7 @@ impl ApiServer {
         let inner = Inner {
             store,
             env,
-            registry: RwLock::new(Registry::shared()),
+            registry: RwLock::new(registry),
             options,
             authenticator,
             allocator,
@@ -135,30 +157,32 @@ impl ApiServer {
             owners: crate::controllers::OwnerIndex::default(),
             writing: Mutex::new(()),
         };
-        let server = ApiServer {
+        ApiServer {
             inner: Arc::new(inner),
             view: None,
-        };
-        crate::crd::restore(&server);
-        if !server.inner.options.controllers.is_empty() {
-            for table in server.store().tables() {
-                for stored in server.store().list(&table, "", None, 0).items {
-                    let (namespace, name) = (
-                        crate::kinds::meta::text(&stored.value, "namespace"),
-                        crate::kinds::meta::text(&stored.value, "name"),
-                    );
-                    let key = if namespace.is_empty() {
-                        name.to_owned()
-                    } else {
-                        format!("{namespace}/{name}")
-                    };
-                    server.owners().record(&table, &key, &stored.value);
-                    crate::controllers::resume(&server, &table, &key);
-                }
+        }
+    }
+
+    /// Takes up what the controllers left behind.
+    fn resume(&self) {
+        if self.inner.options.controllers.is_empty() {
+            return;
+        }
+        for table in self.store().tables() {
+            for stored in self.store().list(&table, "", None, 0).items {
+                let (namespace, name) = (
+                    crate::kinds::meta::text(&stored.value, "namespace"),
+                    crate::kinds::meta::text(&stored.value, "name"),
+                );
+                let key = if namespace.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{namespace}/{name}")
+                };
+                self.owners().record(&table, &key, &stored.value);
+                crate::controllers::resume(self, &table, &key);
             }
         }
-        crate::bootstrap::run(&server);
-        server
     }
 
     /// The same server as one that has seen only what a view shows.

@@ -154,6 +154,7 @@ impl ApiService {
         if connection.is_cut() {
             return broken();
         }
+        self.faults.handling(&plain);
         let mut answer = self.server.handle(&plain);
         match self.faults.after(&plain, answer.status) {
             Verdict::Pass => {}
@@ -164,6 +165,7 @@ impl ApiService {
             Verdict::Crash => self.server.crash(),
         }
         if twice && !connection.is_cut() {
+            self.faults.handling(&plain);
             answer = self.server.handle(&plain);
         }
         if connection.is_cut() {

@@ -20,6 +20,11 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn elapsed(&self) -> Duration;
     /// Waits.
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()>;
+    /// The behaviour that is wrong on purpose.
+    #[cfg(feature = "wrong")]
+    fn wrong(&self) -> Option<crate::Wrong> {
+        None
+    }
 }
 
 /// The machine's clock.

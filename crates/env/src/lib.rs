@@ -14,6 +14,7 @@ mod dialer;
 pub mod disk;
 mod random;
 pub mod tls;
+mod wrong;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,6 +26,7 @@ pub use deadline::{Elapsed, within};
 pub use dialer::{Dialer, MemoryDialer, Stream, TcpDialer};
 pub use disk::{Disk, MemoryDisk, RealDisk};
 pub use random::{Random, SeededRandom, SystemRandom};
+pub use wrong::{Wrong, is_wrong};
 
 /// A future that any thread may finish.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -45,6 +47,12 @@ pub struct Env {
 }
 
 impl Env {
+    /// Whether a behaviour is wrong on purpose. Never, but in tests of the simulator.
+    #[inline(always)]
+    pub fn is_wrong(&self, which: Wrong) -> bool {
+        is_wrong(&*self.clock, which)
+    }
+
     /// The real world, with the files below a directory.
     pub fn system(disk: RealDisk) -> Self {
         Env {

@@ -452,7 +452,7 @@ fn options() -> Options {
 }
 
 /// Kinds of Flux that nobody here takes care of yet.
-fn unsupported() -> Vec<Unsupported> {
+pub fn unsupported() -> Vec<Unsupported> {
     let covered: Vec<Resource> = ControllerKind::ALL
         .iter()
         .map(|kind| kind.resource())

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use everflow_cluster::notice as watch;
 use everflow_env::Env;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::watch;
 
 use crate::client::{At, Client, Fence, Resource, WriteOptions};
 use crate::error::Error;

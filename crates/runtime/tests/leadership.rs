@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use everflow_cluster::Request;
 use everflow_cluster::faults::Verdict;
+use everflow_cluster::notice as watch;
 use everflow_runtime::client::{At, Client};
 use everflow_runtime::lease::{Election, LEASES, Leadership, LeaseOptions};
 use everflow_runtime::{Error, Signal};
 use serde_json::json;
 use support::toy::{Running, settled};
 use support::{World, refuse};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 struct Replica {

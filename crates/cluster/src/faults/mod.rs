@@ -10,6 +10,7 @@
 //! - [`Line`]: the connection of one client, which can be cut for good or for a while.
 //! - [`FaultyJournal`]: a verdict on each write to what is durable, so that a server dies between two writes of one
 //!   request, with or without the first of them.
+//! - [`Commits`]: is told of every write, with what was there before.
 //! - [`MemoryDisk`]: what survives such a death, for the next server to start from; the dead one's writes are refused.
 //!
 //! Nothing here draws random numbers or looks at a clock but tokio's: the same verdicts give the same run.
@@ -18,6 +19,7 @@ mod journal;
 mod line;
 mod view;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use journal::{FaultyJournal, MemoryDisk, WriteFaults, WriteVerdict};
@@ -27,6 +29,7 @@ pub use view::View;
 
 use crate::rest::request::Request;
 use crate::status::ApiError;
+use crate::store::Stored;
 
 /// What happens to a request or to its answer.
 #[derive(Debug)]
@@ -73,6 +76,9 @@ pub trait Faults: Send + Sync + 'static {
         Verdict::Pass
     }
 
+    /// The request is handled now: whatever is written until [`Faults::after`] follows from it.
+    fn handling(&self, _request: &Request) {}
+
     /// After the request was handled and before its answer is sent: its effects have happened. A second handling
     /// ([`Verdict::Duplicate`]) happens here, too.
     fn after(&self, _request: &Request, _status: u16) -> Verdict {
@@ -83,6 +89,18 @@ pub trait Faults: Send + Sync + 'static {
     fn event(&self, _request: &Request, _kind: &str, _line: &[u8]) -> EventVerdict {
         EventVerdict::Pass
     }
+}
+
+/// Is told of everything that is written to a store that was [forked](crate::store::Store::fork) for it.
+pub trait Commits: Send + Sync + 'static {
+    /// An object was written or, without `new`, deleted; `old` is what was there before.
+    fn committed(
+        &self,
+        table: &str,
+        key: &str,
+        new: Option<&Arc<Stored>>,
+        old: Option<&Arc<Stored>>,
+    );
 }
 
 /// No faults.

@@ -59,8 +59,8 @@ pub struct Watch {
     ended: bool,
     opened: Timestamp,
     last_bookmark: Timestamp,
-    signal: tokio::sync::watch::Receiver<u64>,
-    view: Option<tokio::sync::watch::Receiver<Option<u64>>>,
+    signal: crate::notice::Receiver<u64>,
+    view: Option<crate::notice::Receiver<Option<u64>>>,
 }
 
 impl std::fmt::Debug for Watch {

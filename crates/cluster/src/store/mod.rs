@@ -9,13 +9,13 @@ pub mod durable;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::notice as watch;
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
 
 use durable::Journal;
 
-use crate::faults::Switch;
+use crate::faults::{Commits, Switch};
 
 /// One version of an object. Its JSON text is made once and shared by every reader.
 #[derive(Debug)]
@@ -195,6 +195,7 @@ pub struct Store {
     state: RwLock<State>,
     window: usize,
     journal: Option<Box<dyn Journal>>,
+    observer: Option<Arc<dyn Commits>>,
     crashed: Switch,
 }
 
@@ -232,7 +233,39 @@ impl Store {
             state: RwLock::new(state),
             window,
             journal: None,
+            observer: None,
             crashed: Switch::default(),
+        }
+    }
+
+    /// A store of its own that begins with the objects of this one. They are shared, so it costs little; the history
+    /// before is not known to it. `observer` is told of all that is written.
+    pub fn fork(&self, observer: Option<Arc<dyn Commits>>) -> Self {
+        let state = self.read();
+        let revision = state.revision;
+        let tables = state.tables.iter().map(|(name, table)| {
+            let mut fork = Table::new(revision);
+            fork.objects = table.objects.clone();
+            (name.clone(), fork)
+        });
+        let fork = State {
+            revision,
+            compacted: revision,
+            opened: revision,
+            tables: tables.collect(),
+        };
+        Store {
+            state: RwLock::new(fork),
+            window: self.window,
+            journal: None,
+            observer,
+            crashed: Switch::default(),
+        }
+    }
+
+    fn tell(&self, table: &str, key: &str, new: Option<&Arc<Stored>>, old: Option<&Arc<Stored>>) {
+        if let Some(observer) = &self.observer {
+            observer.committed(table, key, new, old);
         }
     }
 
@@ -259,6 +292,7 @@ impl Store {
             state: RwLock::new(state),
             window,
             journal: Some(journal),
+            observer: None,
             crashed: Switch::default(),
         })
     }
@@ -325,6 +359,8 @@ impl Store {
             stored.clone(),
             None,
         );
+        drop(state);
+        self.tell(table, key, Some(&stored), None);
         Ok(stored)
     }
 
@@ -347,8 +383,10 @@ impl Store {
             key,
             ChangeKind::Modified,
             stored.clone(),
-            Some(previous),
+            Some(previous.clone()),
         );
+        drop(state);
+        self.tell(table, key, Some(&stored), Some(&previous));
         Ok(stored)
     }
 
@@ -371,8 +409,10 @@ impl Store {
             key,
             ChangeKind::Deleted,
             stored.clone(),
-            Some(previous),
+            Some(previous.clone()),
         );
+        drop(state);
+        self.tell(table, key, None, Some(&previous));
         Ok(stored)
     }
 

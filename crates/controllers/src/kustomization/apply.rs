@@ -18,7 +18,7 @@ use everflow_apply::inventory::{Entry, Inventory};
 use everflow_apply::normalize::{Owner, normalize};
 use everflow_apply::takeover::Takeover;
 use everflow_apply::{ApplyError, order};
-use everflow_env::run_blocking;
+use everflow_env::{Wrong, run_blocking};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Interrupted;
 use everflow_runtime::events::{Event, Severity};
@@ -123,7 +123,9 @@ impl Attempt<'_> {
                 Err(errors) => return Err(Refusal::Objects(errors, changes(&outcome))),
             };
             let new: Vec<Entry> = rehearsed.writes().cloned().collect();
-            self.store_union(&new).await?;
+            if !self.context.env.is_wrong(Wrong::InventoryAfterApply) {
+                self.store_union(&new).await?;
+            }
             self.context.check()?;
             let (applied, errors) = applier.commit(rehearsed, memory).await;
             let settling = match stage.settles() {
@@ -440,6 +442,17 @@ impl Attempt<'_> {
         );
         let reason = self.draft.reason();
         self.draft.event(Severity::Info, &reason, message)
+    }
+
+    /// Deletes everything, as if nothing had been built: what the simulator must find.
+    pub(super) async fn prune_everything(&self) -> Result<(), Stop> {
+        let targets = &self.controller.targets;
+        let target = targets
+            .of(&self.object, &self.context.client, self.options())
+            .await?;
+        let all = self.inventory()?.without(&Inventory::default());
+        self.applier(&target)?.prune(&all).await;
+        Ok(())
     }
 
     pub(super) fn tell_pruned(&mut self, changes: &[Change]) {

@@ -13,7 +13,7 @@ use everflow_api::reason::Reason;
 use everflow_apply::effects::Memory;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_build::{Built, Contents, Warning};
-use everflow_env::run_blocking;
+use everflow_env::{Wrong, run_blocking};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::Severity;
@@ -122,7 +122,9 @@ impl<'a> Attempt<'a> {
             }
             return Ok(self.draft.report(Next::At(SUSPENDED), Verdict::Success));
         }
-        self.draft.status.observe(self.draft.generation);
+        if !self.context.env.is_wrong(Wrong::ObservedOnlyOnSuccess) {
+            self.draft.status.observe(self.draft.generation);
+        }
         self.draft.remove(STALLED);
         match self.reconcile().await {
             Ok(report) => Ok(report),
@@ -184,8 +186,12 @@ impl<'a> Attempt<'a> {
             .controller
             .trees
             .get(&source.artifact, self.options())
-            .await?;
+            .await;
         self.context.check()?;
+        if tree.is_err() && self.context.env.is_wrong(Wrong::FailureTakenAsEmpty) {
+            self.prune_everything().await?;
+        }
+        let tree = tree?;
         let built = self.build(tree.clone()).await?;
         let target = self
             .controller
@@ -253,6 +259,18 @@ impl<'a> Attempt<'a> {
             return self.succeed(&wait, &target).await;
         };
         wait.objects = objects;
+        if self.context.env.is_wrong(Wrong::WaitHoldsWorker) {
+            let until = self.now() + self.object.spec.timeout().unsigned();
+            while self.now() < until
+                && matches!(
+                    self.look(&applier, checks, &wait.objects, &[], &target)
+                        .await,
+                    Verdicts::Not(_)
+                )
+            {
+                self.context.env.clock.sleep(Duration::from_secs(2)).await;
+            }
+        }
         match self
             .look(&applier, checks, &wait.objects, &outcome.applied, &target)
             .await
@@ -433,6 +451,7 @@ impl<'a> Attempt<'a> {
     }
 
     async fn succeed(&mut self, wait: &Wait, target: &Target) -> Result<Report, Stop> {
+        self.draft.status.observe(self.draft.generation);
         let origin = Some(self.draft.origin.clone()).filter(|origin| !origin.is_empty());
         let status = &mut self.draft.status;
         status.last_applied_revision = Some(self.draft.revision.clone());
@@ -504,6 +523,7 @@ impl<'a> Attempt<'a> {
         let mut changes = self.wakes();
         if let Ok(inventory) = self.inventory()
             && self.options().kustomize.watch_applied
+            && !self.context.env.is_wrong(Wrong::DriftForgotten)
         {
             let eyes = self.eyes(target);
             changes.extend(eyes.watch(inventory.entries(), &mut keep).await);
@@ -587,7 +607,10 @@ impl<'a> Attempt<'a> {
             Then::WaitForSource => (retry, Verdict::Waiting),
             Then::Wait => (soon, Verdict::Waiting),
             Then::Change => {
-                let slowest = self.options().runtime.max_retry_delay;
+                let mut slowest = self.options().runtime.max_retry_delay;
+                if self.context.env.is_wrong(Wrong::NoRetryWhenStalled) {
+                    slowest = Duration::from_secs(365 * 86_400);
+                }
                 (slowest.max(spec.interval.unsigned()), Verdict::Stalled)
             }
         };

@@ -2,7 +2,9 @@
 
 use everflow_api::common::Artifact;
 use everflow_api::names::condition as types;
+use everflow_api::source::Produced;
 use everflow_api::{Kind, Reason};
+use everflow_env::Wrong;
 use everflow_fetch::Error;
 use everflow_fetch::archive::Digest;
 use everflow_fetch::storage::{Owner, Storage};
@@ -36,6 +38,11 @@ pub(super) async fn publish<S: Source>(
 where
     S::Kind: Kind,
 {
+    if context.env.is_wrong(Wrong::ArtifactDeletedFirst)
+        && let Some(old) = draft.object.status.artifact()
+    {
+        let _ = context.env.disk.remove(&old.path);
+    }
     let published = async {
         let owner = Owner::new(S::NAME, draft.namespace(), draft.name())?;
         let Finished {

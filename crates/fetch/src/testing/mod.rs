@@ -1,6 +1,7 @@
-//! Servers in the same process, for tests.
+//! Servers in the same process, for tests and for the simulator.
 
 mod bucket;
+mod git;
 mod registry;
 mod reply;
 
@@ -8,6 +9,7 @@ mod reply;
 use std::sync::Arc;
 
 pub use bucket::Buckets;
+pub use git::{File, Repositories, Repository, advertisement};
 pub use registry::{Push, Registry};
 pub use reply::Fault;
 pub(crate) use reply::{Faults, Reply, converse_with};

@@ -12,9 +12,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use everflow_env::Env;
+use everflow_cluster::notice as watch;
+use everflow_env::{Env, Wrong};
 use smol_str::SmolStr;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 pub use health::Health;
@@ -250,6 +251,9 @@ impl Shared {
     /// Asks for an attempt, and tells one that runs that it is superseded.
     fn enqueue(&self, key: &Key, priority: Priority) {
         let mut state = self.lock();
+        if state.running.contains_key(key) && self.env.is_wrong(Wrong::WakeLostWhileRunning) {
+            return;
+        }
         if state.queue.enqueue(key, priority, self.now())
             && let Some(signal) = state.running.get(key)
         {

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_env::within;
+use everflow_env::{Wrong, within};
 use futures_util::FutureExt as _;
 use serde_json::Value;
 
@@ -109,9 +109,14 @@ impl Guard<'_> {
                 no_later_than,
             } => (Due::After(no_later_than), changes),
         };
+        let due = match due {
+            Due::Backoff { .. } if shared.env.is_wrong(Wrong::NoBackoff) => Due::Now,
+            due => due,
+        };
         let chance = shared.env.random.unit();
         let next = state.queue.finish(self.key, &due, now, chance);
-        if next.is_some() && !state.waits.wait(self.key, &changes, mark) {
+        let missed = !state.waits.wait(self.key, &changes, mark);
+        if next.is_some() && missed && !shared.env.is_wrong(Wrong::WakeLostWhileRunning) {
             state.queue.enqueue(self.key, Priority::Dependency, now);
         }
         let ours = state.own_writes.get(self.key).copied();
@@ -179,7 +184,9 @@ async fn make(
         .log
         .for_attempt(controller.name(), &resource.group, &key, &id);
     let mut client = shared.client.clone();
-    if let Some(epoch) = &epoch {
+    if let Some(epoch) = &epoch
+        && !shared.env.is_wrong(Wrong::WritesWithoutLease)
+    {
         client = client.fenced(Arc::new(epoch.clone()));
     }
     let context = Context {
@@ -307,6 +314,10 @@ async fn publish(
         }
     }
     let reporter = controller.reports_as();
+    #[cfg(feature = "wrong")]
+    if !report.events.is_empty() && shared.env.is_wrong(Wrong::EventsAwaited) {
+        tell_and_wait(shared).await;
+    }
     shared.recorder.emit_all(reporter, &known, report.events);
     Followup {
         result: match report.verdict {
@@ -318,17 +329,35 @@ async fn publish(
     }
 }
 
+/// Waits for whoever takes events, for as long as that takes.
+#[cfg(feature = "wrong")]
+async fn tell_and_wait(shared: &Shared) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    if let Ok(mut stream) = shared.env.dialer.connect("sink", 80).await {
+        let request = b"POST / HTTP/1.1\r\nHost: sink\r\nContent-Length: 0\r\n\r\n";
+        let _ = stream.write_all(request).await;
+        let _ = stream.read_u8().await;
+    }
+}
+
 fn not_written(context: &Context, error: &Error) -> Followup {
     context
         .log
         .error("failed to write the status", &error.to_string());
+    if context.env.is_wrong(Wrong::NoRequeueAfterStatusError) {
+        return Followup {
+            next: Next::At(Duration::from_secs(365 * 86_400)),
+            result: "error",
+        };
+    }
+    let mut asked = error.retry_after().unwrap_or_default();
+    if !context.env.is_wrong(Wrong::RetryAfterUnbounded) {
+        asked = asked.min(Duration::from_secs(60));
+    }
     Followup {
         next: Next::Retry {
             cause: "StatusWriteFailed".into(),
-            at_least: error
-                .retry_after()
-                .unwrap_or_default()
-                .min(Duration::from_secs(60)),
+            at_least: asked,
         },
         result: "error",
     }

@@ -40,25 +40,19 @@ impl Watches {
             if !but.contains(watched) {
                 entry.users.remove(user);
             }
-            let used = !entry.users.is_empty();
-            if !used {
-                entry.end();
-            }
-            used
+            !entry.users.is_empty()
         });
     }
 
     /// Ends all.
     pub(super) fn end(&self) {
-        self.lock().retain(|_, entry| {
-            entry.end();
-            false
-        });
+        self.lock().clear();
     }
 }
 
-impl Entry {
-    fn end(&self) {
+impl Drop for Entry {
+    /// Watches end with those who need them, the engine included.
+    fn drop(&mut self) {
         for task in &self.tasks {
             task.abort();
         }

@@ -8,10 +8,11 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use everflow_cluster::notice as watch;
 use everflow_env::Clock;
 use serde_json::Value;
 use smol_str::SmolStr;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 pub use object::{Keep, Name, Stored};
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use everflow_cluster::notice as watch;
 use everflow_env::BoxFuture;
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
 use everflow_runtime::client::{
@@ -18,7 +19,6 @@ use everflow_runtime::metrics::Metrics;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::{Error, Options, Signal};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::{TOYS, World};

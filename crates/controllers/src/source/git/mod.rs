@@ -13,7 +13,7 @@ use everflow_api::source::{
     DEFAULT_TIMEOUT, GitRepository, GitRepositorySpec, GitVerificationMode,
 };
 use everflow_api::{Object, Reason};
-use everflow_env::BoxFuture;
+use everflow_env::{BoxFuture, Wrong};
 use everflow_fetch::git::signature::{TrustedKeys, VerifyMode, verify};
 use everflow_fetch::git::{
     Checkout, CheckoutOptions, GitClient, GitRef, Include, Remote, Resolution, Update,
@@ -68,7 +68,11 @@ impl Git {
         context: &Context,
     ) -> Result<Outcome, Stop> {
         draft.forget_failed_verification();
-        let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
+        let mut timeout = Self::timeout(&draft.object.spec);
+        if context.env.is_wrong(Wrong::NoDeadlineOnFetch) {
+            timeout = Duration::from_secs(86_400);
+        }
+        let deadline = Deadline::after(&context.env.clock, timeout);
         let (remote, asked_with) = self.remote(draft, context, &deadline).await?;
         draft.wake = wake_on(&draft.object);
         let includes = self.includes(draft, context)?;
@@ -130,6 +134,18 @@ impl Git {
         let stored = draft.is_true(types::ARTIFACT_IN_STORAGE);
         let have = draft.object.status.artifact.as_ref().filter(|_| stored);
         let have = have.map(|artifact| artifact.revision.clone());
+        if let Some(have) = &have
+            && context.env.is_wrong(Wrong::OldCommitAskedFor)
+        {
+            let id = have.rsplit(':').next().unwrap_or_default().to_owned();
+            let old = GitRef {
+                commit: id,
+                ..reference.clone()
+            };
+            if let Err(error) = client.update(&old, None, submodules, deadline).await {
+                return Err(failed(draft, &error));
+            }
+        }
         let update = client
             .update(&reference, have.as_deref(), submodules, deadline)
             .await;

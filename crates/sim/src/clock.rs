@@ -1,0 +1,106 @@
+//! The clock of one replica: it may be ahead or behind, run fast or slow, and jump.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use everflow_env::{BoxFuture, Clock};
+use everflow_time::Timestamp;
+use tokio::time::Instant;
+
+/// 2026-01-01T00:00:00Z, as the cluster has it.
+const START: i64 = 1_767_225_600;
+
+/// A clock that a seed sets wrong.
+#[derive(Debug)]
+pub struct WrongClock {
+    start: Instant,
+    offset_millis: AtomicI64,
+    /// How much faster it runs, in millionths; negative when slower.
+    drift: i64,
+    #[cfg(feature = "wrong")]
+    wrong: Option<everflow_env::Wrong>,
+}
+
+impl WrongClock {
+    /// A clock that is off by so many milliseconds and runs so many millionths too fast.
+    pub fn new(start: Instant, offset_millis: i64, drift: i64) -> Self {
+        WrongClock {
+            start,
+            offset_millis: AtomicI64::new(offset_millis),
+            drift,
+            #[cfg(feature = "wrong")]
+            wrong: None,
+        }
+    }
+
+    /// Carries a behaviour that is wrong on purpose.
+    #[cfg(feature = "wrong")]
+    pub fn with_wrong(mut self, wrong: Option<everflow_env::Wrong>) -> Self {
+        self.wrong = wrong;
+        self
+    }
+
+    /// The time of day jumps. Timers do not notice.
+    pub fn jump(&self, millis: i64) {
+        self.offset_millis.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    fn as_it_runs(&self, real: Duration) -> Duration {
+        let nanos = i128::try_from(real.as_nanos()).unwrap_or(i128::MAX);
+        let run = nanos + nanos * i128::from(self.drift) / 1_000_000;
+        Duration::from_nanos(u64::try_from(run).unwrap_or_default())
+    }
+
+    fn really(&self, shown: Duration) -> Duration {
+        if self.drift == 0 {
+            return shown;
+        }
+        let nanos = i128::try_from(shown.as_nanos()).unwrap_or(i128::MAX / 2_000_000);
+        let real = nanos * 1_000_000 / i128::from(1_000_000 + self.drift);
+        // Never short of the moment that was asked for.
+        Duration::from_nanos(u64::try_from(real).unwrap_or(u64::MAX)) + Duration::from_micros(1)
+    }
+}
+
+impl Clock for WrongClock {
+    fn now(&self) -> Timestamp {
+        let moment = Timestamp::from_seconds(START) + self.as_it_runs(self.start.elapsed());
+        let offset = self.offset_millis.load(Ordering::Relaxed);
+        let span = Duration::from_millis(offset.unsigned_abs());
+        match offset < 0 {
+            true => moment - span,
+            false => moment + span,
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.as_it_runs(self.start.elapsed())
+    }
+
+    fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(self.really(span)))
+    }
+
+    #[cfg(feature = "wrong")]
+    fn wrong(&self) -> Option<everflow_env::Wrong> {
+        self.wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fast_clock_shows_more_and_sleeps_shorter() {
+        let clock = WrongClock::new(Instant::now(), -60_000, 10_000);
+        let began = Instant::now();
+        clock.sleep(Duration::from_secs(101)).await;
+        let real = began.elapsed();
+        assert!(real >= Duration::from_secs(100) && real < Duration::from_millis(100_002));
+        assert!(clock.elapsed() >= Duration::from_secs(101));
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:00:41Z");
+        clock.jump(60_000);
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:01:41Z");
+    }
+}

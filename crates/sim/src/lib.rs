@@ -1,0 +1,39 @@
+//! Faults on purpose.
+//!
+//! The controllers that ship run on the embedded API server in a world whose clock, chance, connections, disks and faults
+//! all follow from one seed: the same seed gives the same history, byte for byte.
+//!
+//! - [`Scenario`]: what there is, what users do and how it must end; data files.
+//! - [`Plan`]: what goes wrong, as plain data. A seed makes it, [`search`] looks for bad ones, [`shrink`] makes those short.
+//! - [`run`]: one run of a scenario under a plan, watched by the [`oracles`].
+//! - [`History`]: what happened, in order.
+
+#![forbid(unsafe_code)]
+
+mod chance;
+mod clock;
+mod cluster;
+mod disk;
+mod error;
+mod history;
+mod hooks;
+mod net;
+pub mod oracles;
+pub mod plan;
+mod replica;
+mod run;
+mod scenario;
+mod scenarios;
+pub mod search;
+mod shared;
+pub mod shrink;
+mod story;
+mod users;
+
+pub use error::Error;
+pub use history::{History, Who};
+pub use oracles::Finding;
+pub use plan::{Fault, Plan};
+pub use run::{Calm, Outcome, Settings, Stats, calm, run};
+pub use scenario::{Action, Deed, Expectation, Reference, Scenario};
+pub use story::story;

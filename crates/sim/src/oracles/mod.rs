@@ -1,0 +1,287 @@
+//! What must hold in every run. Each rule is a module; all are always on.
+
+mod artifacts;
+mod debris;
+mod deletes;
+mod epoch;
+mod fields;
+mod inventory;
+mod queue;
+mod status;
+pub mod world;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use everflow_runtime::attempt::Next;
+use everflow_runtime::queue::Key;
+use serde_json::Value;
+
+use crate::disk::Change;
+use crate::history::Who;
+use crate::shared::Shared;
+
+pub(crate) use debris::debris;
+pub use deletes::Deletions;
+
+/// Something that must not be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The rule that is broken.
+    pub oracle: &'static str,
+    /// When.
+    pub at: Duration,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// One write to the store.
+#[derive(Debug)]
+pub struct Commit<'a> {
+    /// When.
+    pub at: Duration,
+    /// Who wrote.
+    pub who: Who,
+    /// The subresource it was written through.
+    pub part: String,
+    /// Which table.
+    pub table: &'a str,
+    /// Which key.
+    pub key: &'a str,
+    /// The object now; none when it is gone.
+    pub new: Option<&'a Value>,
+    /// The object before; none when it is new.
+    pub old: Option<&'a Value>,
+}
+
+impl Commit<'_> {
+    /// Whether it is an object that only tells: an Event or a Lease.
+    pub fn is_talk(&self) -> bool {
+        self.table.ends_with("/events") || self.table == "coordination.k8s.io/leases"
+    }
+
+    /// Whether it is one of Flux's kinds.
+    pub fn is_flux(&self) -> bool {
+        is_flux(self.table)
+    }
+
+    fn finding(&self, oracle: &'static str, text: String) -> Finding {
+        Finding {
+            oracle,
+            at: self.at,
+            text,
+        }
+    }
+
+    /// The object in words.
+    pub fn name(&self) -> String {
+        let plural = self.table.rsplit('/').next().unwrap_or_default();
+        format!("{plural} {}", self.key)
+    }
+}
+
+/// Whether a table holds objects of Flux's kinds.
+pub fn is_flux(table: &str) -> bool {
+    table.contains(".toolkit.fluxcd.io/")
+}
+
+/// A condition of an object.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|one| one["type"] == kind)
+}
+
+impl fmt::Display for Commit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match (self.old, self.new) {
+            (None, _) => "creates",
+            (Some(_), Some(_)) if self.part == "status" => "writes the status of",
+            (Some(_), Some(_)) => "changes",
+            (Some(_), None) => "removes",
+        };
+        write!(f, "{verb} {}", self.name())?;
+        let Some(new) = self.new.filter(|_| self.is_flux()) else {
+            return Ok(());
+        };
+        let generation = &new["metadata"]["generation"];
+        write!(f, " [generation {generation}")?;
+        if let Some(observed) = new.pointer("/status/observedGeneration") {
+            write!(f, ", observed {observed}")?;
+        }
+        if let Some(ready) = condition(new, "Ready") {
+            let text = |field: &str| ready[field].as_str().unwrap_or_default();
+            write!(
+                f,
+                ", Ready={} {}: {:?}",
+                text("status"),
+                text("reason"),
+                text("message")
+            )?;
+        }
+        for (what, pointer) in [
+            ("artifact", "/status/artifact/revision"),
+            ("applied", "/status/lastAppliedRevision"),
+        ] {
+            if let Some(revision) = new.pointer(pointer).and_then(Value::as_str) {
+                write!(f, ", {what} {revision}")?;
+            }
+        }
+        if let Some(entries) = new
+            .pointer("/status/inventory/entries")
+            .and_then(Value::as_array)
+        {
+            write!(f, ", inventory of {}", entries.len())?;
+        }
+        if !new["metadata"]["deletionTimestamp"].is_null() {
+            write!(f, ", being deleted")?;
+        }
+        write!(f, "]")
+    }
+}
+
+/// All rules with what they remember.
+#[derive(Debug, Default)]
+pub struct Oracles {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What was deleted, and what may be.
+    pub deletions: Deletions,
+    status: status::Writes,
+    artifacts: artifacts::Artifacts,
+    queue: queue::Queues,
+    inventory: inventory::Inventories,
+    /// How many replicas there are.
+    replicas: usize,
+}
+
+impl Oracles {
+    /// For so many replicas. `allowed` are the deletions of the run without faults; none when this is it.
+    pub fn new(replicas: usize, allowed: Option<BTreeMap<(String, String), usize>>) -> Self {
+        Oracles {
+            deletions: Deletions::new(allowed),
+            replicas,
+            ..Oracles::default()
+        }
+    }
+
+    /// A write has happened.
+    pub fn commit(&mut self, shared: &Shared, commit: &Commit<'_>) -> Vec<Finding> {
+        let mut found = Vec::new();
+        if commit.is_flux() {
+            note_state(shared, commit);
+        }
+        self.inventory.note(commit);
+        let Some(replica) = commit.who.replica() else {
+            return found;
+        };
+        if commit.is_talk() {
+            if commit.table.ends_with("/events") {
+                shared.state().told += 1;
+            }
+            return found;
+        }
+        shared.state().writes += 1;
+        let deeds = shared.state().deeds;
+        found.extend(self.deletions.commit(commit, deeds));
+        found.extend(self.inventory.commit(shared, commit));
+        found.extend(fields::commit(commit));
+        found.extend(self.status.commit(commit));
+        found.extend(self.artifacts.commit(shared, commit, replica));
+        if self.replicas > 1 {
+            found.extend(epoch::commit(shared, commit, replica));
+        }
+        found
+    }
+
+    /// An attempt begins.
+    pub fn attempt(&mut self, shared: &Shared, who: Who, key: &Key) -> Vec<Finding> {
+        shared.state().attempts += 1;
+        self.status.attempt(who, key);
+        self.queue.attempt(shared.history.now(), who, key)
+    }
+
+    /// An attempt has ended.
+    pub fn next(&mut self, shared: &Shared, who: Who, key: &Key, next: &Next) -> Vec<Finding> {
+        queue::next(shared.history.now(), who, key, next)
+    }
+
+    /// Something has changed on a disk.
+    pub fn disk(&mut self, shared: &Shared, replica: usize, change: Change<'_>) -> Vec<Finding> {
+        self.artifacts.disk(shared, replica, change)
+    }
+
+    /// A replica has died.
+    pub fn died(&mut self, shared: &Shared, replica: usize, wiped: bool) -> Vec<Finding> {
+        self.queue.died(replica);
+        self.artifacts.died(shared, replica, wiped)
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, shared: &Shared) -> Vec<Finding> {
+        self.queue.tick(shared)
+    }
+}
+
+/// Remembers which state of the world this is.
+fn note_state(shared: &Shared, commit: &Commit<'_>) {
+    let mut state = shared.state();
+    let name = format!("{}/{}", commit.table, commit.key);
+    let print = commit.new.map_or(0, |object| fingerprint(&name, object));
+    let before = state.objects.insert(name, print).unwrap_or_default();
+    state.sum = state.sum.wrapping_sub(before).wrapping_add(print);
+    let sum = state.sum;
+    state.fingerprints.insert(sum);
+}
+
+/// What matters of an object of Flux, as a number.
+fn fingerprint(name: &str, object: &Value) -> u64 {
+    let mut hash = Fnv::default();
+    hash.add(name);
+    let observed = &object["status"]["observedGeneration"] == &object["metadata"]["generation"];
+    hash.add(if observed { "seen" } else { "unseen" });
+    hash.add(&object["metadata"]["generation"].to_string());
+    hash.add(if object["metadata"]["deletionTimestamp"].is_null() {
+        ""
+    } else {
+        "going"
+    });
+    let conditions = object
+        .pointer("/status/conditions")
+        .and_then(Value::as_array);
+    for condition in conditions.into_iter().flatten() {
+        for field in ["type", "status", "reason"] {
+            hash.add(condition[field].as_str().unwrap_or_default());
+        }
+    }
+    for pointer in ["/status/artifact/revision", "/status/lastAppliedRevision"] {
+        hash.add(
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        );
+    }
+    let entries = object
+        .pointer("/status/inventory/entries")
+        .and_then(Value::as_array);
+    hash.add(&entries.map_or(0, Vec::len).to_string());
+    hash.0
+}
+
+/// The hash of Fowler, Noll and Vo: the same on every machine.
+pub(crate) struct Fnv(pub(crate) u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    pub(crate) fn add(&mut self, text: &str) {
+        for byte in text.bytes().chain([0xff]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

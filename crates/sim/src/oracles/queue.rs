@@ -1,0 +1,111 @@
+//! Every object that lives has a next attempt, and no object is attempted without end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use everflow_runtime::attempt::Next;
+use everflow_runtime::queue::Key;
+
+use super::Finding;
+use crate::history::Who;
+use crate::shared::Shared;
+
+/// More attempts of one object than this...
+const MANY: usize = 60;
+/// ...within so long are a loop.
+const SPAN: Duration = Duration::from_secs(10);
+
+/// However an attempt ends, the next one is no later than this.
+const FAR: Duration = Duration::from_secs(2 * 3_600);
+
+/// Whether the next attempt is within reach.
+pub(super) fn next(at: Duration, who: Who, key: &Key, next: &Next) -> Vec<Finding> {
+    let span = match next {
+        Next::At(span) => *span,
+        Next::When { no_later_than, .. } => *no_later_than,
+        Next::Retry { at_least, .. } => *at_least,
+        Next::RetryOrWhen { .. } => Duration::ZERO,
+    };
+    if span <= FAR {
+        return Vec::new();
+    }
+    let text = format!("{who} will look at {key} only after {span:?}");
+    vec![Finding {
+        oracle: "no orphan",
+        at,
+        text,
+    }]
+}
+
+/// What is remembered of the queues.
+#[derive(Debug, Default)]
+pub struct Queues {
+    orphans: BTreeSet<(usize, String)>,
+    attempts: BTreeMap<(usize, String), VecDeque<Duration>>,
+}
+
+impl Queues {
+    pub(super) fn died(&mut self, replica: usize) {
+        self.orphans.retain(|(whose, _)| *whose != replica);
+        self.attempts.retain(|(whose, _), _| *whose != replica);
+    }
+
+    pub(super) fn attempt(&mut self, now: Duration, who: Who, key: &Key) -> Vec<Finding> {
+        let Some(replica) = who.replica() else {
+            return Vec::new();
+        };
+        let times = self.attempts.entry((replica, key.to_string())).or_default();
+        times.push_back(now);
+        while times.front().is_some_and(|first| now - *first > SPAN) {
+            times.pop_front();
+        }
+        if times.len() <= MANY {
+            return Vec::new();
+        }
+        times.clear();
+        let text = format!("{who} attempts {key} more than {MANY} times within {SPAN:?}");
+        vec![Finding {
+            oracle: "no loop",
+            at: now,
+            text,
+        }]
+    }
+
+    pub(super) fn tick(&mut self, shared: &Shared) -> Vec<Finding> {
+        let handles: Vec<_> = shared
+            .replicas()
+            .iter()
+            .enumerate()
+            .filter(|(_, replica)| replica.alive)
+            .filter_map(|(index, replica)| Some((index, replica.handle.clone()?)))
+            .collect();
+        let mut found = Vec::new();
+        let mut now = BTreeSet::new();
+        let at = shared.history.now();
+        for (index, handle) in handles {
+            let (orphans, flaws) = handle.orphans();
+            for flaw in flaws {
+                found.push(Finding {
+                    oracle: "no orphan",
+                    at,
+                    text: format!("the queue of replica {index} is broken: {flaw:?}"),
+                });
+            }
+            for orphan in orphans {
+                let orphan = (index, orphan.to_string());
+                // A change that the store has told may take a moment to be taken in.
+                if self.orphans.contains(&orphan) {
+                    let text = format!("{} has no next attempt in replica {index}", orphan.1);
+                    found.push(Finding {
+                        oracle: "no orphan",
+                        at,
+                        text,
+                    });
+                }
+                now.insert(orphan);
+            }
+        }
+        self.orphans = now;
+        found
+    }
+}

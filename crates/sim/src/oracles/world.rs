@@ -1,0 +1,242 @@
+//! What a world comes to: the same with and without faults.
+
+use std::collections::BTreeMap;
+
+use everflow_cluster::ApiServer;
+use serde_json::{Map, Value, json};
+
+use super::{condition, is_flux};
+use crate::scenario::Expectation;
+
+/// All that matters of a world, by table and key.
+pub type World = BTreeMap<String, Value>;
+
+/// What the cluster makes by itself, under names left to chance.
+const OF_THE_CLUSTER: [&str; 6] = [
+    "/events",
+    "/pods",
+    "apps/replicasets",
+    "coordination.k8s.io/leases",
+    "discovery.k8s.io/endpointslices",
+    "events.k8s.io/events",
+];
+
+/// What a cluster has come to. Objects that were there before `since` and not touched are left out.
+pub fn picture(server: &ApiServer, since: u64) -> World {
+    let mut world = World::new();
+    let store = server.store();
+    for table in store.tables() {
+        if OF_THE_CLUSTER.contains(&&*table) {
+            continue;
+        }
+        for stored in store.list(&table, "", None, 0).items {
+            if stored.revision <= since {
+                continue;
+            }
+            let object = &stored.value;
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            let name = format!("{table} {}/{}", text("namespace"), text("name"));
+            let shown = match is_flux(&table) {
+                true => of_flux(object),
+                false => plain(object),
+            };
+            world.insert(name, shown);
+        }
+    }
+    world
+}
+
+fn metadata(object: &Value) -> Value {
+    let mut kept = Map::new();
+    for field in ["labels", "annotations", "finalizers"] {
+        if let Some(value) = object["metadata"].get(field) {
+            kept.insert(field.to_owned(), value.clone());
+        }
+    }
+    let going = !object["metadata"]["deletionTimestamp"].is_null();
+    if going {
+        kept.insert("going".to_owned(), true.into());
+    }
+    kept.into()
+}
+
+fn plain(object: &Value) -> Value {
+    let mut kept = Map::new();
+    for (field, value) in object.as_object().into_iter().flatten() {
+        match field.as_str() {
+            "apiVersion" | "kind" | "status" => {}
+            "metadata" => drop(kept.insert(field.clone(), metadata(object))),
+            _ => drop(kept.insert(field.clone(), value.clone())),
+        }
+    }
+    kept.into()
+}
+
+fn of_flux(object: &Value) -> Value {
+    let mut kept = plain(object);
+    let status = &object["status"];
+    let mut shown = Map::new();
+    let seen = status["observedGeneration"] == object["metadata"]["generation"];
+    shown.insert("observed".to_owned(), seen.into());
+    let all = status["conditions"].as_array();
+    let conditions = all.into_iter().flatten().map(|one| {
+        let mut condition =
+            json!({"type": one["type"], "status": one["status"], "reason": one["reason"]});
+        if one["type"] == "Ready" {
+            condition["message"] = untimed(one["message"].as_str().unwrap_or_default()).into();
+        }
+        condition
+    });
+    shown.insert(
+        "conditions".to_owned(),
+        conditions.collect::<Vec<_>>().into(),
+    );
+    for field in [
+        "inventory",
+        "lastAppliedRevision",
+        "lastAttemptedRevision",
+        "lastHandledReconcileAt",
+        "url",
+    ] {
+        if let Some(value) = status.get(field) {
+            shown.insert(field.to_owned(), value.clone());
+        }
+    }
+    for field in ["revision", "digest", "path", "url"] {
+        if let Some(value) = status["artifact"].get(field) {
+            shown.insert(format!("artifact {field}"), value.clone());
+        }
+    }
+    kept["status"] = shown.into();
+    kept
+}
+
+/// A message without the spans in it.
+fn untimed(message: &str) -> String {
+    let words = message.split(' ').map(|word| {
+        let number = word
+            .chars()
+            .next()
+            .is_some_and(|first| first.is_ascii_digit());
+        let span = word
+            .trim_end_matches([',', '.', ';'])
+            .ends_with(['s', 'm', 'h']);
+        if number && span { "TIME" } else { word }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Where two worlds differ, in words.
+pub fn differences(wanted: &World, found: &World) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, object) in wanted {
+        match found.get(name) {
+            None => all.push(format!("{name} is missing")),
+            Some(other) if other != object => {
+                let mut places = Vec::new();
+                differ("", object, other, &mut places);
+                all.push(format!("{name}: {}", places.join("; ")));
+            }
+            Some(_) => {}
+        }
+    }
+    for name in found.keys().filter(|name| !wanted.contains_key(*name)) {
+        all.push(format!("{name} should not be there"));
+    }
+    all
+}
+
+fn differ(place: &str, wanted: &Value, found: &Value, all: &mut Vec<String>) {
+    if wanted == found {
+        return;
+    }
+    match (wanted, found) {
+        (Value::Object(one), Value::Object(two)) => {
+            let keys = one
+                .keys()
+                .chain(two.keys().filter(|key| !one.contains_key(*key)));
+            for key in keys {
+                let (one, two) = (&wanted[key], &found[key]);
+                differ(&format!("{place}/{key}"), one, two, all);
+            }
+        }
+        _ => all.push(format!("{place} is {found}, should be {wanted}")),
+    }
+}
+
+/// What of a scenario's expectations is not met.
+pub fn unmet(server: &ApiServer, expectations: &[Expectation]) -> Vec<String> {
+    let mut all = Vec::new();
+    for expectation in expectations {
+        let wanted = &expectation.object;
+        let name = format!("{} {}/{}", wanted.kind, wanted.namespace, wanted.name);
+        let Some(object) = find(server, expectation) else {
+            if !expectation.absent {
+                all.push(format!("{name} is missing"));
+            }
+            continue;
+        };
+        if expectation.absent {
+            all.push(format!("{name} should not be there"));
+            continue;
+        }
+        let ready = condition(&object, "Ready").cloned().unwrap_or_default();
+        for (field, wanted) in [
+            ("status", &expectation.ready),
+            ("reason", &expectation.reason),
+        ] {
+            let Some(wanted) = wanted else { continue };
+            if ready[field] != wanted.as_str() {
+                all.push(format!(
+                    "{name}: Ready has {field} {}, expected {wanted}",
+                    ready[field]
+                ));
+            }
+        }
+        for (pointer, wanted) in &expectation.fields {
+            let found = object.pointer(pointer).unwrap_or(&Value::Null);
+            if found != wanted {
+                all.push(format!("{name}: {pointer} is {found}, expected {wanted}"));
+            }
+        }
+    }
+    all
+}
+
+fn find(server: &ApiServer, expectation: &Expectation) -> Option<Value> {
+    let wanted = &expectation.object;
+    let group = match wanted.api_version.split_once('/') {
+        Some((group, _)) => group,
+        None => "",
+    };
+    let key = match wanted.namespace.is_empty() {
+        true => wanted.name.clone(),
+        false => format!("{}/{}", wanted.namespace, wanted.name),
+    };
+    let store = server.store();
+    let tables = store.tables();
+    let tables = tables
+        .iter()
+        .filter(|table| table.split('/').next() == Some(group));
+    tables
+        .filter_map(|table| store.get(table, &key))
+        .find(|stored| stored.value["kind"] == wanted.kind.as_str())
+        .map(|stored| stored.value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_do_not_count_in_messages() {
+        assert_eq!(
+            untimed("done in 1.5s, next in 10m0s"),
+            "done in TIME next in TIME"
+        );
+        assert_eq!(
+            untimed("Applied revision: main@sha1:1as"),
+            "Applied revision: main@sha1:1as"
+        );
+    }
+}

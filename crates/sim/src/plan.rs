@@ -1,0 +1,317 @@
+//! What goes wrong in a run, as plain data: a seed makes it, shrinking takes away from it.
+
+use serde::{Deserialize, Serialize};
+
+/// A moment or a span, in milliseconds of simulated time.
+pub type Millis = u64;
+
+/// Which requests of a replica count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asked {
+    /// All but watches.
+    Any,
+    /// Those that change something, Leases and Events aside.
+    Write,
+    /// Writes of statuses.
+    Status,
+    /// Server-side applies.
+    Apply,
+    /// Deletions.
+    Delete,
+    /// Reads of one object.
+    Get,
+    /// Lists.
+    List,
+    /// Watches.
+    Watch,
+    /// Renewals of Leases.
+    Lease,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// The server fails and has done nothing.
+    FailsBefore,
+    /// The server fails and has done it.
+    FailsAfter,
+    /// It is said to conflict with another write, and is not done.
+    Conflicts,
+    /// The server is too busy, for so many seconds.
+    TooBusy(u32),
+    /// The server is not available.
+    Unavailable,
+    /// Somebody refuses it.
+    Denied,
+    /// The connection breaks before anything is done.
+    LostBefore,
+    /// It is done, and the connection breaks before the answer.
+    LostAfter,
+    /// It takes so long.
+    Late(Millis),
+    /// It is done, and the answer takes so long.
+    AnswerLate(Millis),
+    /// It is done twice.
+    Twice,
+    /// The replica dies before it is done, and starts again after so long.
+    DiesBefore(Millis),
+    /// The replica dies after it was done, before it hears of it.
+    DiesAfter(Millis),
+}
+
+/// What becomes of a watch event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventFate {
+    /// It and what follows come later.
+    Late(Millis),
+    /// It is lost.
+    Lost,
+    /// It comes twice.
+    Twice,
+    /// It comes behind so many others.
+    Behind(usize),
+    /// The watch ends before it.
+    Ends,
+    /// The watch ends before it, because its history is gone.
+    Expires,
+    /// The replica dies when it hears of it.
+    Dies(Millis),
+}
+
+/// What becomes of a connection to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostFate {
+    /// Nobody listens.
+    Refused,
+    /// Nobody answers.
+    Silent,
+    /// The other side goes away without a word after so many bytes.
+    SilentAfter(usize),
+    /// The connection breaks after so many bytes.
+    CutAfter(usize),
+    /// It takes so long to connect.
+    Slow(Millis),
+    /// The host answers with a status.
+    Answers(u16),
+    /// The host is too busy, for so many seconds.
+    TooBusy(u32),
+}
+
+/// What becomes of a change on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskFate {
+    /// It fails.
+    Fails,
+    /// There is no space.
+    Full,
+    /// The replica dies before it.
+    DiesBefore(Millis),
+    /// The replica dies after it.
+    DiesAfter(Millis),
+}
+
+/// Something that lasts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weather {
+    /// The replica's requests break.
+    ApiDown,
+    /// The replica's requests get no answer.
+    ApiSilent,
+    /// The replica's requests take so long.
+    ApiSlow(Millis),
+    /// Every write of the replica is refused with a conflict first, in turns.
+    Conflicts,
+    /// Events of a kind (its plural name; all when empty) come so late.
+    EventsLate(String, Millis),
+    /// No event of a kind comes.
+    EventsHeld(String),
+    /// The API server that the replica talks to sees nothing new.
+    ViewHeld,
+    /// A host is down.
+    HostDown(String),
+    /// A host gives no answer.
+    HostSilent(String),
+    /// A host answers with a status.
+    HostAnswers(String, u16),
+    /// The replica's disk is full.
+    DiskFull,
+    /// Lists of a kind (its plural name) fail.
+    KindBroken(String),
+}
+
+/// One thing that goes wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// The n-th request of a kind, counted from 1 over all lives of a replica.
+    Request {
+        /// Whose.
+        replica: usize,
+        /// Which are counted.
+        asked: Asked,
+        /// Which one.
+        nth: u64,
+        /// What becomes of it.
+        fate: Fate,
+    },
+    /// The n-th event.
+    Event {
+        /// Whose.
+        replica: usize,
+        /// The plural name of the kind; all kinds when empty.
+        kind: String,
+        /// Which one.
+        nth: u64,
+        /// What becomes of it.
+        fate: EventFate,
+    },
+    /// The n-th connection to a host.
+    Host {
+        /// Its name.
+        host: String,
+        /// Which one.
+        nth: u64,
+        /// What becomes of it.
+        fate: HostFate,
+    },
+    /// The n-th change on a disk.
+    Disk {
+        /// Whose.
+        replica: usize,
+        /// Which one.
+        nth: u64,
+        /// What becomes of it.
+        fate: DiskFate,
+    },
+    /// Something that lasts for a while.
+    Weather {
+        /// Whose.
+        replica: usize,
+        /// From when.
+        from: Millis,
+        /// How long.
+        lasts: Millis,
+        /// What.
+        what: Weather,
+    },
+    /// A replica dies.
+    Crash {
+        /// Which.
+        replica: usize,
+        /// When.
+        at: Millis,
+        /// It starts again after so long.
+        down: Millis,
+        /// Whether its disk is lost.
+        wiped: bool,
+    },
+    /// The time of day of a replica jumps.
+    Jump {
+        /// Whose.
+        replica: usize,
+        /// When.
+        at: Millis,
+        /// By how many seconds.
+        seconds: i64,
+    },
+}
+
+impl Fault {
+    /// Until when it may have an effect, if that is a moment on the clock.
+    pub fn ends(&self) -> Millis {
+        match self {
+            Fault::Weather { from, lasts, .. } => from + lasts,
+            Fault::Crash { at, down, .. } => at + down,
+            Fault::Jump { at, .. } => *at,
+            _ => 0,
+        }
+    }
+
+    /// The class of faults it is of, for counting.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Fault::Request { fate, .. } => match fate {
+                Fate::FailsBefore | Fate::Unavailable => "request fails before",
+                Fate::FailsAfter => "request fails after it was done",
+                Fate::Conflicts => "conflict",
+                Fate::TooBusy(_) => "too many requests",
+                Fate::Denied => "denied by admission",
+                Fate::LostBefore => "request lost",
+                Fate::LostAfter => "answer lost",
+                Fate::Late(_) | Fate::AnswerLate(_) => "request late",
+                Fate::Twice => "request repeated",
+                Fate::DiesBefore(_) => "crash before a request",
+                Fate::DiesAfter(_) => "crash after a request",
+            },
+            Fault::Event { fate, .. } => match fate {
+                EventFate::Late(_) => "event late",
+                EventFate::Lost => "event lost",
+                EventFate::Twice => "event repeated",
+                EventFate::Behind(_) => "event out of order",
+                EventFate::Ends => "watch ends",
+                EventFate::Expires => "history gone",
+                EventFate::Dies(_) => "crash at an event",
+            },
+            Fault::Host { fate, .. } => match fate {
+                HostFate::Refused => "host refuses",
+                HostFate::Silent | HostFate::SilentAfter(_) => "host silent",
+                HostFate::CutAfter(_) => "host breaks off",
+                HostFate::Slow(_) => "host slow",
+                HostFate::Answers(_) => "host fails",
+                HostFate::TooBusy(_) => "host too busy",
+            },
+            Fault::Disk { fate, .. } => match fate {
+                DiskFate::Fails => "disk fails",
+                DiskFate::Full => "disk full once",
+                DiskFate::DiesBefore(_) => "crash before a change on disk",
+                DiskFate::DiesAfter(_) => "crash after a change on disk",
+            },
+            Fault::Weather { what, .. } => match what {
+                Weather::ApiDown => "API down",
+                Weather::ApiSilent => "API silent",
+                Weather::ApiSlow(_) => "API slow",
+                Weather::Conflicts => "conflict storm",
+                Weather::EventsLate(..) => "watch late",
+                Weather::EventsHeld(_) => "watch frozen",
+                Weather::ViewHeld => "stale API server",
+                Weather::HostDown(_) => "host down",
+                Weather::HostSilent(_) => "host black hole",
+                Weather::HostAnswers(..) => "host errors",
+                Weather::DiskFull => "disk full",
+                Weather::KindBroken(_) => "kind cannot be listed",
+            },
+            Fault::Crash { wiped: false, .. } => "crash",
+            Fault::Crash { wiped: true, .. } => "crash and disk lost",
+            Fault::Jump { .. } => "clock jumps",
+        }
+    }
+}
+
+/// All that goes wrong in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Fixes jitter, names and everything else that is left to chance.
+    pub seed: u64,
+    /// By how much the users' actions come later than the scenario says.
+    #[serde(default)]
+    pub later: Millis,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl Plan {
+    /// Nothing goes wrong.
+    pub fn calm(seed: u64) -> Self {
+        Plan {
+            seed,
+            later: 0,
+            faults: Vec::new(),
+        }
+    }
+}

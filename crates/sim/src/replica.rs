@@ -1,0 +1,297 @@
+//! One life of a replica: the controllers as they ship.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use everflow_api::names::{group, manager};
+use everflow_cluster::ApiService;
+use everflow_cluster::auth::User;
+use everflow_cluster::faults::Line;
+use everflow_controllers::{ControllerKind, Options, Setup};
+use everflow_env::{BoxFuture, Env, InlineBlocking, MemoryDialer, SeededRandom};
+use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
+use everflow_local::stand_in::{StandIn, StandIns};
+use everflow_runtime::Signal;
+use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
+use everflow_runtime::client::{Client, Resource};
+use everflow_runtime::events::recorder;
+use everflow_runtime::lease::{Election, LeaseOptions};
+use everflow_runtime::log::Logger;
+use everflow_runtime::metrics::Metrics;
+use everflow_runtime::transport::EmbeddedTransport;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::disk::JudgedDisk;
+use crate::history::Who;
+use crate::hooks::Hook;
+use crate::net::JudgedDialer;
+use crate::plan::Millis;
+use crate::shared::{Command, Shared};
+
+/// The key of the Lease.
+pub const LEASE: &str = "flux-system/source-controller-leader-election";
+/// When a start fails it is tried again after so long.
+const START_AGAIN: Millis = 5_000;
+
+/// The name of a replica in the Lease. It is the same for all its lives: so are the names of a StatefulSet's Pods.
+pub fn identity(replica: usize) -> String {
+    format!("replica-{replica}")
+}
+
+/// Says what attempts are made.
+#[derive(Debug)]
+struct Noted {
+    inner: Arc<dyn Controller>,
+    shared: Arc<Shared>,
+    who: Who,
+}
+
+impl Controller for Noted {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn reports_as(&self) -> &str {
+        self.inner.reports_as()
+    }
+
+    fn field_manager(&self) -> &str {
+        self.inner.field_manager()
+    }
+
+    fn resource(&self) -> &Resource {
+        self.inner.resource()
+    }
+
+    fn owned_conditions(&self) -> &[&str] {
+        self.inner.owned_conditions()
+    }
+
+    fn deadline(&self, object: &Value) -> Duration {
+        self.inner.deadline(object)
+    }
+
+    fn host(&self, object: &Value) -> Option<String> {
+        self.inner.host(object)
+    }
+
+    fn at_once(&self) -> usize {
+        self.inner.at_once()
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>> {
+        let key = &context.key;
+        self.shared.history.note(self.who, || {
+            format!("attempts {key} ({:?})", context.ticket.priority)
+        });
+        self.shared
+            .ask(|oracles| oracles.attempt(&self.shared, self.who, key));
+        Box::pin(async move {
+            let report = self.inner.attempt(object, context).await;
+            if let Ok(report) = &report {
+                self.shared
+                    .ask(|oracles| oracles.next(&self.shared, self.who, key, &report.next));
+            }
+            self.shared.history.note(self.who, || match &report {
+                Ok(report) => format!(
+                    "is done with {key}: {:?}, then {:?}",
+                    report.verdict, report.next
+                ),
+                Err(why) => format!("stops {key}: {why}"),
+            });
+            report
+        })
+    }
+
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
+        self.shared
+            .history
+            .note(self.who, || format!("breaks off {}: {how}", context.key));
+        self.inner.broken(object, how, context)
+    }
+}
+
+/// What all lives have in common.
+#[derive(Debug, Clone)]
+pub struct Life {
+    /// The seed of the run.
+    pub seed: u64,
+    /// Whether there are others.
+    pub elected: bool,
+    /// Directories that stand for sources.
+    pub stand_ins: Option<Arc<StandIns>>,
+}
+
+/// Starts a life. When that fails, the next one is planned.
+pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &Life) {
+    let (life, clock, files, view, line) = {
+        let mut replicas = shared.replicas();
+        let Some(state) = replicas.get_mut(replica) else {
+            return;
+        };
+        state.life += 1;
+        state.alive = true;
+        state.line = Arc::new(Line::new());
+        (
+            state.life,
+            state.clock.clone(),
+            state.files.clone(),
+            state.view.clone(),
+            state.line.clone(),
+        )
+    };
+    let who = Who::Replica(replica, life);
+    shared.history.note(who, || "starts".to_owned());
+    let hook = Arc::new(Hook {
+        shared: shared.clone(),
+        replica,
+        life,
+    });
+    let chance = all.seed ^ ((replica as u64 + 1) << 48) ^ (u64::from(life) << 32);
+    let env = Env {
+        clock,
+        random: Arc::new(SeededRandom::new(chance)),
+        dialer: Arc::new(JudgedDialer {
+            hosts: hosts.clone(),
+            judge: hook.clone(),
+        }),
+        disk: Arc::new(JudgedDisk {
+            files,
+            judge: hook.clone(),
+        }),
+        blocking: Arc::new(InlineBlocking),
+    };
+    let Some(server) = shared.server() else {
+        return;
+    };
+    let service = ApiService::new(server.clone())
+        .as_user(User::admin())
+        .with_view(view)
+        .with_line(line)
+        .with_faults(hook);
+    let client = Client::new(Arc::new(EmbeddedTransport::new(service)), env.clock.clone());
+    let (shared, hosts, all) = (shared.clone(), hosts.clone(), all.clone());
+    let task = tokio::spawn({
+        let shared = shared.clone();
+        async move {
+            if let Err(why) = live(&shared, env, client, &hosts, who, &all).await {
+                shared.history.note(who, || format!("cannot start: {why}"));
+                shared.kill(replica, life, START_AGAIN, false);
+            }
+        }
+    });
+    if let Some(state) = shared.replicas().get_mut(replica) {
+        state.tasks = vec![task.abort_handle()];
+    }
+}
+
+/// The whole life; it ends only when it cannot begin.
+async fn live(
+    shared: &Arc<Shared>,
+    env: Env,
+    client: Client,
+    hosts: &MemoryDialer,
+    who: Who,
+    all: &Life,
+) -> Result<(), String> {
+    let replica = who.replica().unwrap_or_default();
+    let storage = StorageOptions {
+        advertised: "storage".to_owned(),
+        ..StorageOptions::default()
+    };
+    let storage = Storage::open(&env, storage)
+        .await
+        .map_err(|error| error.to_string())?;
+    let metrics = Metrics::new();
+    let setup = Setup {
+        env: env.clone(),
+        client: client.clone(),
+        options: Options::default(),
+        storage: storage.clone(),
+        log: Logger::silent(env.clock.clone()),
+        metrics: metrics.clone(),
+    };
+    let (recorder, teller) = recorder(&env, &client, &metrics, Some("http://sink/"), "sim")
+        .map_err(|error| error.to_string())?;
+    let noted = |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
+        let inner = match &all.stand_ins {
+            Some(stand_ins) if inner.resource().group == group::SOURCE => Arc::new(StandIn {
+                inner,
+                stand_ins: stand_ins.clone(),
+                storage: storage.clone(),
+            }),
+            _ => inner,
+        };
+        Arc::new(Noted {
+            inner,
+            shared: shared.clone(),
+            who,
+        })
+    };
+    let mut builder = setup.builder(ControllerKind::ALL);
+    if all.stand_ins.is_some() {
+        for controller in everflow_local::world::unsupported() {
+            builder = builder.controller(controller, |_| false);
+        }
+    }
+    let engine = builder.wrap(noted).build(recorder);
+    if let Some(state) = shared.replicas().get_mut(replica) {
+        state.handle = Some(engine.handle());
+    }
+    // Everything dies with this set.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(teller.run());
+    let files = FileServer::new(&env, ServerLimits::default());
+    let mut leadership = None;
+    if all.elected {
+        let mut lease = LeaseOptions::new("flux-system", manager::SOURCE, "", identity(replica));
+        lease.release = true;
+        let election = Election::new(env.clone(), client, lease);
+        leadership = Some(election.leadership());
+        tasks.spawn(election.run(Signal::new()));
+    }
+    let (hosts, mut leads) = (hosts.clone(), leadership.clone());
+    tasks.spawn(async move {
+        // Who leads is whom the Service points at.
+        if let Some(leads) = &mut leads {
+            while leads.borrow().epoch().is_none() {
+                if leads.changed().await.is_err() {
+                    return;
+                }
+            }
+        }
+        let mut incoming = hosts.listen("storage", 80);
+        let mut open = JoinSet::new();
+        while let Some(stream) = incoming.recv().await {
+            let files = files.clone();
+            open.spawn(async move { files.serve(stream).await });
+            while open.try_join_next().is_some() {}
+        }
+    });
+    tasks.spawn(engine.run(leadership, Signal::new()));
+    while tasks.join_next().await.is_some() {}
+    Ok(())
+}
+
+/// Ends what still runs of a replica that is dead.
+pub fn bury(shared: &Shared, replica: usize) {
+    let tasks = match shared.replicas().get_mut(replica) {
+        Some(state) => std::mem::take(&mut state.tasks),
+        None => Vec::new(),
+    };
+    for task in tasks {
+        task.abort();
+    }
+}
+
+/// Whom a command is about.
+pub fn subject(command: Command) -> (usize, Millis) {
+    match command {
+        Command::Restart(replica, down) => (replica, down),
+    }
+}

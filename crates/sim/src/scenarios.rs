@@ -1,0 +1,72 @@
+//! The scenarios that come with the program.
+
+macro_rules! scenarios {
+    ($($file:literal,)*) => {
+        /// File and text of each, in order of their names.
+        pub const ALL: &[(&str, &str)] = &[
+            $(($file, include_str!(concat!("../scenarios/", $file))),)*
+        ];
+    };
+}
+
+scenarios! {
+    "all-watches-break.yaml",
+    "apply-breaks-off.yaml",
+    "basic.yaml",
+    "branch-moves-while-down.yaml",
+    "bucket-and-registry.yaml",
+    "cel-expression-broken.yaml",
+    "conditions-of-others.yaml",
+    "crash-after-finalizer.yaml",
+    "delete-denied.yaml",
+    "deleted-and-made-again.yaml",
+    "deleted-while-waiting.yaml",
+    "dependency-cycle.yaml",
+    "dependency-of-this-revision.yaml",
+    "disk-lost-at-restart.yaml",
+    "drift.yaml",
+    "endless-message.yaml",
+    "every-error-once.yaml",
+    "failures-leave-nothing.yaml",
+    "fetch-breaks-off.yaml",
+    "first-apply-broken.yaml",
+    "forced-push-back.yaml",
+    "host-half-open.yaml",
+    "host-never-speaks.yaml",
+    "ignore-changes.yaml",
+    "killed-again-and-again.yaml",
+    "kind-cannot-be-listed.yaml",
+    "kind-goes-away.yaml",
+    "labels-copied.yaml",
+    "last-manifest-removed.yaml",
+    "late-answers.yaml",
+    "late-watch.yaml",
+    "leader-dies.yaml",
+    "lease-requests-late.yaml",
+    "many-silent-hosts.yaml",
+    "namespace-goes.yaml",
+    "nobody-takes-events.yaml",
+    "object-moves.yaml",
+    "one-node-cut-off.yaml",
+    "one-object-refused.yaml",
+    "only-if-absent.yaml",
+    "reads-its-own-writes.yaml",
+    "recreated-while-held.yaml",
+    "secret-comes-later.yaml",
+    "secret-read-hangs.yaml",
+    "sibling-deleted.yaml",
+    "slow-api-under-lease.yaml",
+    "spec-edited-all-the-time.yaml",
+    "stale-server-hides-a-change.yaml",
+    "status-in-one-piece.yaml",
+    "status-write-fails-once.yaml",
+    "stays-broken.yaml",
+    "stored-but-not-said.yaml",
+    "suspended.yaml",
+    "three-replicas.yaml",
+    "two-commits-in-a-wait.yaml",
+    "wait-ends-with-a-new-commit.yaml",
+    "wait-ends-with-a-new-spec.yaml",
+    "waits-hold-nobody.yaml",
+    "watches-fall-silent.yaml",
+}

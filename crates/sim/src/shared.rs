@@ -1,0 +1,253 @@
+//! What all parts of a world share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use everflow_cluster::ApiServer;
+use everflow_cluster::faults::{Line, View};
+use everflow_env::MemoryDisk;
+use everflow_runtime::engine::Handle;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::clock::WrongClock;
+use crate::history::{History, Who};
+use crate::oracles::{Finding, Oracles};
+use crate::plan::{Asked, Fault, Millis, Weather};
+
+/// What the world does about a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// It is dead; it starts again after a while.
+    Restart(usize, Millis),
+}
+
+/// What a request is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doing {
+    /// Who asks.
+    pub who: Who,
+    /// The HTTP method.
+    pub method: String,
+    /// The table of the store.
+    pub table: String,
+    /// The key in it; empty when the server makes it up.
+    pub key: String,
+    /// The subresource.
+    pub part: String,
+}
+
+/// One replica, as the world has it.
+#[derive(Debug)]
+pub struct ReplicaState {
+    /// Which of its lives it is.
+    pub life: u32,
+    /// Whether it runs.
+    pub alive: bool,
+    /// Its connection to the API.
+    pub line: Arc<Line>,
+    /// The API server that it talks to.
+    pub view: Arc<View>,
+    /// Its clock.
+    pub clock: Arc<WrongClock>,
+    /// Its files.
+    pub files: MemoryDisk,
+    /// What runs of it.
+    pub tasks: Vec<AbortHandle>,
+    /// A view of its engine.
+    pub handle: Option<Handle>,
+    /// Until when it has been down or without its files: what a status names may not be served meanwhile.
+    pub excused: Duration,
+}
+
+/// What changes in the course of a run.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Requests so far, by replica.
+    pub requests: BTreeMap<(usize, Asked), u64>,
+    /// Events so far, by replica and kind.
+    pub events: BTreeMap<(usize, String), u64>,
+    /// Connections so far, by host.
+    pub connections: BTreeMap<String, u64>,
+    /// Changes on disk so far, by replica.
+    pub changes: BTreeMap<usize, u64>,
+    /// The request that is handled right now.
+    pub doing: Option<Doing>,
+    /// Requests that go wrong after they were handled, by address.
+    pub afterwards: BTreeMap<usize, crate::plan::Fate>,
+    /// How often a fault of each class had an effect.
+    pub hits: BTreeMap<&'static str, u64>,
+    /// When a fault last had an effect.
+    pub last_hit: Duration,
+    /// Attempts made.
+    pub attempts: u64,
+    /// Writes of replicas that changed something, Leases and Events aside.
+    pub writes: u64,
+    /// Events that replicas wrote.
+    pub told: u64,
+    /// How many actions users have taken.
+    pub deeds: usize,
+    /// States of the world seen, as fingerprints.
+    pub fingerprints: BTreeSet<u64>,
+    /// The fingerprints of objects, and their sum.
+    pub objects: BTreeMap<String, u64>,
+    /// The sum of the fingerprints of all objects.
+    pub sum: u64,
+    /// Whether faults are over.
+    pub healed: bool,
+}
+
+/// What all parts of a world share.
+#[derive(Debug)]
+pub struct Shared {
+    /// What happened.
+    pub history: History,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// Who tells the world what to do.
+    pub commands: mpsc::UnboundedSender<Command>,
+    server: OnceLock<ApiServer>,
+    state: Mutex<State>,
+    replicas: Mutex<Vec<ReplicaState>>,
+    oracles: Mutex<Oracles>,
+}
+
+impl Shared {
+    /// Nothing has happened yet.
+    pub fn new(
+        history: History,
+        faults: Vec<Fault>,
+        oracles: Oracles,
+        replicas: Vec<ReplicaState>,
+        commands: mpsc::UnboundedSender<Command>,
+    ) -> Self {
+        Shared {
+            history,
+            faults,
+            commands,
+            server: OnceLock::new(),
+            state: Mutex::default(),
+            replicas: Mutex::new(replicas),
+            oracles: Mutex::new(oracles),
+        }
+    }
+
+    /// Sets the server, once.
+    pub fn set_server(&self, server: ApiServer) {
+        let _ = self.server.set(server);
+    }
+
+    /// The server, once there is one.
+    pub fn server(&self) -> Option<&ApiServer> {
+        self.server.get()
+    }
+
+    /// What changes.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The replicas.
+    pub fn replicas(&self) -> MutexGuard<'_, Vec<ReplicaState>> {
+        self.replicas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the oracles; what they object to is a finding.
+    pub fn ask(&self, question: impl FnOnce(&mut Oracles) -> Vec<Finding>) {
+        let mut oracles = self.oracles.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = question(&mut oracles);
+        for finding in found {
+            self.history.note(Who::Fault, || {
+                format!("WRONG ({}): {}", finding.oracle, finding.text)
+            });
+            oracles.findings.push(finding);
+        }
+    }
+
+    /// What was found so far.
+    pub fn findings(&self) -> Vec<Finding> {
+        let oracles = self.oracles.lock().unwrap_or_else(PoisonError::into_inner);
+        oracles.findings.clone()
+    }
+
+    /// Whether something was found.
+    pub fn found(&self) -> bool {
+        let oracles = self.oracles.lock().unwrap_or_else(PoisonError::into_inner);
+        !oracles.findings.is_empty()
+    }
+
+    /// The moment in milliseconds.
+    pub fn millis(&self) -> Millis {
+        u64::try_from(self.history.now().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Notes that a fault had an effect.
+    pub fn hit(&self, class: &'static str, what: impl FnOnce() -> String) {
+        let now = self.history.now();
+        let mut state = self.state();
+        *state.hits.entry(class).or_default() += 1;
+        state.last_hit = state.last_hit.max(now);
+        drop(state);
+        self.history.note(Who::Fault, what);
+    }
+
+    /// The weather of a replica now: what lasts, and for how much longer.
+    pub fn weather(&self, replica: usize) -> Vec<(&Fault, &Weather, Millis)> {
+        if self.state().healed {
+            return Vec::new();
+        }
+        let now = self.millis();
+        let weather = self.faults.iter().filter_map(|fault| match fault {
+            Fault::Weather {
+                replica: whose,
+                from,
+                lasts,
+                what,
+            } if *whose == replica && (*from..from + lasts).contains(&now) => {
+                Some((fault, what, from + lasts - now))
+            }
+            _ => None,
+        });
+        weather.collect()
+    }
+
+    /// Whether a life of a replica still lasts.
+    pub fn lives(&self, replica: usize, life: u32) -> bool {
+        let replicas = self.replicas();
+        replicas
+            .get(replica)
+            .is_some_and(|replica| replica.alive && replica.life == life)
+    }
+
+    /// A replica dies here and now: nothing it still does counts.
+    pub fn kill(&self, replica: usize, life: u32, down: Millis, wiped: bool) {
+        let now = self.history.now();
+        {
+            let mut replicas = self.replicas();
+            let Some(state) = replicas.get_mut(replica) else {
+                return;
+            };
+            if !state.alive || state.life != life {
+                return;
+            }
+            state.alive = false;
+            state.line.cut();
+            match wiped {
+                true => state.files = MemoryDisk::new(),
+                false => state.files.crash(),
+            }
+            if wiped {
+                state.excused = now + Duration::from_millis(down + 120_000);
+            }
+            state.handle = None;
+        }
+        let who = Who::Replica(replica, life);
+        self.history.note(who, || match wiped {
+            true => "dies, and its disk is lost".to_owned(),
+            false => "dies".to_owned(),
+        });
+        self.ask(|oracles| oracles.died(self, replica, wiped));
+        let _ = self.commands.send(Command::Restart(replica, down));
+    }
+}

@@ -1,0 +1,93 @@
+//! Every scenario under its own faults and under faults by chance.
+//!
+//! `EVERFLOW_SIM_SEEDS=FROM..TO` and `EVERFLOW_SIM_SCENARIO=NAME` choose others than the bounded slice of every day.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+use everflow_sim::search::{Plans, Ready, search};
+use everflow_sim::shrink::shrink;
+use everflow_sim::{Plan, Scenario, Settings, story};
+
+fn chosen() -> Vec<Scenario> {
+    let all = Scenario::all().unwrap();
+    match std::env::var("EVERFLOW_SIM_SCENARIO") {
+        Ok(name) => all
+            .into_iter()
+            .filter(|scenario| scenario.name == name)
+            .collect(),
+        Err(_) => all,
+    }
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let text = std::env::var("EVERFLOW_SIM_SEEDS").unwrap_or_else(|_| "0..240".to_owned());
+    let (from, to) = text.split_once("..").unwrap();
+    from.parse().unwrap()..to.parse().unwrap()
+}
+
+#[test]
+fn names_are_file_names() {
+    for scenario in Scenario::all().unwrap() {
+        assert_eq!(Scenario::find(&scenario.name).unwrap().name, scenario.name);
+    }
+}
+
+#[test]
+fn all_scenarios_converge_under_their_own_faults() {
+    let mut failed = Vec::new();
+    for scenario in chosen() {
+        let name = scenario.name.clone();
+        let ready = match Ready::new(scenario, Settings::default()) {
+            Ok(ready) => ready,
+            Err(error) => {
+                failed.push(error.to_string());
+                continue;
+            }
+        };
+        let plan = Plan::calm(1);
+        let outcome = ready.run(&plan).unwrap();
+        if !outcome.findings.is_empty() {
+            let outcome = ready.run_traced(&plan).unwrap();
+            failed.push(format!(
+                "{name}: {}",
+                story(&ready.scenario, &plan, &outcome)
+            ));
+        }
+    }
+    assert!(
+        failed.is_empty(),
+        "{} failed:\n{}",
+        failed.len(),
+        failed.join("\n\n")
+    );
+}
+
+#[test]
+fn all_scenarios_converge_under_faults_by_chance() {
+    let ready: Vec<Ready> = chosen()
+        .into_iter()
+        .filter_map(|scenario| Ready::new(scenario, Settings::default()).ok())
+        .collect();
+    let (tally, bad) = search(&ready, &Plans::Seeds(seeds()), 1, &|_| true).unwrap();
+    eprintln!(
+        "{} runs, {} attempts, {} states",
+        tally.runs,
+        tally.attempts,
+        tally.states.len()
+    );
+    if let Some(bad) = bad {
+        let ready = &ready[bad.scenario];
+        let short = shrink(&bad.plan, |plan| {
+            let outcome = ready.run(plan).unwrap();
+            outcome
+                .findings
+                .first()
+                .is_some_and(|first| first.oracle == bad.finding.oracle)
+        });
+        let outcome = ready.run_traced(&short).unwrap();
+        panic!(
+            "seed {:?}: {}\n{short:?}",
+            bad.seed,
+            story(&ready.scenario, &short, &outcome)
+        );
+    }
+}
