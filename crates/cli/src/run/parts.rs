@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use everflow_cluster::notice as watch;
 use everflow_env::{Env, RealDisk};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage};
 use everflow_runtime::Signal;
@@ -14,7 +15,6 @@ use everflow_runtime::lease::{Election, Leadership, LeaseOptions};
 use everflow_runtime::log::Logger;
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::flags::Args;
