@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds the real peers (etcd, Kubernetes, kustomize, helm, sops) from the Go module proxy into a cache
+# Builds the real peers (etcd, Kubernetes, kustomize, helm, sops, Flux) from the Go module proxy into a cache
 # outside the tree, and starts a real Kubernetes API on loopback. See README.md beside this file.
 set -euo pipefail
 
 cache=${EVERFLOW_PEERS:-$HOME/.cache/everflow/peers}
 kubernetes_version=1.36.1
 etcd_version=3.6.8
-all_peers=(kustomize helm helm3 sops crane etcd kube-apiserver kube-controller-manager)
+flux_peers=(source-controller kustomize-controller helm-controller notification-controller)
+all_peers=(kustomize helm helm3 sops crane etcd kube-apiserver kube-controller-manager "${flux_peers[@]}")
 
 usage() {
   cat <<'TEXT'
@@ -21,6 +22,7 @@ usage: peers.sh COMMAND
   stop --dir D      stop what start left running in D
 
 peers: kustomize helm helm3 sops crane etcd kube-apiserver kube-controller-manager
+       source-controller kustomize-controller helm-controller notification-controller
 The cache is $EVERFLOW_PEERS, or ~/.cache/everflow/peers.
 TEXT
 }
@@ -36,6 +38,10 @@ version_of() {
     crane) echo 0.21.6 ;;
     etcd) echo "$etcd_version" ;;
     kube-apiserver | kube-controller-manager) echo "$kubernetes_version" ;;
+    source-controller) echo 1.9.6 ;;
+    kustomize-controller) echo 1.9.5 ;;
+    helm-controller) echo 1.6.4 ;;
+    notification-controller) echo 1.9.3 ;;
     *) fail "unknown peer '$1' (known: ${all_peers[*]})" ;;
   esac
 }
@@ -126,6 +132,29 @@ build_kubernetes_command() {
   go_build "$output" "$flags" "k8s.io/kubernetes/cmd/$command"
 }
 
+# Flux's controllers, of the 2.9 line. Their go.mod replaces their API by a directory that the module
+# does not contain; their other replacements are repeated, since they count in the main module only.
+# Where the proxy lacks a module at the version they name, the one before it is taken.
+build_flux_controller() {
+  local output=$1 name=$2 v
+  v=$(version_of "$name")
+  own_module "github.com/fluxcd/$name" "v$v"
+  grep ' => ' "$(mod_file "github.com/fluxcd/$name" "v$v")" | grep -v ' => \./' |
+    sed 's/^replace //; s/^[[:space:]]*/replace /' >>go.mod
+  instead_of_missing pkg/apis/event v0.27.1
+  if [ "$name" = source-controller ]; then
+    instead_of_missing source-controller/api v1.9.5 pkg/artifact v0.18.1
+  fi
+  go_build "$output" "" "github.com/fluxcd/$name"
+}
+
+instead_of_missing() {
+  while [ $# -gt 0 ]; do
+    printf 'replace github.com/fluxcd/%s => github.com/fluxcd/%s %s\n' "$1" "$1" "$2" >>go.mod
+    shift 2
+  done
+}
+
 build_one() {
   local name=$1 binary work
   binary=$(binary_of "$name")
@@ -146,6 +175,7 @@ build_one() {
     cd "$work"
     case $name in
       kube-*) build_kubernetes_command "$work/out" "$name" ;;
+      *-controller) build_flux_controller "$work/out" "$name" ;;
       *) "build_$name" "$work/out" ;;
     esac
     mv "$work/out" "$binary.part"

@@ -7,6 +7,8 @@ use crate::server_core::ApiServer;
 
 /// Creates what is missing.
 pub fn run(server: &ApiServer) {
+    // Of most of them nobody ever asks for more than their text.
+    server.store().fold(true);
     for service in crate::discovery::services::builtin() {
         let path = "/apis/apiregistration.k8s.io/v1/apiservices";
         create(server, path, &service);
@@ -21,6 +23,7 @@ pub fn run(server: &ApiServer) {
         );
     }
     crate::controllers::begin(server);
+    server.store().fold(false);
 }
 
 /// The classes of pods without which a cluster does not work.

@@ -272,7 +272,7 @@ fn set_default_class(
     let all = call.server.store().list(table, "", None, 0).items;
     let mut defaults: Vec<&Value> = all
         .iter()
-        .map(|found| &found.value)
+        .map(|found| &*found.value)
         .filter(|value| {
             value
                 .pointer("/metadata/annotations")

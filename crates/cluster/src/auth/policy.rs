@@ -7,15 +7,23 @@ use serde_json::{Map, Value, json};
 use super::rbac::GROUP;
 use crate::env::new_uid;
 use crate::server_core::ApiServer;
+use crate::store::Text;
 
 /// One line per object: its kind, name, rules, role and subjects.
 const FACTS: &str = include_str!("../../data/rbac-policy.jsonl");
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
+/// What differs from cluster to cluster stands in the texts as this mark with a letter behind it.
+const MARK: char = '\u{e000}';
+const UID: char = 'u';
+const NOW: char = 'n';
+const REVISION: char = 'r';
+
+/// An object's text, to be filled in for a cluster.
 struct Entry {
     table: String,
     key: String,
-    object: Value,
+    text: Text,
 }
 
 fn entries() -> &'static [Entry] {
@@ -29,7 +37,7 @@ fn entries() -> &'static [Entry] {
     })
 }
 
-/// An object as it is stored, but for its id and times.
+/// An object as it is stored, but for its id, its revision and its times.
 fn entry(mut facts: Map<String, Value>) -> Option<Entry> {
     let kind = facts.remove("kind")?.as_str()?.to_owned();
     let name = facts.remove("name")?.as_str()?.to_owned();
@@ -53,11 +61,15 @@ fn entry(mut facts: Map<String, Value>) -> Option<Entry> {
             _ => json!({}),
         };
     }
+    let marked = |letter: char| format!("{MARK}{letter}");
     let mut metadata = json!({
         "name": name,
+        "uid": marked(UID),
+        "creationTimestamp": marked(NOW),
+        "resourceVersion": marked(REVISION),
         "labels": labels,
         "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
-        "managedFields": [{"manager": "kube-apiserver", "operation": "Update", "apiVersion": API_VERSION, "fieldsType": "FieldsV1", "fieldsV1": owned}]
+        "managedFields": [{"manager": "kube-apiserver", "operation": "Update", "apiVersion": API_VERSION, "time": marked(NOW), "fieldsType": "FieldsV1", "fieldsV1": owned}]
     });
     let key = match namespace {
         Some(namespace) => {
@@ -75,29 +87,36 @@ fn entry(mut facts: Map<String, Value>) -> Option<Entry> {
     Some(Entry {
         table: format!("{GROUP}/{}s", kind.to_lowercase()),
         key,
-        object: Value::Object(facts),
+        text: Text::of(&Value::Object(facts)),
     })
 }
 
 /// Creates what is missing.
 pub fn create(server: &ApiServer) {
-    let now = Value::from(server.env().now().rfc3339());
+    let now = server.env().now().rfc3339();
     for entry in entries() {
         if server.store().get(&entry.table, &entry.key).is_some() {
             continue;
         }
-        let mut object = entry.object.clone();
-        object["metadata"]["uid"] = new_uid(server.env()).into();
-        object["metadata"]["creationTimestamp"] = now.clone();
-        object["metadata"]["managedFields"][0]["time"] = now.clone();
+        let uid = new_uid(server.env());
+        let fill = |revision: u64| {
+            entry.text.filled(MARK, |letter| match letter {
+                UID => uid.clone(),
+                REVISION => revision.to_string(),
+                _ => now.clone(),
+            })
+        };
         // Nobody else writes yet; what fails here fails again, and aloud, at the first request.
-        let _ = server.store().create(&entry.table, &entry.key, object);
+        let _ = server
+            .store()
+            .create_written(&entry.table, &entry.key, fill);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Stored;
 
     #[test]
     fn every_line_is_an_object() {
@@ -106,6 +125,11 @@ mod tests {
             .iter()
             .find(|entry| entry.table.ends_with("/clusterroles") && entry.key == "cluster-admin")
             .unwrap();
-        assert_eq!(admin.object["rules"][0]["verbs"], json!(["*"]));
+        let text = admin.text.filled(MARK, |letter| letter.to_string());
+        let stored = Stored::first_written(1, text);
+        let verbs = &stored.value["rules"][0]["verbs"];
+        assert_eq!(verbs, &json!(["*"]));
+        assert_eq!(stored.value["metadata"]["uid"], "u");
+        assert!(FACTS.lines().all(|line| !line.contains(MARK)));
     }
 }

@@ -5,6 +5,14 @@ use serde_json::{Map, Number, Value};
 /// How deep values may nest. Go's decoder stops at 10,000; whatever walks our trees does so on the stack of its thread.
 pub const DEPTH_LIMIT: usize = 250;
 
+/// How deep Go's decoder goes.
+pub(super) const GO_DEPTH_LIMIT: usize = 10_000;
+
+/// Go's words for a number that is too large for it.
+pub fn too_large(number: &str) -> String {
+    format!("json: cannot unmarshal number {number} into Go value of type float64")
+}
+
 /// A JSON value with its keys as they were written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
@@ -20,6 +28,19 @@ pub enum Json {
     Array(Vec<Json>),
     /// A map; a key may occur more than once.
     Object(Vec<(String, Json)>),
+    /// What is beyond our means: right where nobody reads it, as in fields that a kind does not have.
+    Beyond(Beyond),
+}
+
+/// What cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Beyond {
+    /// A number that is none of Go's, as it was written.
+    Number(String),
+    /// A list that lies too deep.
+    Array,
+    /// A map that lies too deep.
+    Object,
 }
 
 impl Json {
@@ -47,7 +68,7 @@ impl Json {
     /// The plain tree: sorted keys, the last duplicate wins.
     pub fn to_value(&self) -> Value {
         match self {
-            Json::Null => Value::Null,
+            Json::Null | Json::Beyond(_) => Value::Null,
             Json::Bool(flag) => Value::Bool(*flag),
             Json::Number(number) => Value::Number(number.clone()),
             Json::String(text) => Value::String(text.clone()),
@@ -64,7 +85,7 @@ impl Json {
     /// As [`Json::to_value`], without a copy.
     pub fn into_value(self) -> Value {
         match self {
-            Json::Null => Value::Null,
+            Json::Null | Json::Beyond(_) => Value::Null,
             Json::Bool(flag) => Value::Bool(flag),
             Json::Number(number) => Value::Number(number),
             Json::String(text) => Value::String(text),
@@ -119,6 +140,26 @@ impl Json {
         }
     }
 
+    /// The same with everything that nests deeper than this marked as out of reach.
+    pub fn cut(self, depth: usize) -> Json {
+        match self {
+            Json::Array(_) if depth == 0 => Json::Beyond(Beyond::Array),
+            Json::Object(_) if depth == 0 => Json::Beyond(Beyond::Object),
+            Json::Array(items) => {
+                Json::Array(items.into_iter().map(|item| item.cut(depth - 1)).collect())
+            }
+            Json::Object(entries) => {
+                let entries = entries.into_iter();
+                Json::Object(
+                    entries
+                        .map(|(key, value)| (key, value.cut(depth - 1)))
+                        .collect(),
+                )
+            }
+            other => other,
+        }
+    }
+
     /// The paths of keys that occur twice in one map, in document order.
     pub fn duplicates(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -160,30 +201,19 @@ pub fn parse(input: &[u8]) -> Result<Json, String> {
 
 /// As [`parse`], with another limit for nesting.
 pub fn parse_within(input: &[u8], levels: usize) -> Result<Json, String> {
-    let mut reader = Reader {
-        input,
-        at: 0,
-        levels,
-    };
-    reader.space();
-    let value = reader.value(0)?;
-    reader.space();
-    match reader.peek() {
-        None => Ok(value),
-        Some(byte) => Err(format!(
-            "invalid character {} after top-level value",
-            quote_char(reader.input, reader.at, byte)
-        )),
-    }
+    Reader::new(input, levels).document()
+}
+
+/// As [`parse`], with [`Json::Beyond`] for what is out of reach instead of an error.
+pub fn parse_open(input: &[u8]) -> Result<Json, String> {
+    let mut reader = Reader::new(input, DEPTH_LIMIT);
+    reader.open = true;
+    reader.document()
 }
 
 /// The text of a member of a document that is known to be JSON; of several the last one counts.
 pub fn member_text<'a>(input: &'a [u8], name: &str) -> Option<&'a str> {
-    let mut reader = Reader {
-        input,
-        at: 0,
-        levels: DEPTH_LIMIT,
-    };
+    let mut reader = Reader::new(input, DEPTH_LIMIT);
     let mut found = None;
     reader.space();
     if reader.peek() != Some(b'{') {
@@ -217,6 +247,8 @@ struct Reader<'a> {
     input: &'a [u8],
     at: usize,
     levels: usize,
+    /// What is out of reach is passed over.
+    open: bool,
 }
 
 fn quote_char(input: &[u8], at: usize, byte: u8) -> String {
@@ -241,7 +273,29 @@ fn quote_char(input: &[u8], at: usize, byte: u8) -> String {
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(input: &'a [u8], levels: usize) -> Self {
+        Reader {
+            input,
+            at: 0,
+            levels,
+            open: false,
+        }
+    }
+
+    fn document(&mut self) -> Result<Json, String> {
+        self.space();
+        let value = self.value(0)?;
+        self.space();
+        match self.peek() {
+            None => Ok(value),
+            Some(byte) => Err(format!(
+                "invalid character {} after top-level value",
+                quote_char(self.input, self.at, byte)
+            )),
+        }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.input.get(self.at).copied()
     }
@@ -264,7 +318,10 @@ impl Reader<'_> {
 
     fn value(&mut self, depth: usize) -> Result<Json, String> {
         if depth >= self.levels && matches!(self.peek(), Some(b'{' | b'[')) {
-            return self.unexpected("exceeded max depth");
+            return match self.open {
+                true => self.pass_over(depth).map(Json::Beyond),
+                false => self.unexpected("exceeded max depth"),
+            };
         }
         match self.peek() {
             Some(b'{') => self.object(depth),
@@ -328,10 +385,68 @@ impl Reader<'_> {
         let wide: f64 = text.parse().unwrap_or(f64::INFINITY);
         match Number::from_f64(wide) {
             Some(number) => Ok(Json::Number(number)),
-            None => Err(format!(
-                "json: cannot unmarshal number {text} into Go value of type float64"
-            )),
+            None if self.open => Ok(Json::Beyond(Beyond::Number(text.to_owned()))),
+            None => Err(too_large(text)),
         }
+    }
+
+    /// Reads a list or a map without keeping it, as deep as Go goes, and without the stack that this would take.
+    fn pass_over(&mut self, depth: usize) -> Result<Beyond, String> {
+        let whole = match self.peek() {
+            Some(b'[') => Beyond::Array,
+            _ => Beyond::Object,
+        };
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            // Here begins a value.
+            match self.peek() {
+                Some(bracket @ (b'{' | b'[')) => {
+                    if depth + open.len() >= GO_DEPTH_LIMIT {
+                        return self.unexpected("exceeded max depth");
+                    }
+                    self.at += 1;
+                    self.space();
+                    // The closing brackets come two after the opening ones.
+                    if self.peek() == Some(bracket + 2) {
+                        self.at += 1;
+                    } else {
+                        open.push(bracket);
+                        self.key_of(bracket)?;
+                        continue;
+                    }
+                }
+                _ => drop(self.value(0)?),
+            }
+            // Here one has ended.
+            loop {
+                let Some(&bracket) = open.last() else {
+                    return Ok(whole);
+                };
+                self.space();
+                match self.peek() {
+                    Some(b',') => {
+                        self.at += 1;
+                        self.space();
+                        self.key_of(bracket)?;
+                        break;
+                    }
+                    Some(byte) if byte == bracket + 2 => {
+                        self.at += 1;
+                        open.pop();
+                    }
+                    _ if bracket == b'[' => return self.unexpected("after array element"),
+                    _ => return self.unexpected("after object key:value pair"),
+                }
+            }
+        }
+    }
+
+    /// Reads the key of the next value, where values have keys.
+    fn key_of(&mut self, bracket: u8) -> Result<(), String> {
+        if bracket == b'{' {
+            self.key()?;
+        }
+        Ok(())
     }
 
     fn digits(&mut self) {
@@ -442,6 +557,21 @@ impl Reader<'_> {
         }
     }
 
+    /// A key and the colon behind it.
+    fn key(&mut self) -> Result<String, String> {
+        if self.peek() != Some(b'"') {
+            return self.unexpected("looking for beginning of object key string");
+        }
+        let key = self.string()?;
+        self.space();
+        if self.peek() != Some(b':') {
+            return self.unexpected("after object key");
+        }
+        self.at += 1;
+        self.space();
+        Ok(key)
+    }
+
     fn object(&mut self, depth: usize) -> Result<Json, String> {
         self.at += 1;
         let mut entries = Vec::new();
@@ -452,16 +582,7 @@ impl Reader<'_> {
         }
         loop {
             self.space();
-            if self.peek() != Some(b'"') {
-                return self.unexpected("looking for beginning of object key string");
-            }
-            let key = self.string()?;
-            self.space();
-            if self.peek() != Some(b':') {
-                return self.unexpected("after object key");
-            }
-            self.at += 1;
-            self.space();
+            let key = self.key()?;
             let value = self.value(depth + 1)?;
             entries.push((key, value));
             self.space();
@@ -474,5 +595,45 @@ impl Reader<'_> {
                 _ => return self.unexpected("after object key:value pair"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_too_deep_is_passed_over() {
+        let deep = |depth: usize, inner: &str| {
+            format!(
+                "{{\"a\": {}{inner}{}, \"b\": 1}}",
+                "[".repeat(depth),
+                "]".repeat(depth)
+            )
+        };
+        let text = deep(9_000, r#"{"x": [], "y": {"z": 1, "w": [2, 3]}}, {}"#);
+        assert!(parse(text.as_bytes()).is_err());
+        let tree = parse_open(text.as_bytes()).unwrap();
+        assert_eq!(tree.get("b"), Some(&Json::Number(1.into())));
+        let too_deep = parse_open(deep(10_000, "").as_bytes());
+        assert!(too_deep.unwrap_err().contains("exceeded max depth"));
+        for (inner, problem) in [
+            ("1 2", "after array element"),
+            ("{1}", "looking for beginning of object key string"),
+            (r#"{"a" 1}"#, "after object key"),
+            (r#"{"a": 1 2}"#, "after object key:value pair"),
+            (r#"{"a": }"#, "looking for beginning of value"),
+        ] {
+            let error = parse_open(deep(300, inner).as_bytes()).unwrap_err();
+            assert!(error.contains(problem), "{inner}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_go_are_kept_as_they_were_written() {
+        let tree = parse_open(b"[1e400]").unwrap();
+        let number = Json::Beyond(Beyond::Number("1e400".to_owned()));
+        assert_eq!(tree, Json::Array(vec![number]));
+        assert!(parse(b"[1e400]").is_err());
     }
 }

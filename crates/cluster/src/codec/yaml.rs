@@ -1,17 +1,47 @@
 //! YAML request bodies and answers.
 
-use super::json::{DEPTH_LIMIT, Json};
+use super::json::{DEPTH_LIMIT, GO_DEPTH_LIMIT, Json};
 
 /// Reads the first document of a YAML body. Also lists duplicate keys as warnings.
 pub fn parse(body: &[u8]) -> Result<(Json, Vec<String>), String> {
-    if let Some(tree) = plain_json(body) {
-        return Ok((tree, Vec::new()));
-    }
-    let (tree, warnings) = parse_any(body)?;
+    let (tree, warnings) = parse_deep(body)?;
     match tree.fits(DEPTH_LIMIT) {
         true => Ok((tree, warnings)),
         false => Err(format!("yaml: exceeded max depth of {DEPTH_LIMIT}")),
     }
+}
+
+/// As [`parse`], with [`Json::Beyond`] for what nests too deep instead of an error.
+pub fn parse_open(body: &[u8]) -> Result<(Json, Vec<String>), String> {
+    let (tree, warnings) = parse_deep(body)?;
+    match tree.fits(DEPTH_LIMIT) {
+        true => Ok((tree, warnings)),
+        false => Ok((tree.cut(DEPTH_LIMIT), warnings)),
+    }
+}
+
+fn parse_deep(body: &[u8]) -> Result<(Json, Vec<String>), String> {
+    if let Some(tree) = plain_json(body) {
+        return Ok((tree, Vec::new()));
+    }
+    parse_any(body).or_else(|error| Err(go_depth_error(body).unwrap_or(error)))
+}
+
+/// What nests deeper than our reader goes may also be too deep for Go's, which says so in words of its own. Going as
+/// deep takes a larger stack than that of a request's thread.
+fn go_depth_error(body: &[u8]) -> Option<String> {
+    const STACK: usize = 128 << 20;
+    let brackets = body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+    if brackets.count() <= GO_DEPTH_LIMIT {
+        return None;
+    }
+    let limits = everflow_yaml::Limits::GO;
+    std::thread::scope(|scope| {
+        let read = || everflow_yaml::sigs::to_json(first_document(body), false, limits).err();
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        let error = thread.spawn_scoped(scope, read).ok()?.join().ok()??;
+        Some(error.to_string()).filter(|text| text.contains("exceeded max depth"))
+    })
 }
 
 fn parse_any(body: &[u8]) -> Result<(Json, Vec<String>), String> {
@@ -60,6 +90,7 @@ fn is_simple(tree: &Json, depth: usize) -> bool {
         }
         Json::String(text) => text.chars().all(|c| c == '\n' || !c.is_control()),
         Json::Null | Json::Bool(_) => true,
+        Json::Beyond(_) => false,
     }
 }
 

@@ -79,8 +79,8 @@ pub fn keep_all_but_ephemeral_containers(new: &mut Value, old: &Value) {
     meta::set(new, "resourceVersion", revision);
 }
 
-/// Pods start pending, with a quality of service that follows from their resources.
-pub fn pod_create(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+/// A negative grace period means one second.
+fn grace_of_one_second(object: &mut Value) {
     let negative = object
         .pointer("/spec/terminationGracePeriodSeconds")
         .and_then(Value::as_i64)
@@ -88,6 +88,17 @@ pub fn pod_create(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
     if let Some(spec) = part(object, "spec").filter(|_| negative) {
         spec.insert("terminationGracePeriodSeconds".into(), 1.into());
     }
+}
+
+/// A changed pod means the same by its grace period as a new one.
+pub fn pod_update(_: &Context<'_>, object: &mut Value, _: &Value) -> ApiResult<()> {
+    grace_of_one_second(object);
+    Ok(())
+}
+
+/// Pods start pending, with a quality of service that follows from their resources.
+pub fn pod_create(_: &Context<'_>, object: &mut Value) -> ApiResult<()> {
+    grace_of_one_second(object);
     let class = quality_of_service(object);
     if let Some(map) = object.as_object_mut() {
         map.insert(

@@ -53,7 +53,7 @@ fn custom_paths(server: &ApiServer) -> Vec<(String, String, String)> {
 fn custom(server: &ApiServer, group: &str, version: &str) -> Document {
     let definitions = server.store().list(crate::crd::TABLE, "", None, 0).items;
     let value = custom_resources_v3(
-        definitions.iter().map(|stored| &stored.value),
+        definitions.iter().map(|stored| &*stored.value),
         group,
         version,
     );

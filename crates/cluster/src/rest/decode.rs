@@ -6,6 +6,7 @@ use super::options::FieldValidation;
 use super::request::Request;
 use crate::codec::gotypes::{GoType, types};
 use crate::codec::json::{self, Json};
+use crate::codec::yaml;
 use crate::resource::{Resource, join_version, split_version};
 use crate::status::{ApiError, ApiResult};
 
@@ -27,14 +28,23 @@ pub fn parse_body(
     expected: &str,
     custom: bool,
 ) -> ApiResult<(Json, Vec<String>)> {
+    // Where the kind says which fields there are, what stands in others does not matter.
+    let read_json = match custom {
+        true => json::parse,
+        false => json::parse_open,
+    };
+    let read_yaml = match custom {
+        true => yaml::parse,
+        false => yaml::parse_open,
+    };
     match request.content_type().as_str() {
-        "application/json" | "" => match json::parse(&request.body) {
+        "application/json" | "" => match read_json(&request.body) {
             Ok(Json::Null) => Ok((Json::Object(Vec::new()), Vec::new())),
             Ok(tree @ Json::Object(_)) => Ok((tree, Vec::new())),
             Ok(other) => Err(unrecognized(expected, &request.body, &wrong_top(&other))),
             Err(message) => Err(unrecognized(expected, &request.body, &message)),
         },
-        "application/yaml" => crate::codec::yaml::parse(&request.body)
+        "application/yaml" => read_yaml(&request.body)
             .map_err(|message| unrecognized_yaml(expected, &request.body, &message)),
         "application/vnd.kubernetes.protobuf" if !custom => crate::codec::protobuf::parse(
             &request.body,

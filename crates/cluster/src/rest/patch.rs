@@ -137,7 +137,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
 
 pub(crate) fn json_kind(value: &Json) -> &'static str {
     match value {
-        Json::Null => "null",
+        Json::Null | Json::Beyond(_) => "null",
         Json::Bool(_) => "bool",
         Json::Number(_) => "number",
         Json::String(_) => "string",

@@ -418,7 +418,7 @@ pub fn replace(
 ) -> ApiResult<Outcome> {
     let resource = &call.resource;
     let read = match crate::crd::reads_as_stored(resource) {
-        true => Cow::Borrowed(&current.value),
+        true => Cow::Borrowed(&*current.value),
         false => Cow::Owned(crate::crd::on_read(resource, current.value.clone())),
     };
     let old: &Value = &read;

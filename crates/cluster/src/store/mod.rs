@@ -5,149 +5,26 @@
 
 pub mod disk;
 pub mod durable;
+mod history;
+mod object;
+mod page;
+mod table;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::notice as watch;
-use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use durable::Journal;
+pub use history::{Change, ChangeKind};
+pub use object::{Object, Stored, Text, set_revision};
+pub use page::Page;
+use page::{Merged, range_from};
+use table::{State, Table};
 
 use crate::faults::{Commits, Switch};
-
-/// One version of an object. Its JSON text is made once and shared by every reader.
-#[derive(Debug)]
-pub struct Stored {
-    /// The revision of the write that made this version.
-    pub revision: u64,
-    /// The object in its storage version.
-    pub value: Value,
-    /// Nothing was written to it since it was created.
-    pub fresh: bool,
-    text: OnceLock<Text>,
-}
-
-/// An object as JSON on a line of its own, with its type in front.
-#[derive(Debug)]
-struct Text {
-    line: Bytes,
-    /// Where the part behind the type starts.
-    untyped: usize,
-}
-
-impl Text {
-    fn of(value: &Value) -> Text {
-        let mut line = Vec::with_capacity(512);
-        let write = |line: &mut Vec<u8>, key: &str, value: &Value| {
-            line.push(if line.is_empty() { b'{' } else { b',' });
-            // Writing to memory does not fail, and keys are text.
-            let _ = serde_json::to_writer(&mut *line, key);
-            line.push(b':');
-            let _ = serde_json::to_writer(line, value);
-        };
-        let empty = Map::new();
-        let map = value.as_object().unwrap_or(&empty);
-        for key in ["kind", "apiVersion"] {
-            if let Some(value) = map.get(key) {
-                write(&mut line, key, value);
-            }
-        }
-        let untyped = line.len() + 1;
-        for (key, value) in map {
-            if key != "kind" && key != "apiVersion" {
-                write(&mut line, key, value);
-            }
-        }
-        if line.is_empty() {
-            line.push(b'{');
-        }
-        line.extend_from_slice(b"}\n");
-        Text {
-            untyped: untyped.min(line.len() - 2),
-            line: line.into(),
-        }
-    }
-}
-
-impl Stored {
-    /// A version of an object, with its revision written into its metadata.
-    pub fn new(revision: u64, mut value: Value) -> Arc<Self> {
-        set_revision(&mut value, revision);
-        Arc::new(Stored {
-            revision,
-            value,
-            fresh: false,
-            text: OnceLock::new(),
-        })
-    }
-
-    /// The first version of an object.
-    fn first(revision: u64, mut value: Value) -> Arc<Self> {
-        set_revision(&mut value, revision);
-        Arc::new(Stored {
-            revision,
-            value,
-            fresh: true,
-            text: OnceLock::new(),
-        })
-    }
-
-    fn written(&self) -> &Text {
-        self.text.get_or_init(|| Text::of(&self.value))
-    }
-
-    /// The object as JSON text on a line of its own.
-    pub fn line(&self) -> Bytes {
-        self.written().line.clone()
-    }
-
-    /// What stands between the braces of the object's JSON text, without its type.
-    pub fn untyped_text(&self) -> &[u8] {
-        let text = self.written();
-        &text.line[text.untyped..text.line.len() - 2]
-    }
-
-    /// The object as JSON text.
-    pub fn text(&self) -> Bytes {
-        let line = self.line();
-        line.slice(..line.len() - 1)
-    }
-}
-
-/// Writes a revision into an object's metadata.
-pub fn set_revision(value: &mut Value, revision: u64) {
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("resourceVersion".into(), Value::from(revision.to_string()));
-    }
-}
-
-/// What happened to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// It was created.
-    Added,
-    /// It was changed.
-    Modified,
-    /// It was deleted.
-    Deleted,
-}
-
-/// One entry of the log.
-#[derive(Debug)]
-pub struct Change {
-    /// The revision of the write.
-    pub revision: u64,
-    /// What happened.
-    pub kind: ChangeKind,
-    /// The key of the object.
-    pub key: String,
-    /// The object afterwards; for a deletion its last state with the deletion's revision.
-    pub object: Arc<Stored>,
-    /// The object before.
-    pub previous: Option<Arc<Stored>>,
-}
+use crate::notice as watch;
 
 /// Why a write or a read at a revision was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -172,24 +49,6 @@ pub enum StoreError {
     Crashed,
 }
 
-#[derive(Debug)]
-struct Table {
-    objects: BTreeMap<String, Arc<Stored>>,
-    log: VecDeque<Arc<Change>>,
-    /// The newest revision no longer in the log.
-    dropped: u64,
-    moved: watch::Sender<u64>,
-}
-
-#[derive(Debug)]
-struct State {
-    revision: u64,
-    compacted: u64,
-    /// What was before this revision is known to nobody: the store was opened with it.
-    opened: u64,
-    tables: BTreeMap<Arc<str>, Table>,
-}
-
 /// The store.
 pub struct Store {
     state: RwLock<State>,
@@ -197,6 +56,8 @@ pub struct Store {
     journal: Option<Box<dyn Journal>>,
     observer: Option<Arc<dyn Commits>>,
     crashed: Switch,
+    /// What is written now is kept as text alone.
+    folds: AtomicBool,
 }
 
 impl std::fmt::Debug for Store {
@@ -205,19 +66,6 @@ impl std::fmt::Debug for Store {
             .field("window", &self.window)
             .finish_non_exhaustive()
     }
-}
-
-/// A page of a list.
-#[derive(Debug, Default)]
-pub struct Page {
-    /// The objects in key order.
-    pub items: Vec<Arc<Stored>>,
-    /// The key of the last item when more follow.
-    pub last_key: Option<String>,
-    /// How many items follow after this page (before any filter).
-    pub remaining: usize,
-    /// The revision the page shows.
-    pub revision: u64,
 }
 
 impl Store {
@@ -235,6 +83,7 @@ impl Store {
             journal: None,
             observer: None,
             crashed: Switch::default(),
+            folds: AtomicBool::new(false),
         }
     }
 
@@ -260,6 +109,7 @@ impl Store {
             journal: None,
             observer,
             crashed: Switch::default(),
+            folds: AtomicBool::new(false),
         }
     }
 
@@ -294,6 +144,7 @@ impl Store {
             journal: Some(journal),
             observer: None,
             crashed: Switch::default(),
+            folds: AtomicBool::new(false),
         })
     }
 
@@ -341,11 +192,7 @@ impl Store {
     /// Creates an object.
     pub fn create(&self, table: &str, key: &str, value: Value) -> Result<Arc<Stored>, StoreError> {
         let mut state = self.write();
-        if state
-            .tables
-            .get(table)
-            .is_some_and(|table| table.objects.contains_key(key))
-        {
+        if state.has(table, key) {
             return Err(StoreError::Exists);
         }
         let revision = state.revision + 1;
@@ -356,12 +203,45 @@ impl Store {
             table,
             key,
             ChangeKind::Added,
-            stored.clone(),
+            self.kept(&stored),
             None,
         );
         drop(state);
         self.tell(table, key, Some(&stored), None);
         Ok(stored)
+    }
+
+    /// Creates an object from its text, which is made for a revision.
+    pub(crate) fn create_written(
+        &self,
+        table: &str,
+        key: &str,
+        text: impl FnOnce(u64) -> Text,
+    ) -> Result<(), StoreError> {
+        let mut state = self.write();
+        if state.has(table, key) {
+            return Err(StoreError::Exists);
+        }
+        let revision = state.revision + 1;
+        let stored = Stored::first_written(revision, text(revision));
+        self.record(table, key, Some(&stored), revision)?;
+        let kept = stored.clone();
+        state.commit(self.window, table, key, ChangeKind::Added, kept, None);
+        drop(state);
+        self.tell(table, key, Some(&stored), None);
+        Ok(())
+    }
+
+    /// Whether what is written from now on is kept as text, without its tree: right for much that few will read.
+    pub(crate) fn fold(&self, folds: bool) {
+        self.folds.store(folds, Ordering::Relaxed);
+    }
+
+    fn kept(&self, stored: &Arc<Stored>) -> Arc<Stored> {
+        match self.folds.load(Ordering::Relaxed) {
+            true => stored.folded(),
+            false => stored.clone(),
+        }
     }
 
     /// Replaces an object that still has the expected revision.
@@ -382,7 +262,7 @@ impl Store {
             table,
             key,
             ChangeKind::Modified,
-            stored.clone(),
+            self.kept(&stored),
             Some(previous.clone()),
         );
         drop(state);
@@ -408,7 +288,7 @@ impl Store {
             table,
             key,
             ChangeKind::Deleted,
-            stored.clone(),
+            self.kept(&stored),
             Some(previous.clone()),
         );
         drop(state);
@@ -637,139 +517,6 @@ impl Store {
             table.log.pop_front();
         }
         table.dropped = table.dropped.max(revision);
-    }
-}
-
-fn range_from<'k>(
-    prefix: &'k str,
-    after: Option<&'k str>,
-) -> (std::ops::Bound<&'k str>, std::ops::Bound<&'k str>) {
-    use std::ops::Bound;
-    let start = match after {
-        Some(key) => Bound::Excluded(key),
-        None => Bound::Included(prefix),
-    };
-    (start, Bound::Unbounded)
-}
-
-/// Objects as they are now, with those that changed since as they were then.
-struct Merged<N: Iterator, T: Iterator> {
-    now: std::iter::Peekable<N>,
-    then: std::iter::Peekable<T>,
-}
-
-impl<'a, N, T> Iterator for Merged<N, T>
-where
-    N: Iterator<Item = (&'a str, &'a Arc<Stored>)>,
-    T: Iterator<Item = (&'a str, Option<&'a Arc<Stored>>)>,
-{
-    type Item = (&'a str, &'a Arc<Stored>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let Some((changed, _)) = self.then.peek() else {
-                return self.now.next();
-            };
-            match self.now.peek() {
-                Some((key, _)) if key < changed => return self.now.next(),
-                Some((key, _)) if key == changed => drop(self.now.next()),
-                _ => {}
-            }
-            if let Some((key, Some(stored))) = self.then.next() {
-                return Some((key, stored));
-            }
-        }
-    }
-}
-
-impl Page {
-    fn fill<'a, K: AsRef<str> + ?Sized + 'a>(
-        &mut self,
-        range: impl Iterator<Item = (&'a K, &'a Arc<Stored>)>,
-        prefix: &str,
-        (limit, count_rest): (usize, bool),
-    ) {
-        let mut last: Option<&K> = None;
-        for (key, stored) in range.take_while(|(key, _)| key.as_ref().starts_with(prefix)) {
-            if limit > 0 && self.items.len() == limit {
-                self.remaining += 1;
-                if count_rest {
-                    continue;
-                }
-                break;
-            }
-            self.items.push(stored.clone());
-            last = Some(key);
-        }
-        if self.remaining > 0 {
-            self.last_key = last.map(|key| key.as_ref().to_owned());
-        }
-    }
-}
-
-impl Table {
-    fn new(dropped: u64) -> Self {
-        Table {
-            objects: BTreeMap::new(),
-            log: VecDeque::new(),
-            dropped,
-            moved: watch::Sender::new(dropped),
-        }
-    }
-}
-
-impl State {
-    fn table(&mut self, name: &str) -> &mut Table {
-        // A table that never existed has no history worth refusing, but for what may have been in it before the store
-        // was opened.
-        let opened = self.opened;
-        self.tables
-            .entry(Arc::from(name))
-            .or_insert_with(|| Table::new(opened))
-    }
-
-    fn expect(&self, table: &str, key: &str, expected: u64) -> Result<Arc<Stored>, StoreError> {
-        let current = self
-            .tables
-            .get(table)
-            .and_then(|table| table.objects.get(key))
-            .ok_or(StoreError::Missing)?;
-        if current.revision != expected {
-            return Err(StoreError::Stale);
-        }
-        Ok(current.clone())
-    }
-
-    fn commit(
-        &mut self,
-        window: usize,
-        name: &str,
-        key: &str,
-        kind: ChangeKind,
-        stored: Arc<Stored>,
-        previous: Option<Arc<Stored>>,
-    ) {
-        let revision = stored.revision;
-        self.revision = revision;
-        let table = self.table(name);
-        if kind == ChangeKind::Deleted {
-            table.objects.remove(key);
-        } else {
-            table.objects.insert(key.to_owned(), stored.clone());
-        }
-        table.log.push_back(Arc::new(Change {
-            revision,
-            kind,
-            key: key.to_owned(),
-            object: stored,
-            previous,
-        }));
-        if table.log.len() > window
-            && let Some(oldest) = table.log.pop_front()
-        {
-            table.dropped = oldest.revision;
-        }
-        table.moved.send_replace(revision);
     }
 }
 

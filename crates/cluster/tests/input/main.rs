@@ -112,6 +112,35 @@ fn rules_below_all_of_are_refused() {
     );
 }
 
+/// The real server says so in the difference it shows, and takes a one for it.
+#[test]
+fn a_negative_grace_period_means_one_second() {
+    let server = server();
+    let pods = "/api/v1/namespaces/default/pods";
+    let make = |name: &str, seconds: i64| {
+        let pod = json!({"metadata": {"name": name}, "spec": {"terminationGracePeriodSeconds": seconds,
+            "containers": [{"name": "a", "image": "b"}]}});
+        let body = pod.to_string().into_bytes();
+        let (status, answer) = send(&server, "POST", pods, "application/json", body);
+        assert_eq!(status, 201, "{answer}");
+        assert_eq!(
+            answer["spec"]["terminationGracePeriodSeconds"],
+            seconds.max(1)
+        );
+        let body = br#"{"spec": {"terminationGracePeriodSeconds": -1}}"#.to_vec();
+        let media = "application/merge-patch+json";
+        send(&server, "PATCH", &format!("{pods}/{name}"), media, body)
+    };
+    let (status, answer) = make("ten", 10);
+    assert_eq!(status, 422);
+    let change =
+        "\n- \"TerminationGracePeriodSeconds\": 10,\n+ \"TerminationGracePeriodSeconds\": 1,\n";
+    let message = answer["message"].as_str().unwrap();
+    assert!(message.contains(change), "{message}");
+    assert_eq!(make("one", 1).0, 200);
+    assert_eq!(make("minus", -5).0, 200);
+}
+
 #[test]
 fn deleted_objects_have_the_revision_of_their_deletion() {
     let server = server();

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::json::Json;
+use super::super::json::{Beyond, DEPTH_LIMIT, Json, too_large};
 use super::super::quantity::Quantity;
 use super::{Findings, GoField, GoType, GoTypes};
 use crate::time::Timestamp;
@@ -24,10 +24,10 @@ fn json_name(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
         Json::Bool(_) => "bool",
-        Json::Number(_) => "number",
+        Json::Number(_) | Json::Beyond(Beyond::Number(_)) => "number",
         Json::String(_) => "string",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
+        Json::Array(_) | Json::Beyond(Beyond::Array) => "array",
+        Json::Object(_) | Json::Beyond(Beyond::Object) => "object",
     }
 }
 
@@ -90,6 +90,9 @@ impl<'t> Decoder<'t> {
         if let (Json::Null, false) = (body, matches!(ty, GoType::Any)) {
             return self.types.zero(ty);
         }
+        if let (Json::Beyond(beyond), false) = (body, matches!(ty, GoType::Pointer(_))) {
+            return self.decode_beyond(ty, beyond);
+        }
         match ty {
             GoType::Pointer(inner) => self.decode(inner, body),
             GoType::Slice(inner) => match body {
@@ -112,6 +115,35 @@ impl<'t> Decoder<'t> {
             }
             _ => self.decode_scalar(ty, body),
         }
+    }
+
+    /// What is out of reach fits nowhere, but does not fit for different reasons.
+    fn decode_beyond(&mut self, ty: &GoType, beyond: &Beyond) -> Value {
+        let free = matches!(
+            ty,
+            GoType::Any
+                | GoType::SchemaOrBool
+                | GoType::SchemaOrArray
+                | GoType::SchemaOrStrings
+                | GoType::Slice(_)
+                | GoType::Map(_)
+                | GoType::Struct(_)
+        );
+        match beyond {
+            Beyond::Number(text) => match ty {
+                GoType::Int32 | GoType::Int64 | GoType::Float => {
+                    return self.mismatch(&format!("number {text}"), ty);
+                }
+                GoType::Quantity => return self.quantity(text),
+                GoType::Any => self.fail(|| too_large(text)),
+                _ => return self.mismatch("number", ty),
+            },
+            _ if free => {
+                self.fail(|| format!("values that nest deeper than {DEPTH_LIMIT} levels"));
+            }
+            other => return self.decode_scalar(ty, &Json::Beyond(other.clone())),
+        }
+        self.types.zero(ty)
     }
 
     fn decode_map(&mut self, ty: &GoType, inner: &GoType, body: &Json) -> Value {
