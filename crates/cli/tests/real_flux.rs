@@ -372,8 +372,9 @@ async fn helm_release(flux: &Flux) {
         view::label(&found, "app.kubernetes.io/managed-by"),
         Some("Helm")
     );
-    let set = flux.world.now(&object("apps/v1", "StatefulSet", "cache"));
-    assert_eq!(set.await.unwrap()["status"]["readyReplicas"], 2);
+    let set = object("apps/v1", "StatefulSet", "cache");
+    let found = flux.world.now(&set).await.unwrap();
+    assert_eq!(found["status"]["readyReplicas"], 2);
 
     release["spec"]["values"]["level"] = "debug".into();
     flux.world.apply(&release).await;
