@@ -503,8 +503,8 @@ impl Commits for Observer {
             part: asked.map(|doing| doing.part.clone()).unwrap_or_default(),
             table,
             key,
-            new: new.map(|stored| &stored.value),
-            old: old.map(|stored| &stored.value),
+            new: new.map(|stored| &*stored.value),
+            old: old.map(|stored| &*stored.value),
         };
         shared.history.note(who, || commit.to_string());
         shared.ask(|oracles| oracles.commit(&shared, &commit));
