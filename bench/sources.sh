@@ -7,7 +7,8 @@
 #
 # Needs git and the real peers: real/peers.sh build etcd kube-apiserver. OURS=PROGRAM and HELPER=PROGRAM
 # measure programs built before. Where SOURCE_CONTROLLER names the real source-controller, or it is on
-# PATH or among the peers, it does the same work on the same API server, and the ratios are printed.
+# PATH or among the peers, it does the same work on the same API server, and the ratios are printed;
+# SOURCE_CONTROLLER=none leaves it out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -63,7 +64,7 @@ until [ -s "$work/port" ]; do sleep 0.1; done
 
 # measure NAME NAMESPACE: measures the engine that runs as $engine, and stops it
 measure() {
-  "$work/helper" measure "$kubeconfig" "$engine" "$(cat "$work/port")" "$count" "$2" | tee "$work/$1.txt" | sed "s/^/$1  /"
+  "$work/helper" measure "$kubeconfig" "$engine" "$(cat "$work/port")" "$count" "$2" | tee "$work/$1.txt" | sed -u "s/^/$1  /"
   kill "$engine"
   wait "$engine" 2>/dev/null || true
   engine=
@@ -73,7 +74,7 @@ measure() {
 engine=$!
 measure ours bench-first || { tail -5 "$work/ours.log" >&2; exit 1; }
 
-[ -n "$real" ] || { echo "the real source-controller is not at hand: no ratios" >&2; exit; }
+[ -n "$real" ] && [ "$real" != none ] || { echo "the real source-controller is not at hand: no ratios" >&2; exit; }
 mkdir "$work/theirs"
 KUBECONFIG=$kubeconfig RUNTIME_NAMESPACE=bench-second "$real" --storage-path "$work/theirs" --storage-addr 127.0.0.1:0 \
   --storage-adv-addr localhost --watch-all-namespaces=false --metrics-addr 0 --health-addr 127.0.0.1:0 --events-addr "" \

@@ -104,3 +104,63 @@ fn every_crate_forbids_unsafe_code_and_takes_the_workspace_lints() {
         );
     }
 }
+
+/// The source files of a crate, without those that are only for tests.
+fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() && name != "testing" {
+            sources(&path, found);
+        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && name != "conformance.rs" {
+            found.push(path);
+        }
+    }
+}
+
+/// Time, chance and order come from `env` alone in what the simulator runs.
+#[test]
+fn the_simulator_can_steer_the_controllers() {
+    // Beside the listed places: real sockets and files, which a simulated world does not have.
+    const EXCEPTIONS: [(&str, &str); 1] = [("runtime/src/http.rs", "tokio::time::")];
+    let words = [
+        "HashMap",
+        "HashSet",
+        "Instant::now",
+        "SystemTime::now",
+        "tokio::time::",
+        "thread::spawn",
+        "spawn_blocking",
+        "thread_rng",
+        "getrandom",
+    ];
+    let mut wrong = Vec::new();
+    for name in ["fetch", "runtime", "apply", "controllers"] {
+        let mut files = Vec::new();
+        sources(
+            &workspace_root().join("crates").join(name).join("src"),
+            &mut files,
+        );
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let shown = file.display().to_string();
+            let excused = |word: &str| {
+                EXCEPTIONS
+                    .iter()
+                    .any(|(end, what)| shown.ends_with(end) && *what == word)
+            };
+            for word in words
+                .iter()
+                .filter(|word| text.contains(**word) && !excused(word))
+            {
+                wrong.push(format!("{shown}: {word}"));
+            }
+            let selects = text.matches("select! {").count();
+            if selects != text.matches("biased;").count() {
+                wrong.push(format!("{shown}: select! that draws lots"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

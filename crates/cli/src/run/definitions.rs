@@ -2,8 +2,9 @@
 
 use everflow_api::crd::{KINDS, definition};
 use everflow_controllers::ControllerKind;
+use everflow_controllers::resources::EXTERNAL_ARTIFACTS;
 use everflow_runtime::Error;
-use everflow_runtime::client::Client;
+use everflow_runtime::client::{Client, Resource};
 use everflow_runtime::log::Logger;
 
 use crate::exit::Failure;
@@ -26,11 +27,11 @@ pub fn print(args: &CrdsArgs) -> Result<(), Failure> {
             })
     };
     for name in &args.only {
-        let known = |info: &&everflow_api::describe::KindInfo| {
+        let known = |info: &everflow_api::describe::KindInfo| {
             name.trim().eq_ignore_ascii_case(info.kind)
                 || name.trim().eq_ignore_ascii_case(info.plural)
         };
-        if !KINDS.iter().any(|info| known(&*info)) {
+        if !KINDS.iter().any(|info| known(info)) {
             let all: Vec<&str> = KINDS.iter().map(|info| info.kind).collect();
             let known = all.join(", ");
             return Err(Failure::Usage(format!(
@@ -49,8 +50,11 @@ pub fn print(args: &CrdsArgs) -> Result<(), Failure> {
 /// Says which kinds the cluster does not know. The controllers wait for them.
 pub(super) async fn look(client: Client, kinds: Vec<ControllerKind>, log: Logger) {
     let mut missing = Vec::new();
-    for kind in kinds {
-        let resource = kind.resource();
+    let mut needed: Vec<Resource> = kinds.iter().map(|kind| kind.resource()).collect();
+    if kinds.contains(&ControllerKind::Kustomization) {
+        needed.push(EXTERNAL_ARTIFACTS);
+    }
+    for resource in needed {
         let version = resource.api_version();
         match client.resource(&version, &resource.kind).await {
             Ok(_) => {}

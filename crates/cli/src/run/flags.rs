@@ -41,6 +41,9 @@ pub struct Args {
     /// How many artifacts of one source are kept
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub artifact_retention_records: usize,
+    /// How many bytes all artifacts together may take; no bound by default
+    #[arg(long, value_name = "BYTES")]
+    pub storage_quota: Option<u64>,
     /// The digest of artifacts: sha256, sha384, sha512 or blake3
     #[arg(long, value_name = "NAME", default_value = "sha256")]
     pub artifact_digest_algo: String,
@@ -192,8 +195,8 @@ impl Args {
             advertised,
             retention: self.artifact_retention_ttl,
             records: self.artifact_retention_records,
+            quota: self.storage_quota.unwrap_or(u64::MAX),
             algorithm: algorithm.map_err(|error| format!("--artifact-digest-algo: {error}"))?,
-            ..StorageOptions::default()
         })
     }
 

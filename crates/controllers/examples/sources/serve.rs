@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+/// Target, protocol and body of a request.
+type Question = (String, String, Vec<u8>);
+
 struct Content {
     root: PathBuf,
-    remembered: Mutex<BTreeMap<(String, String, Vec<u8>), Vec<u8>>>,
+    remembered: Mutex<BTreeMap<Question, Vec<u8>>>,
 }
 
 /// Serves repositories at `/git/` and the files of `ROOT/charts` at `/charts/`; prints the port.

@@ -128,13 +128,8 @@ impl Builder {
         let mut matters = self.matters;
         let reflect = |watched: Watched| {
             let options = self.options.reflector.clone();
-            let log = self.log.named("watch");
-            Reflector::new(self.env.clone(), self.client.clone(), watched, options).on_failure(
-                move |watched, error| {
-                    let what = format!("watch of {} failed", watched.resource);
-                    log.error(&what, &error.to_string());
-                },
-            )
+            let note = watches::note_failures(&self.log, &self.env);
+            Reflector::new(self.env.clone(), self.client.clone(), watched, options).on_failure(note)
         };
         for controller in self.controllers {
             let resource = controller.resource().clone();

@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use everflow_env::Env;
 use tokio::task::AbortHandle;
 
 use super::{Matters, Shared};
 use crate::client::Client;
+use crate::error::Error;
+use crate::log::Logger;
 use crate::queue::{Key, Priority};
 use crate::reflector::{Reflector, Watched};
 use crate::store::{Change, Store};
@@ -92,13 +96,34 @@ pub(super) fn ensure(
 
 fn reflector(shared: &Arc<Shared>, client: &Client, watched: &Watched) -> Reflector {
     let options = shared.options.reflector.clone();
-    let log = shared.log.named("watch");
-    Reflector::new(shared.env.clone(), client.clone(), watched.clone(), options).on_failure(
-        move |watched, error| {
-            let what = format!("watch of {} failed", watched.resource);
-            log.error(&what, &error.to_string());
-        },
-    )
+    let note = note_failures(&shared.log, &shared.env);
+    Reflector::new(shared.env.clone(), client.clone(), watched.clone(), options).on_failure(note)
+}
+
+/// The same failure is an error again after so long; until then it is for those who look closely.
+const SAY_AGAIN: Duration = Duration::from_secs(600);
+
+/// Logs failures of one watch.
+pub(super) fn note_failures(
+    log: &Logger,
+    env: &Env,
+) -> impl Fn(&Watched, &Error) + Send + Sync + 'static {
+    let (log, clock) = (log.named("watch"), env.clock.clone());
+    let last: Mutex<Option<(String, Duration)>> = Mutex::new(None);
+    move |watched, error| {
+        let what = format!("watch of {} failed", watched.resource);
+        let (why, now) = (error.to_string(), clock.elapsed());
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = |(said, when): &(String, Duration)| {
+            *said == why && now.saturating_sub(*when) < SAY_AGAIN
+        };
+        if last.as_ref().is_some_and(said) {
+            log.debug(&what, &[("error", &why)]);
+            return;
+        }
+        log.error(&what, &why);
+        *last = Some((why, now));
+    }
 }
 
 async fn feed(
