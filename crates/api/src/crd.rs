@@ -59,6 +59,14 @@ pub fn kind(group: Option<&str>, kind: &str) -> Option<&'static KindInfo> {
     KINDS.iter().find(same).copied()
 }
 
+/// What to write instead of a version of one of Flux's kinds that Flux once had and no longer
+/// serves.
+pub fn served_instead(api_version: &str, name: &str) -> Option<String> {
+    let (group, version) = api_version.split_once('/')?;
+    let info = kind(Some(group), name)?;
+    (info.version != version).then(|| format!("{group}/{}", info.version))
+}
+
 /// The CustomResourceDefinitions of all kinds, as Flux has them in effect.
 pub fn crds() -> Vec<Value> {
     KINDS.iter().map(|info| definition(info)).collect()

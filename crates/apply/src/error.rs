@@ -160,15 +160,87 @@ fn refused(entry: &Entry, source: &ClientError) -> String {
             false => format!("{subject} not found: {source}"),
         };
     }
+    if let ClientError::NoKind { kind, version } = source
+        && let Some(remedy) = remedy(version, kind)
+    {
+        return format!("{subject} dry-run failed: {source} ({remedy})");
+    }
     match source.refusal().map(|refusal| refusal.reason.as_str()) {
         None | Some("") => format!("{subject} dry-run failed: {source}"),
         Some(reason) => format!("{subject} dry-run failed ({reason}): {source}"),
     }
 }
 
+/// What to do about a kind that is not served in this version.
+fn remedy(version: &str, kind: &str) -> Option<String> {
+    let served = served_instead(version, kind)?;
+    Some(format!("not served any more, write apiVersion: {served}"))
+}
+
+/// What to write instead of a version of one of Flux's or Kubernetes' kinds that is not served.
+pub fn served_instead(api_version: &str, kind: &str) -> Option<String> {
+    if let Some(served) = everflow_api::crd::served_instead(api_version, kind) {
+        return Some(served);
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let all = everflow_schema::builtin().resources().iter();
+    let mut same = all.filter(|known| known.kind == kind);
+    let mut others = same.clone();
+    if others.any(|known| known.group == group && known.version == version) {
+        return None;
+    }
+    // Where the group is gone, its kinds moved to others.
+    let known = same.find(|known| known.group == group || group == "extensions")?;
+    Some(match known.group.is_empty() {
+        true => known.version.to_string(),
+        false => format!("{}/{}", known.group, known.version),
+    })
+}
+
+/// Whether somebody looks after the kinds of a group although no other controllers run: Kubernetes'
+/// own, and Flux's.
+pub fn is_looked_after(group: &str) -> bool {
+    let mut builtin = everflow_schema::builtin().resources().iter();
+    group.ends_with(".toolkit.fluxcd.io") || builtin.any(|known| known.group == group)
+}
+
 fn held(finalizers: &[String]) -> String {
     match finalizers.is_empty() {
         true => String::new(),
         false => format!(", held by finalizers: {}", finalizers.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn former_versions_have_a_remedy() {
+        let instead = |version: &str, kind: &str| served_instead(version, kind);
+        for (version, kind, served) in [
+            (
+                "helm.toolkit.fluxcd.io/v2beta1",
+                "HelmRelease",
+                "helm.toolkit.fluxcd.io/v2",
+            ),
+            (
+                "source.toolkit.fluxcd.io/v1beta2",
+                "OCIRepository",
+                "source.toolkit.fluxcd.io/v1",
+            ),
+            ("policy/v1beta1", "PodDisruptionBudget", "policy/v1"),
+            ("extensions/v1beta1", "Ingress", "networking.k8s.io/v1"),
+        ] {
+            assert_eq!(instead(version, kind).as_deref(), Some(served), "{version}");
+        }
+        for (version, kind) in [
+            ("helm.toolkit.fluxcd.io/v2", "HelmRelease"),
+            ("autoscaling/v1", "HorizontalPodAutoscaler"),
+            ("v1", "Secret"),
+            ("example.com/v1beta1", "Ingress"),
+        ] {
+            assert_eq!(instead(version, kind), None, "{version}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use crate::finish;
 use crate::generate;
 use crate::mount::{Mount, relative};
 use crate::place::{self, Place};
+use crate::placeholder;
 use crate::substitute::{self, Variables, add_variables};
 
 /// What to build.
@@ -38,6 +39,9 @@ pub struct Request<'a> {
     pub strict: bool,
     /// Whether Secrets may stay encrypted, for those who only look at the result.
     pub keep_encrypted: bool,
+    /// Whether something that is clearly no value takes the place of what cannot be had: of encrypted
+    /// values, and of variables without a value. For those who want to see the rest work.
+    pub placeholders: bool,
     /// The keys of `spec.decryption`; they are used only when that is there.
     pub keys: &'a Keys,
     /// What builds share.
@@ -58,6 +62,7 @@ impl<'a> Request<'a> {
             no_variables: None,
             strict: true,
             keep_encrypted: false,
+            placeholders: false,
             keys: &NO_KEYS,
             cache: None,
         }
@@ -157,6 +162,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
         variables: variables.as_ref().map(|values| Variables {
             values,
             strict: request.strict,
+            placeholders: request.placeholders,
             missing: request.no_variables,
         }),
         decryption,
@@ -175,6 +181,9 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
     let digest = format!("sha256:{}", hex(&Sha256::digest(yaml.as_bytes())));
     let mut objects = finish::expand(objects);
     for object in &mut objects {
+        if request.keep_encrypted && request.placeholders {
+            placeholder::fill(object);
+        }
         finish::add_metadata(object, request.kustomization);
         let may_stay = request.keep_encrypted || finish::stays_encrypted(object);
         if finish::is_encrypted_secret(object) && !may_stay {

@@ -39,6 +39,7 @@ mod finish;
 mod generate;
 mod mount;
 mod place;
+mod placeholder;
 mod substitute;
 
 pub use build::{Built, Contents, EmptyBecause, ProvenEmpty, Request, Warning, build, places};

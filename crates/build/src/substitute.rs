@@ -1,10 +1,12 @@
 //! Variables in built objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_envsubst::Cause;
 use everflow_yaml::sigs;
 use serde_json::Value;
+
+use crate::placeholder::PLACEHOLDER;
 
 /// The label or annotation that keeps variables out of an object.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
@@ -26,6 +28,8 @@ pub fn add_variables<'a>(
 pub struct Variables<'a> {
     pub values: &'a BTreeMap<String, String>,
     pub strict: bool,
+    /// Whether a variable without value and default gets a placeholder.
+    pub placeholders: bool,
     /// Why there are none.
     pub missing: Option<&'a str>,
 }
@@ -64,13 +68,7 @@ impl Variables<'_> {
             None if self.strict => None,
             None => Some(String::new()),
         };
-        let text = everflow_envsubst::substitute(yaml, &value).map_err(|error| Fault {
-            text: format!("envsubst error: variable substitution failed: {error}"),
-            variable: match error.cause {
-                Cause::NotSet(name) => Some(name),
-                _ => None,
-            },
-        })?;
+        let text = self.substituted(yaml, &value)?;
         let json = sigs::yaml_to_json(text.as_bytes())
             .map_err(|error| fault(format!("envsubst error: YAMLToJSON: {error}")))?;
         match json {
@@ -78,6 +76,36 @@ impl Variables<'_> {
             _ => Err(fault(
                 "UnmarshalJSON: the object is none any more after substitution".to_owned(),
             )),
+        }
+    }
+}
+
+impl Variables<'_> {
+    fn substituted(
+        &self,
+        yaml: &str,
+        value: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<String, Fault> {
+        let mut made_up: BTreeSet<String> = BTreeSet::new();
+        loop {
+            let known = |name: &str| match made_up.contains(name) {
+                true => Some(PLACEHOLDER.to_owned()),
+                false => value(name),
+            };
+            let fault = match everflow_envsubst::substitute(yaml, &known) {
+                Ok(text) => return Ok(text),
+                Err(fault) => fault,
+            };
+            let text = format!("envsubst error: variable substitution failed: {fault}");
+            let variable = match fault.cause {
+                Cause::NotSet(name) => Some(name),
+                _ => None,
+            };
+            match &variable {
+                // Each round has one more.
+                Some(name) if self.placeholders && made_up.insert(name.clone()) => {}
+                _ => return Err(Fault { text, variable }),
+            }
         }
     }
 }

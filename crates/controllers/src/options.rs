@@ -84,6 +84,14 @@ pub struct KustomizeOptions {
     /// Whether applied objects are watched, so that drift is corrected at once and not only at the
     /// interval.
     pub watch_applied: bool,
+    /// Whether placeholders stand for what cannot be decrypted because the Secret with the keys is
+    /// not there, and for variables of ConfigMaps and Secrets that are not there.
+    pub placeholders: bool,
+    /// Whether objects of versions that are not served any more are applied as those of today.
+    pub as_served: bool,
+    /// Whether nobody in the cluster runs the controllers of other kinds: then neither what they say
+    /// in a status is waited for, nor objects that only they make.
+    pub alone: bool,
 }
 
 impl Default for KustomizeOptions {
@@ -99,6 +107,9 @@ impl Default for KustomizeOptions {
             insecure_kubeconfig_exec: false,
             insecure_kubeconfig_tls: false,
             watch_applied: true,
+            placeholders: false,
+            as_served: false,
+            alone: false,
         }
     }
 }

@@ -30,6 +30,19 @@ pub enum Error {
     /// Several places to begin, and none was chosen.
     #[error("several places to begin; choose one with --entry:\n{}", listed(.0))]
     Several(Vec<(String, String)>),
+    /// The repository is published from one of its directories.
+    #[error(
+        "{why}: the path {directory} is not here but in {root}/{directory}; \
+         bring up the directory that is published: PATH/{root}"
+    )]
+    OtherRoot {
+        /// Who says where to begin.
+        why: String,
+        /// Where it says to begin.
+        directory: String,
+        /// The directory that has such a path.
+        root: String,
+    },
     /// The directory that was chosen is not there.
     #[error("--entry {0}: there is no such directory in the repository")]
     NoSuchEntry(String),
@@ -69,6 +82,7 @@ impl Error {
             Error::Manifest { .. } => "InvalidManifest",
             Error::NothingFound => "NothingFound",
             Error::Several(_) => "EntryAmbiguous",
+            Error::OtherRoot { .. } => "OtherRoot",
             Error::NoSuchEntry(_) => "EntryNotFound",
             Error::Refused { .. } => "Refused",
             Error::Runtime(_) | Error::Server(_) => "SetupFailed",

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everflow_api::view;
 use serde_json::{Value, json};
 
-use crate::tree::{Contents, Found};
+use crate::tree::{Contents, Found, Tree};
 
 /// A kind that the repository uses but neither the cluster nor the repository defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +22,133 @@ pub struct MissingKind {
     pub namespaced: bool,
 }
 
+/// A version of a kind that is no longer served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerVersion {
+    /// What is written.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// What to write instead.
+    pub instead: String,
+    /// Which objects are written so: `name in file`.
+    pub users: Vec<String>,
+}
+
 /// What a kind is known by.
 type GroupKind = (String, String);
+
+/// Kinds of the whole cluster that do not say so in their name, and are often used without their
+/// definition.
+const CLUSTER_WIDE: [(&str, &str); 37] = [
+    ("apiextensions.crossplane.io", "Composition"),
+    ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
+    ("cilium.io", "CiliumBGPAdvertisement"),
+    ("cilium.io", "CiliumBGPClusterConfig"),
+    ("cilium.io", "CiliumBGPNodeConfigOverride"),
+    ("cilium.io", "CiliumBGPPeerConfig"),
+    ("cilium.io", "CiliumBGPPeeringPolicy"),
+    ("cilium.io", "CiliumCIDRGroup"),
+    ("cilium.io", "CiliumClusterwideEnvoyConfig"),
+    ("cilium.io", "CiliumClusterwideNetworkPolicy"),
+    ("cilium.io", "CiliumEgressGatewayPolicy"),
+    ("cilium.io", "CiliumL2AnnouncementPolicy"),
+    ("cilium.io", "CiliumLoadBalancerIPPool"),
+    ("cilium.io", "CiliumPodIPPool"),
+    ("crd.projectcalico.org", "BGPConfiguration"),
+    ("crd.projectcalico.org", "BGPPeer"),
+    ("crd.projectcalico.org", "FelixConfiguration"),
+    ("crd.projectcalico.org", "IPPool"),
+    ("deviceplugin.intel.com", "GpuDevicePlugin"),
+    ("deviceplugin.intel.com", "NpuDevicePlugin"),
+    ("kyverno.io", "GlobalContextEntry"),
+    ("kubevirt.io", "VirtualMachineClusterInstancetype"),
+    ("nfd.k8s-sigs.io", "NodeFeatureGroup"),
+    ("nfd.k8s-sigs.io", "NodeFeatureRule"),
+    ("nvidia.com", "NVIDIADriver"),
+    ("objectbucket.io", "ObjectBucket"),
+    ("operator.tigera.io", "APIServer"),
+    ("operator.tigera.io", "Installation"),
+    ("pkg.crossplane.io", "Function"),
+    ("pkg.crossplane.io", "Provider"),
+    ("policies.kyverno.io", "ValidatingPolicy"),
+    ("snapshot.storage.k8s.io", "VolumeSnapshotContent"),
+    ("tailscale.com", "Connector"),
+    ("tailscale.com", "DNSConfig"),
+    ("tailscale.com", "ProxyGroup"),
+    ("tuppr.home-operations.com", "KubernetesUpgrade"),
+    ("tuppr.home-operations.com", "TalosUpgrade"),
+];
+
+/// Whether a kind is one of the whole cluster, as far as its name tells.
+fn is_cluster_wide(group: &str, kind: &str) -> bool {
+    // Cluster alone is a cluster of databases, and lives in a namespace.
+    let by_name = (kind.starts_with("Cluster") && kind.len() > "Cluster".len())
+        || kind.starts_with("Global")
+        || kind.ends_with("Class");
+    // Those of the Cluster API are about clusters, and SecretProviderClasses about pods.
+    let is_other = group.ends_with("cluster.x-k8s.io") || kind == "SecretProviderClass";
+    (by_name && !is_other) || CLUSTER_WIDE.contains(&(group, kind))
+}
+
+/// Finds the versions that are no longer served.
+pub fn former(
+    contents: &Contents,
+    instead: &dyn Fn(&str, &str) -> Option<String>,
+) -> Vec<FormerVersion> {
+    let mut former: BTreeMap<(String, String), FormerVersion> = BTreeMap::new();
+    for found in contents.objects.iter().filter(|found| !is_hidden(found)) {
+        let text = |field: &str| found.object[field].as_str().unwrap_or_default().to_owned();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let Some(instead) = instead(&api_version, &kind) else {
+            continue;
+        };
+        let key = (api_version.clone(), kind.clone());
+        let version = former.entry(key).or_insert_with(|| FormerVersion {
+            api_version,
+            kind,
+            instead,
+            users: Vec::new(),
+        });
+        let name = view::name(&found.object);
+        version.users.push(format!("{name} in {}", found.path));
+    }
+    former.into_values().collect()
+}
+
+/// The namespaces that a repository uses without defining them.
+pub fn namespaces(tree: &Tree, contents: &Contents) -> BTreeSet<String> {
+    let mut used = BTreeSet::new();
+    let mut note = |name: &Value| {
+        let name = name.as_str().unwrap_or_default();
+        if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            used.insert(name.to_owned());
+        }
+    };
+    for found in contents.objects.iter().filter(|found| !is_hidden(found)) {
+        note(&found.object["metadata"]["namespace"]);
+        note(&found.object["spec"]["targetNamespace"]);
+    }
+    for path in &contents.manifests {
+        if path.ends_with("kustomization.yaml") || path.ends_with("kustomization.yml") {
+            let text = tree.text(path).unwrap_or_default();
+            if let Ok(file) = everflow_yaml::sigs::yaml_to_json(text.as_bytes()) {
+                note(&file["namespace"]);
+            }
+        }
+    }
+    used
+}
+
+fn is_hidden(found: &Found) -> bool {
+    found.path.split('/').any(|part| part.starts_with('.'))
+}
 
 /// Finds the kinds that are missing. `served` says whether the cluster has a kind.
 pub fn missing(contents: &Contents, served: &dyn Fn(&str, &str) -> bool) -> Vec<MissingKind> {
     let mut used: BTreeMap<GroupKind, MissingKind> = BTreeMap::new();
     let mut defined: BTreeSet<GroupKind> = BTreeSet::new();
-    for found in &contents.objects {
+    for found in contents.objects.iter().filter(|found| !is_hidden(found)) {
         if found.object["kind"] == "CustomResourceDefinition" {
             defined.insert(definition_of(&found.object));
             continue;
@@ -50,13 +169,15 @@ fn note(found: &Found, used: &mut BTreeMap<GroupKind, MissingKind>) {
         return;
     };
     // Files for tools rather than for a cluster, and templates of names.
+    let is_word = |text: &str| {
+        let plain = |char: char| char.is_ascii_alphanumeric() || "-.".contains(char);
+        !text.is_empty() && text.chars().all(plain)
+    };
     let for_tools = group.ends_with("config.k8s.io")
         || group.ends_with("kustomize.config.k8s.io")
-        || !object["metadata"]["name"].is_string()
-        || [group, version, kind]
-            .iter()
-            .any(|text| text.contains(['$', '{', ' ']));
-    if for_tools {
+        || !group.contains('.')
+        || !object["metadata"]["name"].is_string();
+    if for_tools || ![group, version, kind].into_iter().all(is_word) {
         return;
     }
     let key = (group.to_owned(), kind.to_owned());
@@ -91,8 +212,7 @@ impl MissingKind {
     /// A definition that accepts whatever is written.
     pub fn assumed(&self) -> Value {
         let plural = plural(&self.kind);
-        // A kind of the whole cluster mostly says so in its name.
-        let cluster_wide = !self.namespaced && self.kind.starts_with("Cluster");
+        let cluster_wide = !self.namespaced && is_cluster_wide(&self.group, &self.kind);
         let mut versions: Vec<Value> = self.versions.iter().map(|name| version(name)).collect();
         if let Some(last) = versions.last_mut() {
             last["storage"] = json!(true);
@@ -155,7 +275,6 @@ mod tests {
     use everflow_env::{Disk, MemoryDisk};
 
     use super::*;
-    use crate::tree::Tree;
 
     #[test]
     fn kinds_that_nobody_defines() {

@@ -3,6 +3,7 @@
 //! - [`tree`]: the files of the repository.
 //! - [`entry`]: where it begins.
 //! - [`kinds`]: the kinds that it uses and nobody defines.
+//! - `neighbours`: definitions of Flux's kinds, and of those beside them.
 //! - [`stand_in`]: directories on this machine that stand for sources.
 //! - [`references`]: references to objects that do not exist.
 //! - [`applied`]: the manifest that was applied, from the object that the server keeps.
@@ -19,6 +20,7 @@ mod error;
 pub mod git;
 pub mod golden;
 pub mod kinds;
+mod neighbours;
 mod pack;
 pub mod picture;
 pub mod references;

@@ -15,6 +15,9 @@ pub const SKIPPED: &str = "SkippedOffline";
 /// The reason of objects whose controller does not exist yet.
 pub const NOT_SUPPORTED: &str = "NotSupportedYet";
 
+/// The kind that makes sources of sources.
+const GENERATOR: &str = "ArtifactGenerator";
+
 /// How an object stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
@@ -128,8 +131,10 @@ impl Picture {
         }
         picture.await_revisions(objects);
         picture.await_objects();
+        let waits = health_waits(objects);
         picture.sort();
-        picture.pass_on();
+        picture.pass_on(&waits);
+        picture.name_what_is_waited_for();
         picture
     }
 
@@ -160,10 +165,7 @@ impl Picture {
         let seen: BTreeSet<ObjectId> = self.all().map(|node| node.id.clone()).collect();
         for node in &mut self.kustomizations {
             let unseen = |child: &Node| {
-                COUNTED.contains(&child.id.kind.as_str())
-                    && child.id.group.ends_with("toolkit.fluxcd.io")
-                    && child.reason != "NotFound"
-                    && !seen.contains(&child.id)
+                is_counted(&child.id) && child.reason != "NotFound" && !seen.contains(&child.id)
             };
             if node.state == State::Ready && node.children.iter().any(unseen) {
                 node.state = State::Progressing;
@@ -180,8 +182,9 @@ impl Picture {
     }
 
     /// What waits for something skipped is skipped too; what waits for something that failed, is
-    /// blocked, or does not exist is blocked.
-    fn pass_on(&mut self) {
+    /// blocked, or does not exist is blocked. So is what waits for the health of such objects.
+    fn pass_on(&mut self, health: &BTreeMap<ObjectId, Vec<String>>) {
+        let generates = self.others.iter().any(|node| node.id.kind == GENERATOR);
         loop {
             let states: BTreeMap<String, State> = self
                 .all()
@@ -193,23 +196,57 @@ impl Picture {
                 .iter_mut()
                 .chain(&mut self.sources)
                 .chain(&mut self.others);
-            for node in nodes.filter(|node| node.state == State::Waiting) {
-                let fates = node.waits_for.iter().map(|name| states.get(name).copied());
-                let fate = fates
-                    .filter_map(|state| match state {
-                        None | Some(State::Failed | State::Blocked) => Some(State::Blocked),
-                        Some(State::Suspended) => Some(State::Blocked),
-                        Some(State::Skipped) => Some(State::Skipped),
-                        _ => None,
-                    })
-                    .min();
-                if let Some(fate) = fate {
-                    node.state = fate;
-                    changed = true;
+            for node in nodes {
+                let fate = match (node.state, health.get(&node.id)) {
+                    (State::Waiting, _) => fate(&node.waits_for, &states, generates),
+                    (State::Progressing, Some(objects)) => {
+                        // A source that is skipped holds nobody up.
+                        let objects: Vec<String> = objects
+                            .iter()
+                            .filter(|name| {
+                                name.starts_with("Kustomization/")
+                                    || states.get(*name) != Some(&State::Skipped)
+                            })
+                            .cloned()
+                            .collect();
+                        let moving = |name| states.get(name).is_some_and(|state| state.is_moving());
+                        match objects.iter().any(moving) {
+                            true => None,
+                            false => fate(&objects, &states, true),
+                        }
+                    }
+                    _ => None,
+                };
+                let Some(fate) = fate else { continue };
+                if let (State::Progressing, Some(objects)) = (node.state, health.get(&node.id)) {
+                    node.waits_for = objects.clone();
                 }
+                node.state = fate;
+                changed = true;
             }
             if !changed {
                 return;
+            }
+        }
+    }
+
+    /// Of all that something waits for, what is there and ready is not worth a word.
+    fn name_what_is_waited_for(&mut self) {
+        let good: BTreeSet<String> = self
+            .all()
+            .filter(|node| matches!(node.state, State::Ready | State::Unsupported))
+            .map(|node| node.id.subject())
+            .collect();
+        let nodes = self
+            .kustomizations
+            .iter_mut()
+            .chain(&mut self.sources)
+            .chain(&mut self.others);
+        for node in nodes {
+            let open = node.waits_for.iter().filter(|name| !good.contains(*name));
+            let open: Vec<String> = open.cloned().collect();
+            if !open.is_empty() {
+                node.waits_for = open;
             }
         }
     }
@@ -259,6 +296,62 @@ impl Picture {
         troubles.sort_by_key(|node| node.state);
         troubles
     }
+}
+
+/// What becomes of an object that waits for these.
+fn fate(names: &[String], states: &BTreeMap<String, State>, generates: bool) -> Option<State> {
+    let fates = names.iter().filter_map(|name| match states.get(name) {
+        // Somebody who is not supported would have made it.
+        None if generates && name.starts_with("ExternalArtifact/") => Some(State::Skipped),
+        None | Some(State::Failed | State::Blocked | State::Suspended) => Some(State::Blocked),
+        Some(State::Skipped) => Some(State::Skipped),
+        _ => None,
+    });
+    fates.min()
+}
+
+/// The objects of Flux's kinds whose health Kustomizations wait for just now.
+fn health_waits(objects: &[Value]) -> BTreeMap<ObjectId, Vec<String>> {
+    let mut waits = BTreeMap::new();
+    for object in objects.iter().filter(|o| o["kind"] == "Kustomization") {
+        let reconciling = view::condition(object, "Reconciling");
+        let stage = reconciling.and_then(|it| it["message"].as_str());
+        if !stage.is_some_and(|stage| stage.starts_with("Running health checks")) {
+            continue;
+        }
+        let own = ObjectId::of(object).subject();
+        let mut names: Vec<String> = match object["spec"]["wait"] == true {
+            true => {
+                let inventory = Inventory::read(&object["status"]["inventory"]);
+                let entries = inventory.iter().flat_map(|inventory| inventory.entries());
+                entries
+                    .filter(|entry| is_counted(&entry.id))
+                    .map(|entry| entry.id.subject())
+                    .collect()
+            }
+            false => {
+                let checks = object["spec"]["healthChecks"].as_array();
+                let checks = checks.into_iter().flatten();
+                let text = |check: &Value, field: &str| {
+                    check[field].as_str().unwrap_or_default().to_owned()
+                };
+                checks
+                    .filter(|check| text(check, "apiVersion").contains("toolkit.fluxcd.io"))
+                    .map(|check| {
+                        let (kind, namespace) = (text(check, "kind"), text(check, "namespace"));
+                        view::joined(&kind, &namespace, &text(check, "name"))
+                    })
+                    .collect()
+            }
+        };
+        names.retain(|name| *name != own);
+        waits.insert(ObjectId::of(object), names);
+    }
+    waits
+}
+
+fn is_counted(id: &ObjectId) -> bool {
+    COUNTED.contains(&id.kind.as_str()) && id.group.ends_with("toolkit.fluxcd.io")
 }
 
 fn node(object: &Value) -> Node {

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use everflow_api::names::condition::READY;
 use everflow_api::view;
-use everflow_env::disk::clean;
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::archive::Summary;
 use everflow_fetch::storage::{Owner, Storage, Stored};
@@ -15,9 +14,9 @@ use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, 
 use everflow_runtime::client::Resource;
 use serde_json::{Value, json};
 
-use crate::entry::{kustomizations, same_name, same_repository};
+use crate::entry::{same_name, same_repository, used_sources};
 use crate::picture::{NOT_SUPPORTED, SKIPPED};
-use crate::tree::{Contents, Found, Tree};
+use crate::tree::{Contents, Tree};
 use crate::{Error, pack};
 
 /// When sources from directories are looked at again by themselves.
@@ -41,8 +40,8 @@ pub struct Repository {
     pub tree: Tree,
     /// Its address, when it has one.
     pub remote: Option<String>,
-    /// The namespace and name of the source that it is deployed from.
-    pub source: (String, String),
+    /// The namespaces and names of the sources that it is deployed from.
+    pub sources: Vec<(String, String)>,
     /// Kinds and names of sources from which its own Kustomizations deploy directories that it has.
     /// They are the repository too, unless their address says that they are another one.
     pub used: BTreeSet<(String, String)>,
@@ -51,17 +50,8 @@ pub struct Repository {
 impl Repository {
     /// The sources that Kustomizations in the files of a repository use for its own directories.
     pub fn used(tree: &Tree, contents: &Contents) -> BTreeSet<(String, String)> {
-        let own = |found: &&&Found| {
-            let path = clean(found.object["spec"]["path"].as_str().unwrap_or_default());
-            !path.is_empty() && tree.has_directory(&path)
-        };
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        kustomizations(contents)
-            .iter()
-            .filter(own)
-            .map(|found| &found.object["spec"]["sourceRef"])
-            .map(|source| (text(&source["kind"]), text(&source["name"])))
-            .collect()
+        let used = used_sources(tree, contents).into_iter();
+        used.map(|(kind, _, name)| (kind, name)).collect()
     }
 }
 
@@ -111,8 +101,9 @@ impl StandIns {
             return Some(&mapped.tree);
         }
         let repository = self.repository.as_ref()?;
-        let (namespace, name) = &repository.source;
-        let is_entry = (view::namespace(object), view::name(object)) == (namespace, name);
+        let (namespace, name) = (view::namespace(object), view::name(object));
+        let mut sources = repository.sources.iter();
+        let is_entry = sources.any(|own| (own.0.as_str(), own.1.as_str()) == (namespace, name));
         let url = object["spec"]["url"].as_str().unwrap_or_default();
         let remote = repository.remote.as_deref();
         let is_remote = remote.is_some_and(|remote| same_repository(remote, url));
@@ -175,8 +166,7 @@ impl Controller for StandIn {
         match self.stand_ins.tree_of(object) {
             Some(tree) => Box::pin(self.store(object, tree.clone(), context)),
             None if self.stand_ins.offline && is_remote(object) => {
-                let message =
-                    "not fetched: --offline; name a directory that stands for it with --source";
+                let message = "not fetched: --offline (--source NAME=DIR takes a directory for it)";
                 Box::pin(async move { Ok(left_out(object, SKIPPED, message, context)) })
             }
             None => self.inner.attempt(object, context),
@@ -319,7 +309,8 @@ fn failed(object: &Value, message: &str, context: &Context) -> Report {
 
 fn left_out(object: &Value, reason: &str, message: &str, context: &Context) -> Report {
     Report {
-        status: Some(status(object, reason, message, false, context)),
+        // What only waits for it to be there goes on: charts are not deployed here.
+        status: Some(status(object, reason, message, true, context)),
         events: Vec::new(),
         next: Next::At(INTERVAL),
         verdict: Verdict::Waiting,

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::golden::{self, Rendered};
+use crate::neighbours;
 use crate::picture::{Picture, State};
 use crate::references::{self, Dangling};
 use crate::stand_in::{StandIn, StandIns, Unsupported};
@@ -41,6 +42,12 @@ pub struct Plan {
     pub first: Vec<Value>,
     /// Which directories stand for which sources.
     pub stand_ins: StandIns,
+    /// Whether versions that are not served any more are taken for those of today.
+    pub as_served: bool,
+    /// Whether placeholders stand for values that cannot be had.
+    pub placeholders: bool,
+    /// The Secret with the keys of all Kustomizations that have none of their own.
+    pub keys: String,
     /// How long workloads take to come up.
     pub workload_delay: Duration,
     /// Where the log goes.
@@ -65,6 +72,15 @@ pub enum Detail {
     Flux,
     /// All that is deployed.
     Everything,
+}
+
+/// Something that Kustomizations need and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// What.
+    pub what: String,
+    /// Who needs it.
+    pub users: Vec<String>,
 }
 
 /// How bringing up ended.
@@ -96,7 +112,7 @@ impl World {
             requests: 0,
         };
         world.keep_time();
-        world.begin_with(&plan.first).await?;
+        world.begin_with(&plan).await?;
         world.run_controllers(plan).await?;
         Ok(world)
     }
@@ -134,11 +150,11 @@ impl World {
         });
     }
 
-    async fn begin_with(&self, first: &[Value]) -> Result<(), Error> {
-        for definition in everflow_api::crds() {
+    async fn begin_with(&self, plan: &Plan) -> Result<(), Error> {
+        for definition in neighbours::definitions() {
             self.apply(&definition).await?;
         }
-        for object in first {
+        for object in &plan.first {
             self.ensure_namespace(view::namespace(object)).await?;
             self.apply(object).await?;
         }
@@ -203,7 +219,7 @@ impl World {
         let setup = Setup {
             env: self.env.clone(),
             client: self.client.clone(),
-            options: options(),
+            options: options(&plan),
             storage: storage.clone(),
             log: plan.log,
             metrics,
@@ -253,6 +269,40 @@ impl World {
         Ok(manifests
             .filter_map(|(id, live)| Some((id, golden::manifest(&live)?)))
             .collect())
+    }
+
+    /// What Kustomizations need and is not there: keys, and holders of variables.
+    pub async fn not_had(&self) -> Result<Vec<Lack>, Error> {
+        let mut lacks: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for object in self.list(&resources::KUSTOMIZATIONS).await? {
+            let (namespace, user) = (view::namespace(&object), ObjectId::of(&object).subject());
+            let spec = &object["spec"];
+            let decryption = &spec["decryption"];
+            let secret = decryption["secretRef"]["name"].as_str().unwrap_or_default();
+            let key = view::joined("Secret", namespace, secret);
+            if !decryption.is_null() && (secret.is_empty() || !self.exists(&key).await) {
+                let what = match secret.is_empty() {
+                    true => "what is encrypted; no key was given".to_owned(),
+                    false => format!("what is encrypted; there is no Secret {secret} with the key"),
+                };
+                lacks.entry(what).or_default().push(user.clone());
+            }
+            let holders = spec["postBuild"]["substituteFrom"].as_array();
+            for holder in holders.into_iter().flatten() {
+                let text = |field: &str| holder[field].as_str().unwrap_or_default();
+                let name = view::joined(text("kind"), namespace, text("name"));
+                if holder["optional"] != true && !self.exists(&name).await {
+                    let what = format!(
+                        "variables of {} {}, which is not there",
+                        text("kind"),
+                        text("name")
+                    );
+                    lacks.entry(what).or_default().push(user.clone());
+                }
+            }
+        }
+        let lack = |(what, users)| Lack { what, users };
+        Ok(lacks.into_iter().map(lack).collect())
     }
 
     /// References to objects that do not exist.
@@ -363,10 +413,15 @@ impl World {
             seen(&picture);
             if picture.is_settled() {
                 if picture.is_ready() || tried_again {
-                    return Ok((self.picture(Detail::Everything).await?, Ended::Settled));
+                    // Something may have been about to move.
+                    let last = self.picture(Detail::Everything).await?;
+                    if last.is_settled() {
+                        return Ok((last, Ended::Settled));
+                    }
+                } else {
+                    tried_again = true;
+                    self.try_again(&picture).await?;
                 }
-                tried_again = true;
-                self.try_again(&picture).await?;
             }
             if self.env.clock.elapsed() >= until {
                 return Ok((self.picture(Detail::Everything).await?, Ended::OutOfTime));
@@ -441,8 +496,12 @@ fn server(env: &Env, token: &str, workload_delay: Duration) -> Result<ApiServer,
 }
 
 /// Somebody waits for the outcome: short pauses.
-fn options() -> Options {
+fn options(plan: &Plan) -> Options {
     let mut options = Options::default();
+    options.kustomize.alone = true;
+    options.kustomize.as_served = plan.as_served;
+    options.kustomize.placeholders = plan.placeholders;
+    options.kustomize.sops_age_secret = plan.keys.clone();
     options.runtime.requeue_dependency = Duration::from_secs(2);
     options.runtime.min_retry_delay = Duration::from_millis(300);
     options.runtime.max_retry_delay = Duration::from_secs(30);
@@ -458,7 +517,7 @@ pub fn unsupported() -> Vec<Unsupported> {
         .map(|kind| kind.resource())
         .collect();
     let kinds = [resources::HELM_RELEASES, resources::RECEIVERS].into_iter();
-    kinds
+    let own = kinds
         .filter(|resource| !covered.contains(resource))
         .map(|resource| {
             let message = format!(
@@ -466,8 +525,12 @@ pub fn unsupported() -> Vec<Unsupported> {
                 resource.kind
             );
             Unsupported { resource, message }
-        })
-        .collect()
+        });
+    let others = neighbours::KINDS.iter().map(|resource| Unsupported {
+        resource: resource.clone(),
+        message: format!("{}s are not supported yet: nothing was done", resource.kind),
+    });
+    own.chain(others).collect()
 }
 
 /// All kinds of Flux that are looked at.
@@ -476,11 +539,12 @@ fn flux_kinds() -> Vec<Resource> {
         .iter()
         .map(|kind| kind.resource())
         .collect();
-    for kind in [
+    let more = [
         resources::HELM_RELEASES,
         resources::RECEIVERS,
         resources::EXTERNAL_ARTIFACTS,
-    ] {
+    ];
+    for kind in more.into_iter().chain(neighbours::KINDS.iter().cloned()) {
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }

@@ -90,6 +90,13 @@ impl CustomChecks {
         Ok(CustomChecks { checks: read })
     }
 
+    /// Only the checks of groups that are wanted.
+    #[must_use]
+    pub fn of_groups(mut self, wanted: impl Fn(&str) -> bool) -> Self {
+        self.checks.retain(|check| wanted(&check.kind.group));
+        self
+    }
+
     /// Assesses a live object by its expressions, or by kstatus where there are none.
     pub fn assess(&self, object: &Value, now: Timestamp) -> Assessment {
         let text = |field: &str| object[field].as_str().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! The outcome for other programs.
 
-use everflow_local::kinds::MissingKind;
+use everflow_local::kinds::{FormerVersion, MissingKind};
 use everflow_local::picture::{Node, Picture, State};
 use serde_json::{Value, json};
 
 /// The outcome as data.
-pub fn data(picture: &Picture, missing: &[MissingKind]) -> Value {
+pub fn data(picture: &Picture, missing: &[MissingKind], former: &[FormerVersion]) -> Value {
     let nodes = |nodes: &[Node]| nodes.iter().map(node).collect::<Vec<_>>();
     let missing: Vec<Value> = missing
         .iter()
@@ -18,8 +18,20 @@ pub fn data(picture: &Picture, missing: &[MissingKind]) -> Value {
             })
         })
         .collect();
+    let former: Vec<Value> = former
+        .iter()
+        .map(|former| {
+            json!({
+                "apiVersion": former.api_version,
+                "kind": former.kind,
+                "instead": former.instead,
+                "usedBy": former.users,
+            })
+        })
+        .collect();
     json!({
         "ready": picture.is_ready(),
+        "formerVersions": former,
         "sources": nodes(&picture.sources),
         "kustomizations": nodes(&picture.kustomizations),
         "others": nodes(&picture.others),

@@ -111,13 +111,33 @@ fn counted(node: &Node) -> String {
     }
 }
 
+/// How many objects that wait for others are named.
+const NAMED: usize = 20;
+/// How many lines of one message are shown.
+const LINES: usize = 12;
+
 /// The end of it all: causes first, then what follows from them, then the counts.
 pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
-    for node in picture.troubles() {
+    let mut hints = Vec::new();
+    let (waiting, causes): (Vec<&Node>, Vec<&Node>) = picture
+        .troubles()
+        .into_iter()
+        .partition(|node| !node.waits_for.is_empty());
+    for node in causes {
         let sign = paint.wrap(node.state, sign(node.state));
         lines.push(format!("{sign} {}", node.id.subject()));
         lines.extend(why(node).into_iter().map(|text| format!("    {text}")));
+        if let Some(hint) = hint(&node.message)
+            && !hints.contains(&hint)
+        {
+            lines.push(format!("    → {hint}"));
+            hints.push(hint);
+        }
+    }
+    lines.extend(waiting.iter().take(NAMED).map(|node| line(node, paint)));
+    if waiting.len() > NAMED {
+        lines.push(format!("  and {} more that wait", waiting.len() - NAMED));
     }
     if !lines.is_empty() {
         lines.push(String::new());
@@ -137,20 +157,76 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
 
 /// Why something is not as it should be.
 fn why(node: &Node) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    if !node.waits_for.is_empty() {
-        lines.push(format!("waits for {}", node.waits_for.join(", ")));
-    }
     let message = node.message.trim();
-    match (node.reason.as_str(), message) {
-        ("", "") => lines.push("no attempt has ended yet".to_owned()),
+    let mut lines = match (node.reason.as_str(), message) {
+        ("", "") => vec!["no attempt has ended yet".to_owned()],
         (reason, message) => {
-            let mut parts = message.lines();
-            lines.push(format!("{reason}: {}", parts.next().unwrap_or_default()));
-            lines.extend(parts.map(str::to_owned));
+            let mut folded = folded(message);
+            if let Some(first) = folded.first_mut() {
+                *first = format!("{reason}: {first}");
+            }
+            if folded.len() > LINES {
+                let more = folded.len() - LINES;
+                folded.truncate(LINES);
+                folded.push(format!("and {more} more lines; -o json has them all"));
+            }
+            folded
         }
+    };
+    if node.state.is_moving() {
+        let open = node.children.iter().filter(|it| it.state != State::Ready);
+        lines.extend(open.take(LINES).map(|child| line(child, Paint::Plain)));
     }
     lines
+}
+
+/// The lines of a message, those about several objects that say the same only once.
+fn folded(message: &str) -> Vec<String> {
+    let mut lines: Vec<(&str, &str, usize)> = Vec::new();
+    for line in message.lines() {
+        let (subject, rest) = match line.split_once(' ') {
+            Some((subject, rest)) if subject.contains('/') => (subject, rest),
+            _ => ("", line),
+        };
+        let kind = |subject: &str| subject.split('/').next().unwrap_or_default().to_owned();
+        let same = lines.iter_mut().find(|(known, text, _)| {
+            !subject.is_empty() && *text == rest && kind(known) == kind(subject)
+        });
+        match same {
+            Some((_, _, more)) => *more += 1,
+            None => lines.push((subject, rest, 0)),
+        }
+    }
+    let told = |(subject, rest, more): (&str, &str, usize)| match (subject, more) {
+        ("", _) => rest.to_owned(),
+        (subject, 0) => format!("{subject} {rest}"),
+        (subject, more) => format!("{subject} and {more} more {rest}"),
+    };
+    lines.into_iter().map(told).collect()
+}
+
+/// What a person at this program can do about it.
+fn hint(message: &str) -> Option<&'static str> {
+    let has = |text: &str| message.contains(text);
+    if has("not served any more, write") {
+        Some("--assume-crds takes former versions for those of today")
+    } else if has("no matches for kind") {
+        Some("--crds DIR adds definitions, --assume-crds accepts the kind without one")
+    } else if has("substitute from '") && has("not found") {
+        Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
+    } else if has("sops") && (has("decrypt") || has("not found")) {
+        Some("--age-key FILE decrypts, --placeholders goes on without the key")
+    } else if has("secrets \"") && has("not found") {
+        Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
+    } else if has("namespaces \"") && has("not found") {
+        Some("--create-namespaces creates those that the repository uses and does not define")
+    } else if has("variable not set (strict mode)") {
+        Some("give it a value, or a default as in ${name:=default}; $${name} stays as it is")
+    } else if has("spec.minReplicas: Invalid value: 0") {
+        Some("Kubernetes takes 0 only with the feature gate HPAScaleToZero, which is off here")
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use everflow_api::inventory::ObjectId;
 use everflow_env::{Env, RealDisk};
 use everflow_local::picture::{Node, Picture, State};
 use everflow_local::tree::Tree;
-use everflow_local::world::{Detail, Ended, World};
+use everflow_local::world::{Detail, Ended, Lack, World};
 
 use crate::args::span;
 use crate::exit::Failure;
@@ -44,13 +44,28 @@ pub struct Common {
     /// Definitions of kinds that the repository does not contain; may be given several times
     #[arg(long = "crds", value_name = "DIR")]
     pub crds: Vec<PathBuf>,
-    /// Accept kinds that nobody defines, without a schema
+    /// Accept kinds that nobody defines, without a schema, and versions that Flux no longer serves
     #[arg(long)]
     pub assume_crds: bool,
+    /// Create the namespaces that the repository uses and does not define
+    #[arg(long)]
+    pub create_namespaces: bool,
     /// Objects that the cluster has before anything is deployed, such as the Secret with the key
     /// for decryption; may be given several times
     #[arg(long = "with", value_name = "FILE")]
     pub with: Vec<PathBuf>,
+    /// A file with age keys, for secrets of Kustomizations whose own keys are not there
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SOPS_AGE_KEY_FILE",
+        hide_env_values = true
+    )]
+    pub age_key: Option<PathBuf>,
+    /// Put placeholders where values cannot be had: for secrets that cannot be decrypted, and for
+    /// variables of ConfigMaps and Secrets that the repository does not contain
+    #[arg(long, visible_alias = "without-decryption")]
+    pub placeholders: bool,
     /// How long to wait until everything is there
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span)]
     pub timeout: Duration,
@@ -122,6 +137,8 @@ struct Session {
     screen: Option<Screen>,
     told: Told,
     picture: Picture,
+    /// What placeholders stand for.
+    made_up: Vec<String>,
 }
 
 impl Session {
@@ -155,6 +172,7 @@ impl Session {
                 quiet,
             },
             picture: Picture::default(),
+            made_up: Vec::new(),
             opened,
         };
         if !quiet {
@@ -191,6 +209,12 @@ impl Session {
             .await
             .map_err(|error| Failure::Work(error.to_string()))?;
         self.picture = picture;
+        let made_up = self.world.not_had().await;
+        let made_up = made_up.map_err(|error| Failure::Work(error.to_string()))?;
+        self.made_up = match self.options.placeholders {
+            true => made_up.iter().map(told_lack).collect(),
+            false => Vec::new(),
+        };
         Ok(ended)
     }
 
@@ -199,10 +223,16 @@ impl Session {
         let missing = &self.opened.missing;
         match self.options.output {
             Some(Format::Json) => {
-                return print_data(&data::data(&self.picture, missing), DataFormat::Json);
+                return print_data(
+                    &data::data(&self.picture, missing, &self.opened.former),
+                    DataFormat::Json,
+                );
             }
             Some(Format::Yaml) => {
-                return print_data(&data::data(&self.picture, missing), DataFormat::Yaml);
+                return print_data(
+                    &data::data(&self.picture, missing, &self.opened.former),
+                    DataFormat::Yaml,
+                );
             }
             Some(Format::Junit) => {
                 return print_text(&data::junit(&self.picture, took.as_secs_f64()));
@@ -215,13 +245,16 @@ impl Session {
             screen.draw(&lines::tree(&self.picture, paint))?;
             *screen = Screen::default();
         }
+        text += &self.opened.lacking(self.picture.is_ready());
         for line in lines::summary(&self.picture, paint) {
+            text += &format!("{line}\n");
+        }
+        for line in &self.made_up {
             text += &format!("{line}\n");
         }
         if ended == Ended::OutOfTime {
             text += "the time is up; --timeout gives more\n";
         }
-        text += &self.opened.lacking();
         text += &format!("{:.1}s\n", took.as_secs_f64());
         print_text(&text)
     }
@@ -240,6 +273,15 @@ impl Session {
             }
         }
     }
+}
+
+fn told_lack(lack: &Lack) -> String {
+    let more = match lack.users.len() {
+        0 | 1 => String::new(),
+        many => format!(" and {} more", many - 1),
+    };
+    let first = lack.users.first().map_or("", String::as_str);
+    format!("placeholders stand for {} ({first}{more})", lack.what)
 }
 
 /// The cause in one line.

@@ -5,16 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
-use everflow_local::entry::{self, Entry};
-use everflow_local::kinds::{self, MissingKind};
+use everflow_local::entry::{self, Entry, FLUX_SYSTEM};
+use everflow_local::kinds::{self, FormerVersion, MissingKind};
 use everflow_local::stand_in::{Mapped, Repository, StandIns};
 use everflow_local::tree::{Tree, read_objects, shown};
 use everflow_local::world::Plan;
 use everflow_runtime::log::{Encoding, Level, Logger};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Common;
 use crate::exit::Failure;
+
+/// The Secret with the keys of `--age-key`.
+const AGE_KEYS: &str = "everflow-age-keys";
 
 /// A repository with all that was said about it.
 pub struct Opened {
@@ -24,6 +27,10 @@ pub struct Opened {
     pub entry: Entry,
     /// Kinds that it uses and nobody defines.
     pub missing: Vec<MissingKind>,
+    /// Versions that it uses and nobody serves any more.
+    pub former: Vec<FormerVersion>,
+    /// Namespaces that it uses and nobody defines.
+    namespaces: BTreeSet<String>,
     assumed: bool,
     remote: Option<String>,
     used: BTreeSet<(String, String)>,
@@ -58,14 +65,20 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
     for file in &options.with {
         given.extend(objects(file)?);
     }
+    if let Some(file) = &options.age_key {
+        given.push(age_keys(file)?);
+    }
     let used = Repository::used(&tree, &contents);
+    let former = kinds::former(&contents, &everflow_apply::served_instead);
     let missing = kinds::missing(&contents, &|group, kind| {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
     Ok(Opened {
+        namespaces: kinds::namespaces(&tree, &contents),
         tree,
         entry,
         missing,
+        former,
         assumed: options.assume_crds,
         remote,
         used,
@@ -81,6 +94,9 @@ impl Opened {
         if self.assumed {
             first.extend(self.missing.iter().map(MissingKind::assumed));
         }
+        if options.create_namespaces {
+            first.extend(self.namespaces.iter().map(namespace));
+        }
         first.extend(self.entry.objects.iter().cloned());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let log = match options.verbose {
@@ -88,12 +104,22 @@ impl Opened {
             false => Logger::silent(clock),
         };
         Plan {
+            as_served: self.assumed,
+            placeholders: options.placeholders,
+            keys: match options.age_key {
+                Some(_) => format!("{FLUX_SYSTEM}/{AGE_KEYS}"),
+                None => String::new(),
+            },
             first,
             stand_ins: StandIns {
                 repository: Some(Repository {
                     tree: self.tree.clone(),
                     remote: self.remote.clone(),
-                    source: self.entry.source.clone(),
+                    sources: [&self.entry.source]
+                        .into_iter()
+                        .chain(&self.entry.also)
+                        .cloned()
+                        .collect(),
                     used: self.used.clone(),
                 }),
                 mapped: self.mapped.clone(),
@@ -110,34 +136,79 @@ impl Opened {
         format!("► bringing up {directory} ({})\n", self.entry.why)
     }
 
-    /// The kinds that are missing, and who needs them.
-    pub fn lacking(&self) -> String {
+    /// The kinds that are missing or out of date, and who needs them; in short when all went well
+    /// without them.
+    pub fn lacking(&self, short: bool) -> String {
         let mut text = String::new();
+        if !self.former.is_empty() {
+            text += match self.assumed {
+                true => "versions that are not served any more, taken for those of today:\n",
+                false => "versions that are not served any more:\n",
+            };
+        }
+        for former in &self.former {
+            text += &format!(
+                "  {} {}: write {} ({})\n",
+                former.api_version,
+                former.kind,
+                former.instead,
+                listed(&former.users)
+            );
+        }
         if self.missing.is_empty() {
             return text;
         }
-        text += match self.assumed {
-            true => "kinds that nobody defines, accepted without a schema:\n",
-            false => {
-                "kinds that nobody defines (--crds DIR adds definitions, --assume-crds accepts them):\n"
-            }
-        };
+        if short || self.assumed {
+            let kinds: Vec<&str> = self.missing.iter().map(|it| it.kind.as_str()).collect();
+            let how = match self.assumed {
+                true => "accepted without a schema",
+                false => "not needed so far",
+            };
+            return text + &format!("kinds that nobody defines, {how}: {}\n", kinds.join(", "));
+        }
+        text += "kinds that nobody defines (--crds DIR adds definitions, --assume-crds accepts them):\n";
         for missing in &self.missing {
             let versions: Vec<&str> = missing.versions.iter().map(String::as_str).collect();
-            let (shown, more) = match missing.users.len() {
-                0..=3 => (missing.users.len(), String::new()),
-                all => (3, format!(" and {} more", all - 3)),
-            };
             text += &format!(
-                "  {}/{} {}: {}{more}\n",
+                "  {}/{} {}: {}\n",
                 missing.group,
                 versions.join(","),
                 missing.kind,
-                missing.users[..shown].join(", ")
+                listed(&missing.users)
             );
         }
         text
     }
+}
+
+fn namespace(name: &String) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+/// The first of several, and how many more there are.
+fn listed(users: &[String]) -> String {
+    match users {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first}, and {} more", rest.len()),
+    }
+}
+
+/// The Secret with the keys of a file.
+fn age_keys(file: &Path) -> Result<Value, Failure> {
+    let refused = |why: &dyn std::fmt::Display| {
+        Failure::Usage(format!("--age-key {}: {why}", file.display()))
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;
+    if !text.contains("AGE-SECRET-KEY-") {
+        return Err(refused(&"there is no age key (AGE-SECRET-KEY-...) in it"));
+    }
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "namespace": FLUX_SYSTEM, "name": AGE_KEYS },
+        "stringData": { "keys.agekey": text },
+    }))
 }
 
 fn open_tree(directory: &Path) -> Result<Tree, Failure> {

@@ -140,6 +140,10 @@ impl<'a> Attempt<'a> {
                 format!("Reconciliation failed terminally due to configuration error: {error}");
             Failure::new(Reason::InvalidCELExpression, message).then(Then::Change)
         })?;
+        let checks = match self.options().kustomize.alone {
+            true => checks.of_groups(everflow_apply::is_looked_after),
+            false => checks,
+        };
         let namespace = self.object.metadata.namespace().to_owned();
         let name = SourceName::of(&self.object.spec, &namespace);
         name.allowed(&namespace, self.options())?;
@@ -205,10 +209,13 @@ impl<'a> Attempt<'a> {
         if news && self.before.last_attempted_revision.as_deref() != Some(&self.draft.revision) {
             self.tell_warnings(&built.warnings);
         }
-        let objects = match built.contents {
+        let mut objects = match built.contents {
             Contents::Objects(objects) => objects,
             Contents::Empty(_) => Vec::new(),
         };
+        if self.options().kustomize.as_served {
+            objects.iter_mut().for_each(as_served);
+        }
         self.progress("Detecting drift");
         let before = self.inventory()?;
         let memory = self.memory(&target);
@@ -353,8 +360,17 @@ impl<'a> Attempt<'a> {
         &mut self,
         tree: Arc<super::artifact::Tree>,
     ) -> Result<Result<Built, Stop>, Stop> {
-        let variables = inputs::variables(&self.object, &self.context.client).await;
-        let keys = inputs::keys(&self.object, &self.context.client, self.options()).await;
+        let placeholders = self.options().kustomize.placeholders;
+        let client = &self.context.client;
+        let variables = inputs::variables_there(&self.object, client, placeholders).await;
+        let keys = inputs::keys(&self.object, client, self.options()).await;
+        let without_keys = placeholders
+            && self.object.spec.decryption.is_some()
+            && keys.as_ref().map_or(true, everflow_build::Keys::is_empty);
+        let keys = match without_keys {
+            true => Ok(everflow_build::Keys::new()),
+            false => keys,
+        };
         let keys_failed = keys.as_ref().err().cloned();
         let kustomization = self.object.clone();
         let (strict, cache) = (
@@ -368,8 +384,18 @@ impl<'a> Attempt<'a> {
             let keys = keys.unwrap_or_default();
             request.keys = &keys;
             match &variables {
-                Ok(variables) => request.variables = variables,
+                Ok((variables, lacking)) => {
+                    request.variables = variables;
+                    request.placeholders = *lacking;
+                    if *lacking {
+                        request.strict = true;
+                    }
+                }
                 Err(why) => request.no_variables = Some(why),
+            }
+            if without_keys {
+                request.keep_encrypted = true;
+                request.placeholders = true;
             }
             everflow_build::build(&request)
         });
@@ -636,5 +662,13 @@ impl<'a> Attempt<'a> {
             looks: 0,
             contested: Vec::new(),
         }
+    }
+}
+
+/// Makes an object of a version that is not served any more one of today.
+fn as_served(object: &mut Value) {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    if let Some(served) = everflow_apply::served_instead(text("apiVersion"), text("kind")) {
+        object["apiVersion"] = served.into();
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everflow_api::condition::ConditionStatus;
+use everflow_api::inventory::ResourceRef;
 use everflow_api::names::condition::HEALTHY;
 use everflow_api::reason::Reason;
 use everflow_apply::ObjectId;
@@ -176,10 +177,22 @@ impl Attempt<'_> {
             assessed.push((at, found));
         }
         assessed.sort_by_key(|(at, _)| *at);
+        let alone = self.options().kustomize.alone;
+        let is_applied = |entry: &Entry| {
+            let inventory = self.draft.status.inventory.as_ref();
+            let entries = inventory.map(|inventory| inventory.entries.as_slice());
+            let name = ResourceRef::new(&entry.id, entry.version.clone()).id;
+            let own = |known: &ResourceRef| known.id == name;
+            entries.is_some_and(|entries| entries.iter().any(own))
+        };
         let open: Vec<(Entry, Assessment)> = assessed
             .into_iter()
             .filter(|(_, assessed)| assessed.health != Health::Current)
             .filter_map(|(at, assessed)| Some((objects.get(at)?.clone(), assessed)))
+            .filter(|(entry, assessed)| {
+                let absent = matches!(assessed.health, Health::NotFound | Health::Unknown);
+                !(alone && absent && !is_applied(entry))
+            })
             .collect();
         match open.is_empty() {
             true => Verdicts::Healthy,

@@ -22,7 +22,19 @@ pub async fn variables(
     object: &Object<Kustomization>,
     client: &Client,
 ) -> Result<BTreeMap<String, String>, String> {
+    let (variables, _) = variables_there(object, client, false).await?;
+    Ok(variables)
+}
+
+/// The variables of `substituteFrom`, and whether some holder of them is not there although it must
+/// be; that is an error unless it is `forgiven`.
+pub(super) async fn variables_there(
+    object: &Object<Kustomization>,
+    client: &Client,
+    forgiven: bool,
+) -> Result<(BTreeMap<String, String>, bool), String> {
     let mut variables = BTreeMap::new();
+    let mut lacking = false;
     let references = object
         .spec
         .post_build
@@ -34,13 +46,14 @@ pub async fn variables(
         match client.get(&resource, at).await {
             Ok(holder) => add_variables(&mut variables, &data(&holder)),
             Err(ClientError::NotFound(_)) if reference.optional => {}
+            Err(ClientError::NotFound(_)) if forgiven => lacking = true,
             Err(error) => {
                 let (kind, name) = (reference.kind, &reference.name);
                 return Err(format!("substitute from '{kind}/{name}' error: {error}"));
             }
         }
     }
-    Ok(variables)
+    Ok((variables, lacking))
 }
 
 /// The keys for decryption, or why they cannot be had.
@@ -64,9 +77,16 @@ pub(super) async fn keys(
             }
         },
     };
-    let secret = client
+    let mut secret = client
         .get(&resources::SECRETS, At::new(&namespace, &name))
         .await;
+    let common = options.kustomize.sops_age_secret.split_once('/');
+    if let (Err(ClientError::NotFound(_)), true, Some((namespace, name))) =
+        (&secret, options.kustomize.alone, common)
+    {
+        let at = At::new(namespace, name);
+        secret = client.get(&resources::SECRETS, at).await;
+    }
     let secret = secret.map_err(|error| error.to_string())?;
     for (key, content) in secret_bytes(&secret) {
         keys.add(&key, &content).map_err(|error| {

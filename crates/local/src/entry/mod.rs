@@ -1,8 +1,15 @@
 //! Where a repository begins: the first Kustomization and its source.
 
+mod address;
+mod instance;
+mod reach;
+
 use everflow_api::view;
-use everflow_env::disk::{below, clean};
+use everflow_env::disk::clean;
 use serde_json::{Value, json};
+
+pub use address::{remote_in, same_name, same_repository};
+use reach::Reach;
 
 use crate::Error;
 use crate::tree::{Contents, Found, Tree, shown};
@@ -23,28 +30,77 @@ pub struct Entry {
     pub objects: Vec<Value>,
     /// The namespace and name of the source that stands for the repository.
     pub source: (String, String),
+    /// Further sources that stand for it.
+    pub also: Vec<(String, String)>,
 }
 
 /// Finds the places where a repository may begin, the most telling kind of place only: sync
 /// manifests of Flux, FluxInstances, the directories of `clusters/`, directories with Kustomizations of
-/// Flux that no other deploys, a kustomization at the root, manifests anywhere.
+/// Flux that no other deploys, a kustomization at the root, kustomizations that no other one uses,
+/// manifests anywhere.
 pub fn find(tree: &Tree, contents: &Contents, remote: Option<&str>) -> Result<Vec<Entry>, Error> {
     let objects = &contents.objects;
     let files = objects.chunk_by(|one, two| one.path == two.path);
-    let syncs = files.filter_map(sync_manifest).collect();
-    let instances = objects.iter().filter_map(flux_instance).collect();
-    let outermost = outermost(contents, remote);
-    for found in [syncs, instances, clusters(tree, remote), outermost] {
+    let syncs: Vec<Entry> = files.filter_map(sync_manifest).collect();
+    let there = |entries: Vec<Entry>| -> Vec<Entry> {
+        let there = |entry: &Entry| tree.has_directory(&entry.directory);
+        entries.into_iter().filter(there).collect()
+    };
+    let instances = instance::all(tree, contents);
+    let elsewhere = instances.iter().find_map(|entry| {
+        let root = only_root_of(contents, &entry.directory)?;
+        (!tree.has_directory(&entry.directory)).then(|| Error::OtherRoot {
+            why: entry.why.clone(),
+            directory: entry.directory.clone(),
+            root,
+        })
+    });
+    let reach = Reach::of(tree, contents);
+    for found in [
+        there(syncs),
+        there(instances),
+        clusters(tree, contents, remote),
+    ] {
         if !found.is_empty() {
             return Ok(without_repeats(found));
         }
     }
-    let why = match (tree.has_kustomization(""), contents.manifests.is_empty()) {
-        (true, _) => "kustomization.yaml at the root",
-        (false, false) => "manifests at the root",
-        (false, true) => return Err(Error::NothingFound),
+    if let Some(error) = elsewhere {
+        return Err(error);
+    }
+    let of = |directories: Vec<String>, why: &str| -> Vec<Entry> {
+        let entry = |directory: &String| made_up(directory, why, remote);
+        directories.iter().map(entry).collect()
     };
-    Ok(vec![made_up("", why, remote)])
+    let outermost = reach.outermost(tree, contents);
+    if !outermost.is_empty() {
+        return Ok(of(outermost, "Kustomizations that no other deploys"));
+    }
+    if tree.has_kustomization("") {
+        return Ok(of(vec![String::new()], "kustomization.yaml at the root"));
+    }
+    let unused = reach.unused();
+    if !unused.is_empty() {
+        return Ok(of(unused, "a kustomization that no other uses"));
+    }
+    match contents.manifests.is_empty() {
+        false => Ok(of(vec![String::new()], "manifests at the root")),
+        true => Err(Error::NothingFound),
+    }
+}
+
+/// The directory of this repository that must be the root for a path to be there.
+fn only_root_of(contents: &Contents, directory: &str) -> Option<String> {
+    let inner = format!("/{directory}/");
+    let roots = contents.manifests.iter().filter_map(|file| {
+        let at = file.find(&inner)?;
+        Some(file[..at].to_owned())
+    });
+    let roots: std::collections::BTreeSet<String> = roots.collect();
+    match roots.len() {
+        1 => roots.into_iter().next(),
+        _ => None,
+    }
 }
 
 /// The one place to begin: the one that was asked for, or the only one there is.
@@ -60,7 +116,8 @@ pub fn choose(
             let line = |entry: Entry| (shown(&entry.directory).to_owned(), entry.why);
             return Err(Error::Several(found.into_iter().map(line).collect()));
         }
-        return found.pop().ok_or(Error::NothingFound);
+        let entry = found.pop().ok_or(Error::NothingFound)?;
+        return Ok(complete(entry, tree, contents, remote));
     };
     let directory = clean(wanted);
     if !tree.has_directory(&directory) {
@@ -68,7 +125,65 @@ pub fn choose(
     }
     let found = find(tree, contents, remote).unwrap_or_default();
     let found = found.into_iter().find(|entry| entry.directory == directory);
-    Ok(found.unwrap_or_else(|| made_up(&directory, "as asked for", remote)))
+    let entry = found.unwrap_or_else(|| made_up(&directory, "as asked for", remote));
+    Ok(complete(entry, tree, contents, remote))
+}
+
+/// Adds the sources that nobody defines although Kustomizations deploy own directories from them:
+/// whoever installs Flux makes them. Objects of versions that Flux had once are those of today.
+fn complete(mut entry: Entry, tree: &Tree, contents: &Contents, remote: Option<&str>) -> Entry {
+    for object in &mut entry.objects {
+        let former = object["apiVersion"].as_str().unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if let Some(served) = everflow_api::crd::served_instead(former, kind) {
+            object["apiVersion"] = json!(served);
+        }
+    }
+    for (kind, namespace, name) in used_sources(tree, contents) {
+        let is_it = |object: &Value| object["kind"] == *kind && view::name(object) == name;
+        let defined = contents.objects.iter().any(|found| is_it(&found.object))
+            || entry.objects.iter().any(is_it);
+        if defined || !["GitRepository", "OCIRepository"].contains(&kind.as_str()) {
+            continue;
+        }
+        let sync = Sync {
+            kind: &kind,
+            namespace: &namespace,
+            name: &name,
+            url: remote.unwrap_or(NO_REMOTE),
+            directory: "",
+        };
+        let mut objects = sync_objects(&sync);
+        objects.truncate(2);
+        entry.objects.splice(0..0, objects);
+        entry.also.push((namespace, name));
+    }
+    entry
+}
+
+/// Kind, namespace and name of the sources from which Kustomizations deploy directories that the
+/// repository has.
+pub fn used_sources(tree: &Tree, contents: &Contents) -> Vec<(String, String, String)> {
+    let mut used = std::collections::BTreeSet::new();
+    for found in kustomizations(contents) {
+        let spec = &found.object["spec"];
+        let path = clean(spec["path"].as_str().unwrap_or_default());
+        if path.is_empty() || !tree.has_directory(&path) {
+            continue;
+        }
+        let source = &spec["sourceRef"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, name) = (text(&source["kind"]), text(&source["name"]));
+        let namespace = match (text(&source["namespace"]), view::namespace(&found.object)) {
+            (named, _) if !named.is_empty() => named,
+            (_, "") => FLUX_SYSTEM.to_owned(),
+            (_, own) => own.to_owned(),
+        };
+        if !name.is_empty() && !name.contains('$') && !namespace.contains('$') {
+            used.insert((kind, namespace, name));
+        }
+    }
+    used.into_iter().collect()
 }
 
 /// A Kustomization of Flux that deploys from a source in the same file: what `flux bootstrap`
@@ -95,50 +210,23 @@ fn sync_manifest(file: &[Found]) -> Option<Entry> {
             view::namespace(source).to_owned(),
             view::name(source).to_owned(),
         ),
+        also: Vec::new(),
         objects,
     })
 }
 
-/// The sync of a FluxInstance of the Flux operator.
-fn flux_instance(found: &Found) -> Option<Entry> {
-    let object = &found.object;
-    if object["kind"] != "FluxInstance" || !is_of(object, "fluxcd.controlplane.io") {
-        return None;
-    }
-    let sync = object["spec"]["sync"].as_object()?;
-    let text = |name: &str| sync.get(name).and_then(Value::as_str);
-    let namespace = match view::namespace(object) {
-        "" => FLUX_SYSTEM,
-        namespace => namespace,
-    };
-    let directory = clean(text("path").unwrap_or_default());
-    let name = text("name").unwrap_or(namespace);
-    let kind = text("kind").unwrap_or("GitRepository");
-    let mut entry = Entry {
-        why: format!("FluxInstance in {}", found.path),
-        source: (namespace.to_owned(), name.to_owned()),
-        objects: sync_objects(&Sync {
-            kind,
-            namespace,
-            name,
-            url: text("url").unwrap_or(NO_REMOTE),
-            directory: &directory,
-        }),
-        directory,
-    };
-    if let Some(reference) = text("ref") {
-        entry.objects[1]["spec"]["ref"] = match kind {
-            "OCIRepository" => json!({ "tag": reference }),
-            _ => json!({ "name": reference }),
-        };
-    }
-    Some(entry)
-}
-
-fn clusters(tree: &Tree, remote: Option<&str>) -> Vec<Entry> {
+fn clusters(tree: &Tree, contents: &Contents, remote: Option<&str>) -> Vec<Entry> {
     let directories = tree.directories("clusters");
+    let has_manifests = |directory: &&String| {
+        let inside = format!("{directory}/");
+        contents
+            .manifests
+            .iter()
+            .any(|file| file.starts_with(&inside))
+    };
     directories
         .iter()
+        .filter(has_manifests)
         .map(|directory| made_up(directory, "directory of clusters/", remote))
         .collect()
 }
@@ -153,43 +241,13 @@ pub fn kustomizations(contents: &Contents) -> Vec<&Found> {
     contents.objects.iter().filter(is_one).collect()
 }
 
-/// The directories with Kustomizations that no other Kustomization deploys.
-fn outermost(contents: &Contents, remote: Option<&str>) -> Vec<Entry> {
-    let all = kustomizations(contents);
-    let deploys = |by: &Found, file: &Found| {
-        let path = clean(by.object["spec"]["path"].as_str().unwrap_or_default());
-        // One without a path mostly deploys from elsewhere.
-        by.path != file.path && !path.is_empty() && file.path.starts_with(&format!("{path}/"))
-    };
-    let outer = all
-        .iter()
-        .filter(|file| !all.iter().any(|by| deploys(by, file)));
-    let mut directories: Vec<&str> = outer
-        .map(|file| {
-            file.path
-                .rsplit_once('/')
-                .map_or("", |(directory, _)| directory)
-        })
-        .collect();
-    directories.sort_unstable();
-    directories.dedup();
-    // What lies below another one is deployed with it.
-    let above = |directory: &&str, other: &&str| {
-        directory != other && directory.starts_with(&format!("{other}/"))
-    };
-    let tops = directories
-        .iter()
-        .filter(|directory| !directories.iter().any(|other| above(directory, other)));
-    tops.map(|directory| made_up(directory, "Kustomizations that no other deploys", remote))
-        .collect()
-}
-
 /// A sync that no file describes.
 fn made_up(directory: &str, why: &str, remote: Option<&str>) -> Entry {
     Entry {
         directory: directory.to_owned(),
         why: why.to_owned(),
         source: (FLUX_SYSTEM.to_owned(), FLUX_SYSTEM.to_owned()),
+        also: Vec::new(),
         objects: sync_objects(&Sync {
             kind: "GitRepository",
             namespace: FLUX_SYSTEM,
@@ -261,68 +319,6 @@ fn without_repeats(entries: Vec<Entry>) -> Vec<Entry> {
     }
     kept.sort_by(|one, two| one.directory.cmp(&two.directory));
     kept
-}
-
-/// Whether two addresses name the same repository, however they are written: with or without
-/// `.git`, over SSH or HTTPS, as `git@host:path`.
-pub fn same_repository(one: &str, two: &str) -> bool {
-    let (one, two) = (address(one), address(two));
-    !one.is_empty() && one == two
-}
-
-/// Whether two addresses end in the same name, as those of a repository and its fork do.
-pub fn same_name(one: &str, two: &str) -> bool {
-    let name = |url: &str| {
-        address(url)
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    !name(one).is_empty() && name(one) == name(two)
-}
-
-/// Host and path of an address, without scheme, user, port and `.git`.
-fn address(url: &str) -> String {
-    let url = url.trim().trim_end_matches('/');
-    let (rest, has_scheme) = match url.split_once("://") {
-        Some((_, rest)) => (rest.to_owned(), true),
-        None => (url.to_owned(), false),
-    };
-    let rest = match rest.split_once('@') {
-        Some((user, rest)) if !user.contains('/') => rest.to_owned(),
-        _ => rest,
-    };
-    let rest = match has_scheme {
-        true => rest,
-        false => rest.replacen(':', "/", 1),
-    };
-    let (host, path) = rest.split_once('/').unwrap_or((&rest, ""));
-    let host = host.split(':').next().unwrap_or_default().to_lowercase();
-    let path = path.trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path);
-    below(&host, path)
-}
-
-/// The address of the remote `origin` (else of the first remote) in the text of `.git/config`.
-pub fn remote_in(config: &str) -> Option<String> {
-    let mut section = String::new();
-    let mut first = None;
-    for line in config.lines().map(str::trim) {
-        if let Some(header) = line.strip_prefix('[') {
-            section = header.trim_end_matches(']').to_owned();
-        } else if section.starts_with("remote ")
-            && let Some((name, value)) = line.split_once('=')
-            && name.trim() == "url"
-        {
-            let url = value.trim().to_owned();
-            if section == "remote \"origin\"" {
-                return Some(url);
-            }
-            first.get_or_insert(url);
-        }
-    }
-    first
 }
 
 #[cfg(test)]
@@ -432,23 +428,5 @@ mod tests {
             directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
             ["kubernetes/flux/cluster"]
         );
-    }
-
-    #[test]
-    fn addresses_of_one_repository() {
-        let same = [
-            "https://github.com/org/fleet.git",
-            "ssh://git@github.com/org/fleet",
-            "git@github.com:org/fleet.git",
-            "ssh://git@github.com:22/org/fleet.git",
-            "https://token@GitHub.com/org/fleet/",
-        ];
-        for other in same {
-            assert!(same_repository(same[0], other), "{other}");
-        }
-        assert!(!same_repository(same[0], "https://github.com/org/fleet2"));
-        assert!(!same_repository("", ""));
-        let config = "[core]\n\tbare = false\n[remote \"up\"]\n\turl = a\n[remote \"origin\"]\n\turl = git@x:y.git\n";
-        assert_eq!(remote_in(config).as_deref(), Some("git@x:y.git"));
     }
 }
