@@ -582,4 +582,46 @@ mod tests {
         ]);
         assert_eq!(states, [State::Blocked]);
     }
+
+    #[test]
+    fn health_of_others_decides_a_wait() {
+        let mut outer = kustomization("outer", "Unknown", "Progressing", &[]);
+        outer["spec"]["wait"] = json!(true);
+        outer["status"]["conditions"].as_array_mut().unwrap().push(json!({
+            "type": "Reconciling", "status": "True", "message": "Running health checks for revision r",
+        }));
+        outer["status"]["inventory"] = json!({ "entries": [
+            { "id": "n_inner_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1" },
+            { "id": "n_charts_source.toolkit.fluxcd.io_HelmRepository", "v": "v1" },
+        ] });
+        let mut charts = repository("True", SKIPPED);
+        charts["kind"] = json!("HelmRepository");
+        charts["metadata"]["name"] = json!("charts");
+        let with = |inner: Value| {
+            let objects = [outer.clone(), inner, charts.clone(), repository("True", "Succeeded")];
+            let (picture, _) = drawn(&objects);
+            let outer = picture.kustomizations.iter().find(|node| node.id.name == "outer");
+            outer.map(|node| (node.state, node.waits_for.clone())).unwrap()
+        };
+        let inner = |ready: &str, reason: &str| kustomization("inner", ready, reason, &[]);
+        assert_eq!(with(inner("True", "ReconciliationSucceeded")).0, State::Progressing);
+        let failed = with(inner("False", "BuildFailed"));
+        assert_eq!(failed.0, State::Blocked);
+        assert!(failed.1.contains(&"Kustomization/n/inner".to_owned()), "{failed:?}");
+    }
+
+    #[test]
+    fn what_generators_would_make_is_skipped() {
+        let mut app = kustomization("app", "False", "ArtifactFailed", &[]);
+        app["spec"]["sourceRef"] = json!({ "kind": "ExternalArtifact", "name": "made" });
+        let generator = json!({
+            "apiVersion": "source.extensions.fluxcd.io/v1beta1", "kind": "ArtifactGenerator",
+            "metadata": { "namespace": "n", "name": "g", "generation": 1 },
+            "status": { "observedGeneration": 1, "conditions": [
+                { "type": "Ready", "status": "True", "reason": NOT_SUPPORTED, "message": "no" },
+            ] },
+        });
+        assert_eq!(drawn(&[app.clone(), generator]).1, [State::Skipped]);
+        assert_eq!(drawn(&[app]).1, [State::Blocked]);
+    }
 }

@@ -284,4 +284,17 @@ mod tests {
             "  ✔ Kustomization/flux-system/ok  ready: main@sha1:0123456789ab"
         );
     }
+
+    #[test]
+    fn the_same_of_many_objects_is_said_once() {
+        let message = "A/n/one dry-run failed: no\nA/n/two dry-run failed: no\nB/n/x dry-run failed: no\nlast words";
+        assert_eq!(
+            folded(message),
+            [
+                "A/n/one and 1 more dry-run failed: no",
+                "B/n/x dry-run failed: no",
+                "last words",
+            ]
+        );
+    }
 }

@@ -429,4 +429,80 @@ mod tests {
             ["kubernetes/flux/cluster"]
         );
     }
+
+    fn of(name: &str, path: &str) -> String {
+        sync(path).replace("flux-system", name)
+    }
+
+    fn alone(name: &str, path: &str) -> String {
+        let both = of(name, path);
+        both.split_once("---\n").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn values_of_a_chart_name_the_path_too() {
+        let values = "instance:\n  sync:\n    kind: GitRepository\n    path: k/flux/cluster\n";
+        let release = format!(
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: flux-instance}}\nspec:\n  values:\n    {}\n",
+            values.trim_end().replace('\n', "\n    ")
+        );
+        for (file, text) in [("k/flux/values.yaml", values), ("k/flux/hr.yaml", &release)] {
+            let tree = tree(&[(file, text), ("k/flux/cluster/x.yaml", "a: 1")]);
+            let entry = choose(&tree, &tree.contents().unwrap(), None, None).unwrap();
+            assert_eq!(entry.directory, "k/flux/cluster", "{file}");
+        }
+        let tree = tree(&[
+            ("k/flux/values.yaml", "instance: {sync: {path: clusters/one}}\n"),
+            ("published/clusters/one/x.yaml", "a: 1"),
+        ]);
+        let error = choose(&tree, &tree.contents().unwrap(), None, None).unwrap_err();
+        assert_eq!(error.reason(), "OtherRoot");
+        assert!(error.to_string().contains("PATH/published"), "{error}");
+    }
+
+    #[test]
+    fn sources_that_nobody_defines_are_made() {
+        let apps = alone("apps", "./apps").replace("    name: apps", "    name: home");
+        let tree = tree(&[("cluster/apps.yaml", &apps), ("apps/a.yaml", "a: 1")]);
+        let entry = choose(&tree, &tree.contents().unwrap(), None, None).unwrap();
+        assert_eq!(entry.directory, "cluster");
+        assert_eq!(entry.also, [("apps".to_owned(), "home".to_owned())]);
+        let made = |object: &&Value| view::name(object) == "home";
+        assert_eq!(entry.objects.iter().filter(made).count(), 1);
+    }
+
+    #[test]
+    fn what_is_used_by_kustomize_is_no_place_to_begin() {
+        let files = [
+            ("clusters-of/one/flux/kustomization.yaml", "resources: [../../../deploy/web/ks.yaml, ../../../deploy/db]\n".to_owned()),
+            ("deploy/web/ks.yaml", alone("web", "./deploy/web/app")),
+            ("deploy/web/app/a.yaml", "a: 1".to_owned()),
+            ("deploy/db/kustomization.yaml", "resources: [ks.yaml]\n".to_owned()),
+            ("deploy/db/ks.yaml", alone("db", "./deploy/db/app")),
+            ("deploy/db/app/a.yaml", "a: 1".to_owned()),
+            ("parts/x/kustomization.yaml", "kind: Component\nresources: [ks.yaml]\n".to_owned()),
+            ("parts/x/ks.yaml", alone("x", "./deploy/db/app")),
+            ("archive/old/ks.yaml", alone("old", "./deploy/db/app")),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, &**text)).collect();
+        let tree = tree(&files);
+        assert_eq!(
+            directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
+            ["clusters-of/one/flux"]
+        );
+    }
+
+    #[test]
+    fn overlays_that_no_other_uses() {
+        let tree = tree(&[
+            ("web/base/kustomization.yaml", "resources: [a.yaml]\n"),
+            ("web/base/a.yaml", "a: 1"),
+            ("web/staging/kustomization.yaml", "resources: [../base]\n"),
+            ("web/production/kustomization.yaml", "resources: [../base]\n"),
+        ]);
+        assert_eq!(
+            directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
+            ["web/production", "web/staging"]
+        );
+    }
 }
