@@ -103,24 +103,21 @@ $depends
 YAML
 done
 
-# Runs up and prints seconds, peak memory in MB and the line with the counts.
+# Runs up and prints its time, its peak memory and the line with the counts.
 measure() {
-  local name=$1; shift
-  local began ended
+  local name=$1 began ended memory=0 cpu=0 now code=0; shift
   began=$(date +%s%N)
-  /usr/bin/env python3 - "$work/out" "$EVERFLOW" up --offline "$@" <<'PYTHON'
-import resource, subprocess, sys
-out, command = sys.argv[1], sys.argv[2:]
-with open(out, "w") as file:
-    code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT).returncode
-use = resource.getrusage(resource.RUSAGE_CHILDREN)
-with open(out + ".use", "w") as file:
-    file.write(f"{use.ru_maxrss / 1024:.0f} {use.ru_utime + use.ru_stime:.1f} {code}")
-PYTHON
+  "$EVERFLOW" up --offline "$@" > "$work/out" 2>&1 &
+  local program=$!
+  while now=$(awk '/VmHWM/ { print $2 }' "/proc/$program/status" 2>/dev/null) && [ -n "$now" ]; do
+    memory=$now
+    cpu=$(awk '{ print ($14 + $15) / 100 }' "/proc/$program/stat" 2>/dev/null || echo "$cpu")
+    sleep 0.05
+  done
+  wait "$program" || code=$?
   ended=$(date +%s%N)
-  read -r memory cpu code < "$work/out.use"
-  printf '%-28s %6.2f s  cpu %5s s  peak %4s MB  exit %s  %s\n' "$name" \
-    "$(bc <<< "scale=2; ($ended - $began) / 1000000000")" "$cpu" "$memory" "$code" \
+  printf '%-32s %6.2f s  cpu %6.2f s  peak %4d MB  exit %s  %s\n' "$name" \
+    "$(bc <<< "scale=2; ($ended - $began) / 1000000000")" "$cpu" $((memory / 1024)) "$code" \
     "$(grep 'objects deployed' "$work/out" | tail -1)"
 }
 

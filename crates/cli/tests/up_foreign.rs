@@ -30,7 +30,13 @@ impl Repository {
 
     fn run(&self, more: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_everflow"))
-            .args(["up", self.root.to_str().unwrap(), "--offline", "--timeout", "60s"])
+            .args([
+                "up",
+                self.root.to_str().unwrap(),
+                "--offline",
+                "--timeout",
+                "60s",
+            ])
             .args(more)
             .env_remove("SOPS_AGE_KEY_FILE")
             .output()
@@ -97,12 +103,24 @@ fn home() -> Repository {
     Repository::new(
         "home",
         &[
-            ("k/flux/cluster/apps.yaml", &kustomization("apps", "k/apps", variables)),
-            ("k/flux/cluster/secrets.yaml", &kustomization("secrets", "k/secrets", decryption)),
-            ("k/flux/cluster/after.yaml", &kustomization("after", "k/after", after)),
+            (
+                "k/flux/cluster/apps.yaml",
+                &kustomization("apps", "k/apps", variables),
+            ),
+            (
+                "k/flux/cluster/secrets.yaml",
+                &kustomization("secrets", "k/secrets", decryption),
+            ),
+            (
+                "k/flux/cluster/after.yaml",
+                &kustomization("after", "k/after", after),
+            ),
             ("k/apps/apps.yaml", APPS),
             ("k/secrets/secret.sops.yaml", ENCRYPTED),
-            ("k/after/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: after, namespace: flux-system}\n"),
+            (
+                "k/after/map.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: after, namespace: flux-system}\n",
+            ),
             (".archive/old/ks.yaml", &kustomization("old", "old", "")),
         ],
     )
@@ -125,7 +143,10 @@ fn causes_are_named_with_what_to_do() {
         assert!(said.contains(expected), "{expected}\n{said}");
     }
     let cause = said.rfind("✗ Kustomization/flux-system/apps");
-    assert!(cause < said.rfind("⊘ Kustomization/flux-system/after"), "{said}");
+    assert!(
+        cause < said.rfind("⊘ Kustomization/flux-system/after"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -146,11 +167,23 @@ fn a_whole_repository_comes_up_without_what_it_lacks() {
         node.map(|node| node["state"].as_str().unwrap().to_owned())
     };
     for name in ["apps", "secrets", "after"] {
-        assert_eq!(state("kustomizations", name).as_deref(), Some("ready"), "{said}");
+        assert_eq!(
+            state("kustomizations", name).as_deref(),
+            Some("ready"),
+            "{said}"
+        );
     }
-    assert_eq!(state("sources", "charts").as_deref(), Some("skipped"), "{said}");
+    assert_eq!(
+        state("sources", "charts").as_deref(),
+        Some("skipped"),
+        "{said}"
+    );
     for name in ["web", "policy"] {
-        assert_eq!(state("others", name).as_deref(), Some("not supported yet"), "{said}");
+        assert_eq!(
+            state("others", name).as_deref(),
+            Some("not supported yet"),
+            "{said}"
+        );
     }
     assert_eq!(data["formerVersions"][0]["kind"], "HelmRelease", "{said}");
 }
@@ -164,7 +197,10 @@ fn broken(name: &str, files: &[(&str, &str)]) -> String {
     let output = repository.run(&["--entry", "cluster"]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    said.rsplit_once("✗ Kustomization/flux-system/app").unwrap().1.to_owned()
+    said.rsplit_once("✗ Kustomization/flux-system/app")
+        .unwrap()
+        .1
+        .to_owned()
 }
 
 const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default}\n";
@@ -176,21 +212,42 @@ fn bad_input_says_where_and_what() {
     let both = "resources: [a.yaml, b.yaml]\n";
     let said = broken(
         "duplicate",
-        &[("app/kustomization.yaml", both), ("app/a.yaml", MAP), ("app/b.yaml", MAP)],
+        &[
+            ("app/kustomization.yaml", both),
+            ("app/a.yaml", MAP),
+            ("app/b.yaml", MAP),
+        ],
     );
-    assert!(said.contains("app/a.yaml:1") || said.contains("app/b.yaml:1"), "{said}");
+    assert!(
+        said.contains("app/a.yaml:1") || said.contains("app/b.yaml:1"),
+        "{said}"
+    );
     let patch = "resources: [a.yaml]\npatches: [{path: p.yaml}]\n";
     let other = MAP.replace("name: a", "name: nobody");
     let said = broken(
         "patch",
-        &[("app/kustomization.yaml", patch), ("app/a.yaml", MAP), ("app/p.yaml", &other)],
+        &[
+            ("app/kustomization.yaml", patch),
+            ("app/a.yaml", MAP),
+            ("app/p.yaml", &other),
+        ],
     );
-    assert!(said.contains("no matches for Id") && said.contains("nobody"), "{said}");
-    let odd = "apiVersion: odd.example.com/v1\nkind: Odd\nmetadata: {name: o, namespace: default}\n";
+    assert!(
+        said.contains("no matches for Id") && said.contains("nobody"),
+        "{said}"
+    );
+    let odd =
+        "apiVersion: odd.example.com/v1\nkind: Odd\nmetadata: {name: o, namespace: default}\n";
     let said = broken("kind", &[("app/a.yaml", odd)]);
-    assert!(said.contains("no matches for kind \"Odd\"") && said.contains("--assume-crds"), "{said}");
+    assert!(
+        said.contains("no matches for kind \"Odd\"") && said.contains("--assume-crds"),
+        "{said}"
+    );
     let said = broken("secret", &[("app/a.yaml", ENCRYPTED)]);
-    assert!(said.contains("SOPS encrypted") && said.contains("app/a.yaml:1"), "{said}");
+    assert!(
+        said.contains("SOPS encrypted") && said.contains("app/a.yaml:1"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -199,22 +256,35 @@ fn a_cycle_is_named() {
     let two = kustomization("two", "app", "  dependsOn: [{name: one}]\n");
     let repository = Repository::new(
         "cycle",
-        &[("cluster/one.yaml", &one), ("cluster/two.yaml", &two), ("app/a.yaml", MAP)],
+        &[
+            ("cluster/one.yaml", &one),
+            ("cluster/two.yaml", &two),
+            ("app/a.yaml", MAP),
+        ],
     );
     let output = repository.run(&[]);
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cycle") || said.contains("circular"), "{said}");
+    assert!(
+        said.contains("cycle") || said.contains("circular"),
+        "{said}"
+    );
 }
 
 #[test]
 fn outcomes_for_other_programs() {
     let repository = Repository::new(
         "formats",
-        &[("kustomization.yaml", "resources: [a.yaml]\n"), ("a.yaml", MAP)],
+        &[
+            ("kustomization.yaml", "resources: [a.yaml]\n"),
+            ("a.yaml", MAP),
+        ],
     );
     let junit = text(&repository.run(&["-o", "junit"]).stdout);
-    assert!(junit.starts_with("<?xml") && junit.contains("failures=\"0\""), "{junit}");
+    assert!(
+        junit.starts_with("<?xml") && junit.contains("failures=\"0\""),
+        "{junit}"
+    );
     let yaml = text(&repository.run(&["-o", "yaml"]).stdout);
     assert!(yaml.contains("ready: true"), "{yaml}");
     let wrong = repository.run(&["--entry", "nowhere"]);

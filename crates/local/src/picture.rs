@@ -133,6 +133,7 @@ impl Picture {
         picture.await_objects();
         let waits = health_waits(objects);
         picture.sort();
+        picture.fail_cycles();
         picture.pass_on(&waits);
         picture.name_what_is_waited_for();
         picture
@@ -179,6 +180,30 @@ impl Picture {
             .sort_by(|one, two| (place(one), &one.id).cmp(&(place(two), &two.id)));
         self.kustomizations.sort_by(|one, two| one.id.cmp(&two.id));
         self.others.sort_by(|one, two| one.id.cmp(&two.id));
+    }
+
+    /// What waits for itself by way of others will wait for ever.
+    fn fail_cycles(&mut self) {
+        let edges: BTreeMap<String, Vec<String>> = self
+            .kustomizations
+            .iter()
+            .filter(|node| node.state == State::Waiting)
+            .map(|node| (node.id.subject(), node.waits_for.clone()))
+            .collect();
+        for node in &mut self.kustomizations {
+            let own = node.id.subject();
+            let mut seen = BTreeSet::new();
+            let mut open = edges.get(&own).cloned().unwrap_or_default();
+            while let Some(next) = open.pop() {
+                if next == own {
+                    node.state = State::Failed;
+                    break;
+                }
+                if seen.insert(next.clone()) {
+                    open.extend(edges.get(&next).into_iter().flatten().cloned());
+                }
+            }
+        }
     }
 
     /// What waits for something skipped is skipped too; what waits for something that failed, is
@@ -598,16 +623,32 @@ mod tests {
         charts["kind"] = json!("HelmRepository");
         charts["metadata"]["name"] = json!("charts");
         let with = |inner: Value| {
-            let objects = [outer.clone(), inner, charts.clone(), repository("True", "Succeeded")];
+            let objects = [
+                outer.clone(),
+                inner,
+                charts.clone(),
+                repository("True", "Succeeded"),
+            ];
             let (picture, _) = drawn(&objects);
-            let outer = picture.kustomizations.iter().find(|node| node.id.name == "outer");
-            outer.map(|node| (node.state, node.waits_for.clone())).unwrap()
+            let outer = picture
+                .kustomizations
+                .iter()
+                .find(|node| node.id.name == "outer");
+            outer
+                .map(|node| (node.state, node.waits_for.clone()))
+                .unwrap()
         };
         let inner = |ready: &str, reason: &str| kustomization("inner", ready, reason, &[]);
-        assert_eq!(with(inner("True", "ReconciliationSucceeded")).0, State::Progressing);
+        assert_eq!(
+            with(inner("True", "ReconciliationSucceeded")).0,
+            State::Progressing
+        );
         let failed = with(inner("False", "BuildFailed"));
         assert_eq!(failed.0, State::Blocked);
-        assert!(failed.1.contains(&"Kustomization/n/inner".to_owned()), "{failed:?}");
+        assert!(
+            failed.1.contains(&"Kustomization/n/inner".to_owned()),
+            "{failed:?}"
+        );
     }
 
     #[test]

@@ -372,16 +372,24 @@ impl World {
         Ok(objects)
     }
 
-    /// The objects that inventories name.
+    /// The objects that inventories name. Those of Flux's kinds are known already.
     async fn deployed(&self, objects: &[Value], detail: Detail) -> BTreeMap<ObjectId, Value> {
         let mut deployed = BTreeMap::new();
+        let known: BTreeMap<ObjectId, &Value> = objects
+            .iter()
+            .map(|object| (ObjectId::of(object), object))
+            .collect();
         for object in objects {
             let Ok(inventory) = Inventory::read(&object["status"]["inventory"]) else {
                 continue;
             };
             for entry in inventory.entries() {
-                let counts = detail == Detail::Everything || flux_kind(&entry.id).is_some();
-                if counts && let Some(live) = self.live(entry).await {
+                let live = match known.get(&entry.id) {
+                    Some(object) => Some((*object).clone()),
+                    None if detail == Detail::Everything => self.live(entry).await,
+                    None => None,
+                };
+                if let Some(live) = live {
                     deployed.insert(entry.id.clone(), live);
                 }
             }
@@ -409,7 +417,9 @@ impl World {
         let until = self.env.clock.elapsed() + patience;
         let mut tried_again = false;
         loop {
+            let began = self.env.clock.elapsed();
             let picture = self.picture(detail).await?;
+            let looking = self.env.clock.elapsed().saturating_sub(began);
             seen(&picture);
             if picture.is_settled() {
                 if picture.is_ready() || tried_again {
@@ -426,7 +436,8 @@ impl World {
             if self.env.clock.elapsed() >= until {
                 return Ok((self.picture(Detail::Everything).await?, Ended::OutOfTime));
             }
-            self.env.clock.sleep(LOOK).await;
+            // Looking must not cost more than what is looked at.
+            self.env.clock.sleep(LOOK.max(looking * 4)).await;
         }
     }
 
@@ -531,6 +542,13 @@ pub fn unsupported() -> Vec<Unsupported> {
         message: format!("{}s are not supported yet: nothing was done", resource.kind),
     });
     own.chain(others).collect()
+}
+
+/// Whether every world has a kind, of those that Kubernetes does not have.
+pub fn has_kind(group: &str, kind: &str) -> bool {
+    let mut beside = neighbours::KINDS.iter();
+    everflow_api::crd::kind(Some(group), kind).is_some()
+        || beside.any(|known| known.group == group && known.kind == kind)
 }
 
 /// All kinds of Flux that are looked at.

@@ -120,10 +120,15 @@ const LINES: usize = 12;
 pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     let mut hints = Vec::new();
-    let (waiting, causes): (Vec<&Node>, Vec<&Node>) = picture
-        .troubles()
-        .into_iter()
-        .partition(|node| !node.waits_for.is_empty());
+    let there: Vec<String> = picture.all().map(|node| node.id.subject()).collect();
+    // What waits for something that does not exist is a cause itself.
+    let (waiting, causes): (Vec<&Node>, Vec<&Node>) =
+        picture.troubles().into_iter().partition(|node| {
+            let mut names = node.waits_for.iter();
+            node.state != State::Failed
+                && !node.waits_for.is_empty()
+                && names.all(|name| there.contains(name))
+        });
     for node in causes {
         let sign = paint.wrap(node.state, sign(node.state));
         lines.push(format!("{sign} {}", node.id.subject()));
@@ -271,9 +276,7 @@ mod tests {
                 "✗ Kustomization/flux-system/infra",
                 "    BuildFailed: no such file",
                 "    more",
-                "⊘ Kustomization/flux-system/apps",
-                "    waits for Kustomization/flux-system/infra",
-                "    BuildFailed: ",
+                "⊘ Kustomization/flux-system/apps  blocked: waits for Kustomization/flux-system/infra",
                 "",
                 "1 ready, 1 blocked, 1 failed; 0 objects deployed",
             ]

@@ -265,7 +265,7 @@ fn defines(object: &Value, group: &str, kind: &str) -> bool {
 /// Whether the embedded API server or Flux defines a kind.
 fn is_known(group: &str, kind: &str) -> bool {
     let built_in = everflow_schema::builtin().resources();
-    everflow_api::crd::kind(Some(group), kind).is_some()
+    everflow_local::world::has_kind(group, kind)
         || built_in
             .iter()
             .any(|known| known.group == group && known.kind == kind)

@@ -452,7 +452,10 @@ mod tests {
             assert_eq!(entry.directory, "k/flux/cluster", "{file}");
         }
         let tree = tree(&[
-            ("k/flux/values.yaml", "instance: {sync: {path: clusters/one}}\n"),
+            (
+                "k/flux/values.yaml",
+                "instance: {sync: {path: clusters/one}}\n",
+            ),
             ("published/clusters/one/x.yaml", "a: 1"),
         ]);
         let error = choose(&tree, &tree.contents().unwrap(), None, None).unwrap_err();
@@ -474,13 +477,22 @@ mod tests {
     #[test]
     fn what_is_used_by_kustomize_is_no_place_to_begin() {
         let files = [
-            ("clusters-of/one/flux/kustomization.yaml", "resources: [../../../deploy/web/ks.yaml, ../../../deploy/db]\n".to_owned()),
+            (
+                "clusters-of/one/flux/kustomization.yaml",
+                "resources: [../../../deploy/web/ks.yaml, ../../../deploy/db]\n".to_owned(),
+            ),
             ("deploy/web/ks.yaml", alone("web", "./deploy/web/app")),
             ("deploy/web/app/a.yaml", "a: 1".to_owned()),
-            ("deploy/db/kustomization.yaml", "resources: [ks.yaml]\n".to_owned()),
+            (
+                "deploy/db/kustomization.yaml",
+                "resources: [ks.yaml]\n".to_owned(),
+            ),
             ("deploy/db/ks.yaml", alone("db", "./deploy/db/app")),
             ("deploy/db/app/a.yaml", "a: 1".to_owned()),
-            ("parts/x/kustomization.yaml", "kind: Component\nresources: [ks.yaml]\n".to_owned()),
+            (
+                "parts/x/kustomization.yaml",
+                "kind: Component\nresources: [ks.yaml]\n".to_owned(),
+            ),
             ("parts/x/ks.yaml", alone("x", "./deploy/db/app")),
             ("archive/old/ks.yaml", alone("old", "./deploy/db/app")),
         ];
@@ -498,7 +510,10 @@ mod tests {
             ("web/base/kustomization.yaml", "resources: [a.yaml]\n"),
             ("web/base/a.yaml", "a: 1"),
             ("web/staging/kustomization.yaml", "resources: [../base]\n"),
-            ("web/production/kustomization.yaml", "resources: [../base]\n"),
+            (
+                "web/production/kustomization.yaml",
+                "resources: [../base]\n",
+            ),
         ]);
         assert_eq!(
             directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
