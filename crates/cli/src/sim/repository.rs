@@ -57,7 +57,11 @@ pub fn scenario(
             used: Repository::used(&tree, &contents),
             tree,
             remote,
-            source: entry.source.clone(),
+            sources: [&entry.source]
+                .into_iter()
+                .chain(&entry.also)
+                .cloned()
+                .collect(),
         }),
         mapped: Vec::new(),
         offline: true,
