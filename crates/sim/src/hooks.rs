@@ -151,8 +151,9 @@ impl Hook {
                 Weather::ApiSilent => Verdict::Delay(Duration::from_millis(left)),
                 Weather::ApiSlow(millis) => Verdict::Delay(Duration::from_millis(*millis)),
                 Weather::Conflicts if kinds_of(request).contains(&Asked::Write) => {
-                    let turn = self.shared.state().requests[&(self.replica, Asked::Write)];
-                    match turn % 3 {
+                    let mut state = self.shared.state();
+                    state.conflicts += 1;
+                    match state.conflicts % 3 {
                         0 => continue,
                         _ => failed(409, "Conflict", "simulated: somebody was faster"),
                     }

@@ -20,7 +20,7 @@ use crate::hooks::{Observer, UserHook};
 use crate::oracles::world::{World as Picture, differences, picture, unmet};
 use crate::oracles::{self, Finding, Oracles};
 use crate::plan::{Asked, EventFate, Fault, Millis, Plan, Weather};
-use crate::scenario::Scenario;
+use crate::scenario::{Deed, Scenario};
 use crate::shared::{Command, ReplicaState, Shared};
 use crate::{Error, cluster, replica, users};
 
@@ -30,6 +30,8 @@ const WITHIN: Duration = Duration::from_secs(120);
 const RESYNC: Duration = Duration::from_secs(12 * 60);
 /// How long it must be quiet in the end.
 const QUIET: Duration = Duration::from_secs(3_600);
+/// When a user comes again who found something missing.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -142,6 +144,7 @@ async fn run_in(
 ) -> Result<Outcome, Error> {
     let world = World::new(scenario, plan, calm, settings);
     world.begin().await?;
+    world.let_users_act();
     world.go_wrong().await;
     world.heal();
     let healed_after = world.get_well(calm).await;
@@ -310,17 +313,49 @@ impl<'a> World<'a> {
         faults.max(lasts).max(actions) + 1_000
     }
 
-    /// Lets users act and things go wrong, each at its moment.
+    /// Lets users act, one deed after the other, each no sooner than its moment. Who finds an object missing comes again.
+    fn let_users_act(&self) {
+        let deeds: Vec<(Millis, u32, Deed)> = self
+            .scenario
+            .deeds()
+            .into_iter()
+            .map(|(at, number, deed)| (at + self.plan.later, number, deed.clone()))
+            .collect();
+        self.shared.state().to_do = deeds.len();
+        let (shared, hosts, client) =
+            (self.shared.clone(), self.hosts.clone(), self.client.clone());
+        tokio::spawn(async move {
+            for (at, number, deed) in deeds {
+                let now = shared.millis();
+                tokio::time::sleep(Duration::from_millis(at.saturating_sub(now))).await;
+                // What follows from it may happen while it is still being told.
+                shared.state().deeds += 1;
+                loop {
+                    let done = users::act(&hosts, &client, &deed, number).await;
+                    let missing = matches!(&done, Err((_, why)) if why.contains("not found"));
+                    shared.history.note(Who::User, || match done {
+                        Ok(what) => what,
+                        Err((what, why)) => format!("{what}: {why}"),
+                    });
+                    if !missing {
+                        break;
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+                let mut state = shared.state();
+                state.to_do -= 1;
+                state.last_deed = shared.history.now();
+            }
+        });
+    }
+
+    /// Lets things go wrong, each at its moment.
     async fn go_wrong(&self) {
         enum Turn<'d> {
-            Deed(u32, &'d crate::scenario::Deed),
             Begin(&'d Fault),
             End(&'d Fault),
         }
         let mut turns: Vec<(Millis, Turn<'_>)> = Vec::new();
-        for (at, number, deed) in self.scenario.deeds() {
-            turns.push((at + self.plan.later, Turn::Deed(number, deed)));
-        }
         for fault in &self.shared.faults {
             match fault {
                 Fault::Weather { from, lasts, .. } => {
@@ -340,7 +375,6 @@ impl<'a> World<'a> {
                 return;
             }
             match turn {
-                Turn::Deed(number, deed) => self.act(deed, number).await,
                 Turn::Begin(fault) => self.begin_fault(fault),
                 Turn::End(fault) => self.end_fault(fault),
             }
@@ -353,16 +387,6 @@ impl<'a> World<'a> {
         if at > now {
             tokio::time::sleep(Duration::from_millis(at - now)).await;
         }
-    }
-
-    async fn act(&self, deed: &crate::scenario::Deed, number: u32) {
-        // What follows from it may happen while it is still being told.
-        self.shared.state().deeds += 1;
-        let done = users::act(&self.hosts, &self.client, deed, number).await;
-        self.shared.history.note(Who::User, || match done {
-            Ok(what) => what,
-            Err((what, why)) => format!("{what}: {why}"),
-        });
     }
 
     fn begin_fault(&self, fault: &Fault) {
@@ -471,7 +495,6 @@ impl<'a> World<'a> {
     /// Waits until all is as it should be; a finding when it takes too long.
     async fn get_well(&self, calm: Option<&Calm>) -> Duration {
         let began = self.shared.history.now();
-        let deadline = began + self.patience();
         let Some(calm) = calm else {
             // This run is the measure: it has all the time.
             tokio::time::sleep(WITHIN).await;
@@ -491,7 +514,16 @@ impl<'a> World<'a> {
             }
             let now = self.shared.history.now();
             let all_alive = self.shared.replicas().iter().all(|state| state.alive);
-            if wrong.is_empty() && all_alive {
+            let (to_do, last_deed) = {
+                let state = self.shared.state();
+                (state.to_do, state.last_deed)
+            };
+            // Users who wait for an object have all the time that a lost event takes.
+            let deadline = match to_do {
+                0 => began.max(last_deed) + self.patience(),
+                _ => began + RESYNC,
+            };
+            if wrong.is_empty() && all_alive && to_do == 0 {
                 self.judge_end();
                 return now - began;
             }

@@ -86,8 +86,14 @@ pub struct State {
     pub writes: u64,
     /// Events that replicas wrote.
     pub told: u64,
-    /// How many actions users have taken.
+    /// Writes that came while conflicts were in the air.
+    pub conflicts: u64,
+    /// How many actions users have begun.
     pub deeds: usize,
+    /// How many are still to be taken.
+    pub to_do: usize,
+    /// When the last one was taken.
+    pub last_deed: Duration,
     /// States of the world seen, as fingerprints.
     pub fingerprints: BTreeSet<u64>,
     /// The fingerprints of objects, and their sum.

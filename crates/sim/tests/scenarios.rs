@@ -91,3 +91,52 @@ fn all_scenarios_converge_under_faults_by_chance() {
         );
     }
 }
+
+/// Plans that once found something: a line with the name of the scenario and the plan.
+#[test]
+fn what_was_found_once_stays_mended() {
+    for line in include_str!("regressions.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        let (name, plan) = line.split_once(' ').unwrap();
+        let plan: Plan = serde_json::from_str(plan).unwrap();
+        let ready = Ready::new(Scenario::find(name).unwrap(), Settings::default()).unwrap();
+        let outcome = ready.run(&plan).unwrap();
+        assert_eq!(outcome.findings, [], "{line}");
+    }
+}
+
+fn systematically(name: &str, step: usize) {
+    let ready = Ready::new(Scenario::find(name).unwrap(), Settings::default()).unwrap();
+    let mut failed = Vec::new();
+    for plan in ready.systematic().into_iter().step_by(step) {
+        let outcome = ready.run(&plan).unwrap();
+        if let Some(finding) = outcome.findings.first() {
+            let plan = serde_json::to_string(&plan).unwrap();
+            failed.push(format!(
+                "{name} {plan}\n    {}: {}",
+                finding.oracle, finding.text
+            ));
+        }
+    }
+    assert!(
+        failed.is_empty(),
+        "{} failed:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+}
+
+#[test]
+fn a_part_of_all_crashes_and_delays_is_survived() {
+    systematically("status-write-fails-once", 17);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_crash_and_every_delay_is_survived() {
+    for scenario in chosen() {
+        systematically(&scenario.name, 1);
+    }
+}

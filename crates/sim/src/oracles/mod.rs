@@ -238,7 +238,7 @@ fn note_state(shared: &Shared, commit: &Commit<'_>) {
 fn fingerprint(name: &str, object: &Value) -> u64 {
     let mut hash = Fnv::default();
     hash.add(name);
-    let observed = &object["status"]["observedGeneration"] == &object["metadata"]["generation"];
+    let observed = object["status"]["observedGeneration"] == object["metadata"]["generation"];
     hash.add(if observed { "seen" } else { "unseen" });
     hash.add(&object["metadata"]["generation"].to_string());
     hash.add(if object["metadata"]["deletionTimestamp"].is_null() {

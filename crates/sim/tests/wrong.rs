@@ -1,0 +1,95 @@
+//! The simulator's own proof: behaviours that are wrong on purpose, modelled on real bugs, are all found.
+//!
+//! `wrong.txt` says which scenario and seed find each of them; those are run every day. The whole search, which shows after
+//! how many seeds each is found when nobody knows where to look, is
+//! `cargo test -p everflow-sim --test wrong -- --ignored --nocapture`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+
+use everflow_env::Wrong;
+use everflow_sim::search::{Plans, Ready, search};
+use everflow_sim::{Scenario, Settings};
+
+/// Within so many seeds each must be found.
+const WITHIN: u64 = 2_000;
+
+fn wrong_named(name: &str) -> Wrong {
+    let mut all = Wrong::ALL.iter();
+    *all.find(|wrong| format!("{wrong:?}") == name).unwrap()
+}
+
+#[test]
+fn each_is_found_where_it_was_found_before() {
+    let mut ready: BTreeMap<String, Ready> = BTreeMap::new();
+    let mut named = Vec::new();
+    let mut missed = Vec::new();
+    for line in include_str!("wrong.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+    {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (wrong, name, seed) = (wrong_named(words[0]), words[1], words[2].parse().unwrap());
+        let ready = ready.entry(name.to_owned()).or_insert_with(|| {
+            Ready::new(Scenario::find(name).unwrap(), Settings::default()).unwrap()
+        });
+        let plan = ready.plan(seed);
+        let right = ready.run(&plan).unwrap();
+        assert_eq!(
+            right.findings,
+            [],
+            "{name}, seed {seed}: the right code is blamed"
+        );
+        ready.settings.wrong = Some(wrong);
+        let outcome = ready.run(&plan).unwrap();
+        ready.settings.wrong = None;
+        if outcome.findings.is_empty() {
+            missed.push(line);
+        }
+        named.push(wrong);
+    }
+    assert!(missed.is_empty(), "not found: {missed:#?}");
+    let unnamed: Vec<_> = Wrong::ALL
+        .iter()
+        .filter(|wrong| !named.contains(wrong))
+        .collect();
+    assert!(unnamed.is_empty(), "nothing is known to find {unnamed:?}");
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn each_is_found_within_two_thousand_seeds() {
+    let mut ready: Vec<Ready> = Scenario::all()
+        .unwrap()
+        .into_iter()
+        .map(|scenario| Ready::new(scenario, Settings::default()).unwrap())
+        .collect();
+    let only = std::env::var("EVERFLOW_SIM_WRONG").ok();
+    let mut missed = Vec::new();
+    for wrong in Wrong::ALL {
+        if only
+            .as_ref()
+            .is_some_and(|only| !only.contains(&format!("{wrong:?}")))
+        {
+            continue;
+        }
+        for one in &mut ready {
+            one.settings.wrong = Some(*wrong);
+        }
+        let (tally, bad) = search(&ready, &Plans::Seeds(0..WITHIN), 1, &|_| true).unwrap();
+        match bad {
+            None => missed.push(wrong),
+            Some(bad) => {
+                let (name, seed) = (&ready[bad.scenario].scenario.name, bad.seed.unwrap());
+                println!(
+                    "{wrong:?} {name} {seed} # {} after {} seeds",
+                    bad.finding.oracle, tally.runs
+                );
+            }
+        }
+    }
+    assert!(
+        missed.is_empty(),
+        "not found within {WITHIN} seeds: {missed:?}"
+    );
+}
