@@ -7,6 +7,7 @@
 mod client;
 mod objects;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -218,10 +219,9 @@ async fn remote(kubeconfig: &str, pids: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Memory at rest, with 10,000 objects, and with 1,000 watchers on top that saw changes.
+/// Memory with 10,000 objects, and with 1,000 watchers on top that saw changes.
 async fn memory(kubeconfig: &str, pid: &str) -> Result<(), Failure> {
     let access = Arc::new(Access::read(kubeconfig)?);
-    println!("memory_at_rest_mb {:.1}", resident(pid)?);
     let mut client = access.connect().await?;
     let namespace = r#"{"metadata": {"name": "typical"}}"#;
     client
@@ -297,12 +297,31 @@ fn serve(kubeconfig: &str) -> Result<(), Failure> {
     })
 }
 
-/// From starting the program until it answers.
+/// What a client asks first.
+const FIRST_REQUESTS: [(&str, &str, &str, &str); 7] = [
+    ("GET", "/api", "", ""),
+    ("GET", "/apis", "", ""),
+    ("GET", "/api/v1", "", ""),
+    ("GET", "/apis/apps/v1", "", ""),
+    ("GET", "/api/v1/namespaces", "", ""),
+    (
+        "POST",
+        "/api/v1/namespaces/default/configmaps",
+        "application/json",
+        r#"{"metadata": {"name": "first"}, "data": {"a": "b"}}"#,
+    ),
+    ("GET", "/api/v1/namespaces/default/configmaps", "", ""),
+];
+
+/// From starting the program until it answers, and what memory it takes then.
 fn start(program: &str) -> Result<(), Failure> {
     let dir = std::env::temp_dir().join(format!("everflow-start-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
     let kubeconfig = dir.join("kubeconfig");
-    let mut times = Vec::new();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (mut times, mut memory) = (Vec::new(), (0.0, 0.0));
     for _ in 0..5 {
         let _ = std::fs::remove_file(&kubeconfig);
         let begin = Instant::now();
@@ -317,30 +336,48 @@ fn start(program: &str) -> Result<(), Failure> {
             .arg(&kubeconfig)
             .stdout(std::process::Stdio::null())
             .spawn()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let answered = runtime.block_on(async {
-            while begin.elapsed() < Duration::from_secs(10) {
-                if let Ok(access) = Access::read(&kubeconfig.to_string_lossy())
-                    && let Ok(mut client) = access.connect().await
-                    && client.send("GET", "/readyz", "", "").await.is_ok()
-                {
-                    return true;
-                }
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-            false
+        let pid = child.id().to_string();
+        let measured = runtime.block_on(async {
+            wait_until_ready(&kubeconfig, begin).await?;
+            times.push(begin.elapsed().as_secs_f64() * 1e3);
+            first_requests(&kubeconfig, &pid).await
         });
-        times.push(begin.elapsed().as_secs_f64() * 1e3);
         child.kill()?;
         child.wait()?;
-        if !answered {
-            return Err("the server did not answer in ten seconds".into());
-        }
+        memory = measured?;
     }
     times.sort_by(f64::total_cmp);
     std::fs::remove_dir_all(&dir)?;
-    println!("start_to_serving_ms {:.0}", times[times.len() / 2]);
+    println!(
+        "start_to_serving_ms {:.0}\nmemory_at_rest_mb {:.1}\nmemory_after_first_requests_mb {:.1}",
+        times[times.len() / 2],
+        memory.0,
+        memory.1
+    );
     Ok(())
+}
+
+async fn wait_until_ready(kubeconfig: &Path, begin: Instant) -> Result<(), Failure> {
+    while begin.elapsed() < Duration::from_secs(10) {
+        if let Ok(access) = Access::read(&kubeconfig.to_string_lossy())
+            && let Ok(mut client) = access.connect().await
+            && client.send("GET", "/readyz", "", "").await.is_ok()
+        {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Err("the server did not answer in ten seconds".into())
+}
+
+/// Megabytes before and after a client's first requests.
+async fn first_requests(kubeconfig: &Path, pid: &str) -> Result<(f64, f64), Failure> {
+    let access = Access::read(&kubeconfig.to_string_lossy())?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let before = resident(pid)?;
+    let mut client = access.connect().await?;
+    for (method, path, media, body) in FIRST_REQUESTS {
+        client.send(method, path, media, body).await?;
+    }
+    Ok((before, resident(pid)?))
 }

@@ -24,7 +24,7 @@ fn parse_deep(body: &[u8]) -> Result<(Json, Vec<String>), String> {
     if let Some(tree) = plain_json(body) {
         return Ok((tree, Vec::new()));
     }
-    parse_any(body).or_else(|error| Err(go_depth_error(body).unwrap_or(error)))
+    parse_any(body).map_err(|error| go_depth_error(body).unwrap_or(error))
 }
 
 /// What nests deeper than our reader goes may also be too deep for Go's, which says so in words of its own. Going as
