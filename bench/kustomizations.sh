@@ -43,7 +43,7 @@ measure() {
 
 for count in "${counts[@]}"; do
   measure everflow "$count" "$work/everflow" run --kubeconfig "$work/everflow-$count/kubeconfig" \
-    --storage-path "$work/everflow-$count/artifacts" --log-level error
+    --storage-path "$work/everflow-$count/artifacts" --log-level error --concurrent 20
 done
 
 flux=${FLUX:-}

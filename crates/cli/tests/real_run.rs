@@ -9,150 +9,21 @@
 
 #[path = "common/cluster.rs"]
 mod cluster;
+#[path = "common/delivery.rs"]
+mod delivery;
 #[path = "../../fetch/tests/support/mod.rs"]
 mod support;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Cluster;
+use delivery::{Engine, NAMESPACE, World, write};
 use everflow_api::view;
 use everflow_corpus::real::ApiServer;
-use everflow_env::{Env, RealDisk};
-use everflow_runtime::client::{At, Client, DeleteOptions, Patch, Resource, WriteOptions};
-use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
+use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
 use serde_json::{Value, json};
 use support::{GitServer, git, git_is_here};
-
-const NAMESPACE: &str = "shop";
-
-/// The program under test, ended with the test.
-struct Engine(Child);
-
-impl Engine {
-    fn start(kubeconfig: &Path, storage: &Path) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_everflow"))
-            .args([
-                "run",
-                "--min-retry-delay",
-                "200ms",
-                "--requeue-dependency",
-                "1s",
-            ])
-            .args([
-                "--enable-leader-election",
-                "--log-level",
-                "error",
-                "--kubeconfig",
-            ])
-            .arg(kubeconfig)
-            .arg("--storage-path")
-            .arg(storage)
-            .env("RUNTIME_NAMESPACE", "default")
-            .stdout(Stdio::null())
-            .spawn();
-        Engine(child.unwrap())
-    }
-
-    /// Asks it to stop and waits until it has.
-    fn stop(mut self) {
-        let id = self.0.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-TERM", &id])
-                .status()
-                .unwrap()
-                .success()
-        );
-        let status = self.0.wait().unwrap();
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-struct World {
-    client: Client,
-    place: tempfile::TempDir,
-}
-
-impl World {
-    fn new(kubeconfig: &Path) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let env = Env::system(RealDisk::new(place.path()).unwrap());
-        let config = ClusterConfig::from_file(kubeconfig, None).unwrap();
-        let transport = HttpsTransport::new(&env, config).unwrap();
-        let client = Client::new(Arc::new(transport), env.clock.clone());
-        World { client, place }
-    }
-
-    async fn resource(&self, api_version: &str, kind: &str) -> Resource {
-        for _ in 0..100 {
-            if let Ok(resource) = self.client.resource(api_version, kind).await {
-                return resource;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("{api_version} {kind} is not served");
-    }
-
-    async fn apply(&self, object: Value) {
-        let text = |field: &str| object[field].as_str().unwrap().to_owned();
-        let resource = self.resource(&text("apiVersion"), &text("kind")).await;
-        let patch = Patch::Apply(object.clone());
-        let options = WriteOptions::by("user").force();
-        let done = self
-            .client
-            .patch(&resource, At::of(&object), &patch, &options)
-            .await;
-        done.unwrap_or_else(|error| panic!("{}: {error}", view::name_of(&object)));
-    }
-
-    async fn get(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
-        let resource = self.resource(api_version, kind).await;
-        self.client
-            .get(&resource, At::new(NAMESPACE, name))
-            .await
-            .ok()
-    }
-
-    async fn kustomization(&self, name: &str) -> Option<Value> {
-        self.get("kustomize.toolkit.fluxcd.io/v1", "Kustomization", name)
-            .await
-    }
-
-    /// Waits until a Kustomization is ready and shows what is wanted.
-    async fn until(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut last = None;
-        for _ in 0..300 {
-            last = self.kustomization(name).await;
-            if let Some(object) = last
-                .as_ref()
-                .filter(|object| view::is_current(object) && wanted(object))
-            {
-                return object.clone();
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        let repository = self
-            .get("source.toolkit.fluxcd.io/v1", "GitRepository", "shop")
-            .await;
-        panic!("{name} does not become ready: {last:#?}\n{repository:#?}");
-    }
-}
-
-fn write(root: &Path, file: &str, text: &str) {
-    let file = root.join(file);
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(file, text).unwrap();
-}
 
 fn definition() -> String {
     json!({

@@ -84,15 +84,17 @@ fn requests(metrics: &str) -> BTreeMap<(String, String), f64> {
         let (Some(verb), Some(mut resource)) = (label("verb"), label("resource")) else {
             continue;
         };
+        // Metrics, health, discovery.
+        if resource.is_empty() {
+            continue;
+        }
         let count = line.rsplit(' ').next().and_then(|count| count.parse().ok());
         if let Some(below) = label("subresource").filter(|below| !below.is_empty()) {
             resource = format!("{resource}/{below}");
         }
         // The API server looks after its own things.
-        let own = matches!(
-            resource.as_str(),
-            "" | "leases" | "endpointslices" | "endpoints"
-        ) || resource.contains("flowcontrol")
+        let own = matches!(resource.as_str(), "leases" | "endpointslices" | "endpoints")
+            || resource.contains("flowcontrol")
             || resource == "prioritylevelconfigurations"
             || resource == "flowschemas"
             || resource.starts_with("ipaddresses")

@@ -22,9 +22,9 @@ pub fn with_deployments() -> bool {
 }
 
 /// The four objects of a Kustomization. `who` stands in a label of each.
-pub fn objects(namespace: &str, level: &str, who: &str) -> Vec<Value> {
+pub fn objects(namespace: &str, name: &str, level: &str, who: &str) -> Vec<Value> {
     let metadata =
-        json!({"name": "app", "namespace": namespace, "labels": {"app": "app", "who": who}});
+        json!({"name": name, "namespace": namespace, "labels": {"app": "app", "who": who}});
     let settings = match with_deployments() {
         true => json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
             "spec": {
@@ -87,7 +87,7 @@ pub fn write(root: &Path, count: usize, commit: Commit) -> std::io::Result<()> {
     for index in 0..count {
         let directory = root.join(format!("apps/{index:05}"));
         std::fs::create_dir_all(&directory)?;
-        for object in objects(&namespace(index), level, "${who}") {
+        for object in objects(&namespace(index), "app", level, "${who}") {
             let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
             std::fs::write(
                 directory.join(format!("{kind}.yaml")),

@@ -21,6 +21,8 @@ use crate::{Failure, payload::namespace};
 const RAW: usize = 20;
 /// After so long without a change of the counts of requests, all has been said.
 const QUIET: Duration = Duration::from_secs(3);
+/// After so long it is not waited for that.
+const LOUD: Duration = Duration::from_secs(60);
 const KUSTOMIZATIONS: Resource = Resource::namespaced(
     "kustomize.toolkit.fluxcd.io",
     "v1",
@@ -162,14 +164,18 @@ impl World {
         self.git(&["commit", "-qm", "first"]);
         // The first applies of a kind are slower.
         for _ in 0..50 {
-            self.apply_all(self.raw_objects("warm-up".to_owned()))
+            self.apply_all(self.raw_objects("warm-up".to_owned(), "app"))
                 .await?;
         }
         Ok(())
     }
 
-    fn raw_objects(&self, namespace: String) -> impl Iterator<Item = (String, Value)> {
-        let objects = payload::objects(&namespace, "info", "team-1");
+    fn raw_objects(
+        &self,
+        namespace: String,
+        name: &str,
+    ) -> impl Iterator<Item = (String, Value)> + use<> {
+        let objects = payload::objects(&namespace, name, "info", "team-1");
         objects
             .into_iter()
             .map(|object| (payload::path(&object), object))
@@ -177,7 +183,84 @@ impl World {
 
     /// The same objects, applied by nobody but us.
     pub async fn apply_raw(&self) -> Result<(), Failure> {
-        self.apply_all((0..self.count).flat_map(|index| self.raw_objects(raw(index))))
+        self.apply_all((0..self.count).flat_map(|index| self.raw_objects(raw(index), "app")))
+            .await
+    }
+
+    /// The least that an engine has to write: the same objects, and for each Kustomization its
+    /// finalizer, its inventory, its status and an Event.
+    pub async fn apply_least(&self) -> Result<(), Failure> {
+        stream::iter((0..self.count).map(Ok))
+            .try_for_each_concurrent(RAW, |index| self.least(index))
+            .await
+    }
+
+    async fn least(&self, index: usize) -> Result<(), Failure> {
+        let mut object = payload::kustomization(index, "1h");
+        object["metadata"]["namespace"] = "raw-00000".into();
+        object["spec"]["suspend"] = true.into();
+        let path = KUSTOMIZATIONS.object_path(&At::of(&object));
+        let patch = |path: String, operations: Value| async move {
+            let media = "application/json-patch+json";
+            let path = format!("{path}?fieldManager=raw");
+            self.send("PATCH", &path, media, operations.to_string())
+                .await
+        };
+        let finalizers = json!(["finalizers.fluxcd.io"]);
+        patch(
+            path.clone(),
+            json!([{"op": "add", "path": "/metadata/finalizers", "value": finalizers}]),
+        )
+        .await?;
+        let objects: Vec<(String, Value)> = self.raw_objects(raw(index), "least").collect();
+        let entries: Vec<Value> = objects
+            .iter()
+            .map(|(_, object)| json!({"id": format!("{}_least__{}", raw(index), object["kind"]), "v": "v1"}))
+            .collect();
+        let status = |text: &str, ready: &str| {
+            json!([{"op": "add", "path": "/status", "value": {
+                "inventory": {"entries": entries}, "observedGeneration": 1,
+                "conditions": [{"type": "Ready", "status": ready, "reason": "Progressing", "message": text,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}],
+            }}])
+        };
+        patch(format!("{path}/status"), status("begun", "Unknown")).await?;
+        self.apply_all(objects.into_iter()).await?;
+        patch(format!("{path}/status"), status("done", "True")).await?;
+        let event = json!({"apiVersion": "v1", "kind": "Event", "type": "Normal", "reason": "Done",
+            "metadata": {"name": format!("least-{index}"), "namespace": "raw-00000"},
+            "involvedObject": {"kind": "Kustomization", "namespace": "raw-00000", "name": namespace(index)},
+            "message": "created ".repeat(20), "source": {"component": "raw"}});
+        let path = "/api/v1/namespaces/raw-00000/events?fieldManager=raw";
+        self.send("POST", path, "application/json", event.to_string())
+            .await?;
+        Ok(())
+    }
+
+    /// Makes the Kustomizations of that, which nobody works on, and lets them go again.
+    pub async fn declare_least(&self, there: bool) -> Result<(), Failure> {
+        let all = (0..self.count).map(|index| {
+            let mut object = payload::kustomization(index, "1h");
+            object["metadata"]["namespace"] = "raw-00000".into();
+            object["spec"]["suspend"] = true.into();
+            let path = KUSTOMIZATIONS.object_path(&At::of(&object));
+            (path, object)
+        });
+        stream::iter(all.map(Ok))
+            .try_for_each_concurrent(RAW, |(path, object)| async move {
+                if there {
+                    let path = format!("{path}?fieldManager=bench&force=true");
+                    let media = "application/apply-patch+yaml";
+                    self.send("PATCH", &path, media, object.to_string()).await?;
+                    return Ok(());
+                }
+                let media = "application/merge-patch+json";
+                let free = json!({"metadata": {"finalizers": null}}).to_string();
+                self.send("PATCH", &path, media, free).await?;
+                let json = "application/json";
+                self.send("DELETE", &path, json, String::new()).await?;
+                Ok(())
+            })
             .await
     }
 
@@ -305,11 +388,17 @@ impl World {
 
     /// Waits until nobody asks the server anything any more.
     pub async fn until_quiet(&self, engines: &[String]) -> Result<Usage, Failure> {
+        let begun = Instant::now();
         let mut last = Usage::of(self, engines).await?;
         loop {
             tokio::time::sleep(QUIET).await;
             let now = Usage::of(self, engines).await?;
-            if now.since(&last).requests().starts_with("0 ") {
+            let asked = now.since(&last).requests();
+            if asked.starts_with("0 ") {
+                return Ok(now);
+            }
+            if begun.elapsed() > LOUD {
+                println!("it does not become quiet: {asked}");
                 return Ok(now);
             }
             last = now;

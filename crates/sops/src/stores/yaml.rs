@@ -1,6 +1,6 @@
 //! YAML with its comments.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use everflow_yaml::{
     Comments, Dialect, Document, Entry as YamlEntry, Extras, Loader, Mapping, Node, Scalar,
@@ -20,7 +20,7 @@ pub fn read(content: &[u8]) -> Result<Vec<Tree>, String> {
     let mut trees = Vec::new();
     for document in &documents {
         let mut reader = Reader {
-            anchors: HashMap::new(),
+            anchors: BTreeMap::new(),
             aliases_left: MAX_ALIASES,
         };
         reader.find_anchors(&document.root);
@@ -52,7 +52,7 @@ pub fn read(content: &[u8]) -> Result<Vec<Tree>, String> {
 const MAX_ALIASES: usize = 10_000;
 
 struct Reader<'a> {
-    anchors: HashMap<&'a str, &'a Node>,
+    anchors: BTreeMap<&'a str, &'a Node>,
     aliases_left: usize,
 }
 
