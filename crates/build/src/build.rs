@@ -287,9 +287,18 @@ fn run_kustomize(
         Error::Kustomize {
             places: place::in_message(mount, &text),
             cause: error.reason(),
-            text,
+            text: cause_first(text),
         }
     })
+}
+
+/// Messages begin with the cause; what is being patched follows.
+fn cause_first(text: String) -> String {
+    let patched = text.strip_prefix("patching ");
+    match patched.and_then(|rest| rest.split_once(": ")) {
+        Some((object, cause)) => format!("{cause}, when patching {object}"),
+        None => text,
+    }
 }
 
 /// What is done to each object after kustomize.

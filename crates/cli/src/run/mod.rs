@@ -23,6 +23,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     memory::share_heap();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        // Each thread brings a heap of its own.
+        .max_blocking_threads(8)
         .enable_all()
         .build()?;
     let ended = runtime.block_on(serve(args));

@@ -22,7 +22,7 @@ use crate::{Options, Setup};
 /// The largest archive that is downloaded.
 const LARGEST: u64 = 512 << 20;
 /// How many bytes of unpacked artifacts are kept.
-const KEPT: usize = 256 << 20;
+const KEPT: usize = 128 << 20;
 /// The first and the longest pause between two downloads.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 /// How long one download may take.
@@ -48,8 +48,16 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Tree>>>>;
 #[derive(Debug, Default)]
 struct Slots {
     by_digest: BTreeMap<String, Slot>,
-    /// The oldest first, with its size.
-    order: Vec<(String, usize)>,
+    /// The oldest first.
+    order: Vec<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    digest: String,
+    /// The directory of the source's artifacts.
+    of: String,
+    size: usize,
 }
 
 /// Why an artifact cannot be had.
@@ -93,18 +101,32 @@ impl Trees {
             }
         };
         *kept = Some(tree.clone());
-        self.keep(&artifact.digest, tree.size);
+        self.keep(artifact, tree.size);
         Ok(tree)
     }
 
-    /// Makes room by forgetting the oldest.
-    fn keep(&self, digest: &str, size: usize) {
+    /// Makes room: former artifacts of the same source go, then the oldest.
+    fn keep(&self, artifact: &Artifact, size: usize) {
+        let of = artifact.path.rsplit_once('/');
+        let of = of.map_or("", |(directory, _)| directory).to_owned();
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.order.push((digest.to_owned(), size));
-        let total = |order: &[(String, usize)]| order.iter().map(|(_, size)| size).sum::<usize>();
-        while slots.order.len() > 1 && total(&slots.order) > KEPT {
-            let (oldest, _) = slots.order.remove(0);
-            slots.by_digest.remove(&oldest);
+        let Slots { by_digest, order } = &mut *slots;
+        order.retain(|kept| {
+            let former = !of.is_empty() && kept.of == of && kept.digest != artifact.digest;
+            if former {
+                by_digest.remove(&kept.digest);
+            }
+            !former
+        });
+        order.push(Kept {
+            digest: artifact.digest.clone(),
+            of,
+            size,
+        });
+        let total = |order: &[Kept]| order.iter().map(|kept| kept.size).sum::<usize>();
+        while order.len() > 1 && total(order) > KEPT {
+            let oldest = order.remove(0);
+            by_digest.remove(&oldest.digest);
         }
     }
 

@@ -34,6 +34,9 @@ use crate::Options;
 /// How often a suspended object is looked at: only so that it has a next attempt.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
 
+/// How long a source may take before it is said that it has nothing yet.
+const A_MOMENT: Duration = Duration::from_secs(2);
+
 /// An attempt that is under way.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
@@ -147,7 +150,11 @@ impl<'a> Attempt<'a> {
         let namespace = self.object.metadata.namespace().to_owned();
         let name = SourceName::of(&self.object.spec, &namespace);
         name.allowed(&namespace, self.options())?;
-        let source = name.find(self.context, self.options()).await?;
+        let found = name.find(self.context, self.options()).await;
+        if let Some(report) = self.wait_a_moment(&found, &name) {
+            return Ok(report);
+        }
+        let source = found?;
         self.draft.revision = source.artifact.revision.clone();
         self.draft.origin = source.origin.clone();
         let waiting = self.controller.waits().get(&self.context.key).cloned();
@@ -176,6 +183,23 @@ impl<'a> Attempt<'a> {
         )
         .await?;
         self.deliver(&source, &checks, state).await
+    }
+
+    /// A source that came together with us has its artifact in a moment: that is waited for once
+    /// before anything is said.
+    fn wait_a_moment(&self, found: &Result<Source, Stop>, name: &SourceName) -> Option<Report> {
+        let key = &self.context.key;
+        let waits = matches!(found, Err(Stop::Failed(failure)) if failure.then == Then::Wait);
+        let new = self.before.conditions.is_empty() && name.is_new(self.context);
+        if waits && new && self.controller.patient().insert(key.clone()) {
+            let next = Next::When {
+                changes: self.wakes(),
+                no_later_than: A_MOMENT,
+            };
+            return Some(silent(next, Verdict::Waiting));
+        }
+        self.controller.patient().remove(key);
+        None
     }
 
     /// Builds, applies, prunes, and looks at the health.

@@ -19,7 +19,7 @@ mod stop;
 mod target;
 mod watching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -52,6 +52,10 @@ const OWNED: [&str; 4] = [
 /// How long an attempt may take beyond its timeout: fetching, building, stages that settle.
 const BESIDE_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// How much text of parsed files is kept: for bases that Kustomizations share, not for all there
+/// is. Building anew costs little, trees of a thousand directories much memory.
+const CACHED: usize = 1 << 20;
+
 /// The controller of Kustomizations.
 #[derive(Debug)]
 pub(crate) struct KustomizationController {
@@ -61,6 +65,8 @@ pub(crate) struct KustomizationController {
     memories: Arc<Memories>,
     waits: Mutex<BTreeMap<Key, Wait>>,
     cache: Arc<everflow_kustomize::Cache>,
+    /// Those who have waited a moment for their source already.
+    patient: Mutex<BTreeSet<Key>>,
     proving: Arc<everflow_apply::effects::ProvingGround>,
 }
 
@@ -72,9 +78,14 @@ impl KustomizationController {
             targets: Targets::new(setup),
             memories: Arc::default(),
             waits: Mutex::default(),
-            cache: Arc::default(),
+            cache: Arc::new(everflow_kustomize::Cache::new(CACHED)),
+            patient: Mutex::default(),
             proving: Arc::default(),
         }
+    }
+
+    fn patient(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        self.patient.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waits(&self) -> MutexGuard<'_, BTreeMap<Key, Wait>> {

@@ -104,6 +104,21 @@ impl SourceName {
         })
     }
 
+    /// Whether its controller has said nothing about it yet.
+    pub(super) fn is_new(&self, context: &Context) -> bool {
+        let store = context.store(&self.resource.kind);
+        let stored = store.and_then(|store| store.get(&self.namespace, &self.name));
+        stored.is_some_and(|stored| {
+            let conditions = stored.value();
+            let conditions = conditions.pointer("/status/conditions");
+            let listed = conditions.and_then(Value::as_array);
+            listed.is_none_or(|conditions| {
+                let ready = conditions.iter().find(|one| one["type"] == "Ready");
+                ready.is_none_or(|ready| ready["status"] == "Unknown")
+            })
+        })
+    }
+
     /// From the store where all there is has been told, else from the server.
     async fn read(&self, context: &Context) -> Result<Option<Value>, Stop> {
         let store = context.store(&self.resource.kind);
