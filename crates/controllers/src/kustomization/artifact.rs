@@ -25,6 +25,8 @@ const LARGEST: u64 = 512 << 20;
 const KEPT: usize = 128 << 20;
 /// The first and the longest pause between two downloads.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
+/// How often it is looked, between two downloads, whether the source has something else.
+const LOOK: Duration = Duration::from_millis(500);
 /// How long one download may take.
 const DOWNLOAD: Duration = Duration::from_secs(300);
 
@@ -42,6 +44,9 @@ pub(super) struct Trees {
     storage: Storage,
     slots: Mutex<Slots>,
 }
+
+/// What a source has by now.
+pub(super) type Current<'a> = &'a (dyn Fn() -> Option<Artifact> + Sync);
 
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Tree>>>>;
 
@@ -64,6 +69,8 @@ struct Kept {
 enum Missing {
     /// It is not there any more, or not yet.
     NotFound,
+    /// The same is to be had elsewhere now.
+    Moved(Box<Artifact>),
     /// Another reason.
     Failed(String),
 }
@@ -78,10 +85,13 @@ impl Trees {
     }
 
     /// The files of an artifact.
+    /// `current` is what the source has by now: it may move while the download is tried again, as
+    /// when another engine has taken over.
     pub(super) async fn get(
         &self,
         artifact: &Artifact,
         options: &Options,
+        current: Current<'_>,
     ) -> Result<Arc<Tree>, Stop> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +102,7 @@ impl Trees {
         if let Some(tree) = &*kept {
             return Ok(tree.clone());
         }
-        let tree = match self.fetch(artifact, options).await {
+        let tree = match self.fetch(artifact, options, current).await {
             Ok(tree) => Arc::new(tree),
             Err(missing) => {
                 let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +140,27 @@ impl Trees {
         }
     }
 
-    async fn fetch(&self, artifact: &Artifact, options: &Options) -> Result<Tree, Missing> {
+    async fn fetch(
+        &self,
+        artifact: &Artifact,
+        options: &Options,
+        current: Current<'_>,
+    ) -> Result<Tree, Missing> {
+        let mut artifact = artifact.clone();
+        loop {
+            match self.fetch_from(&artifact, options, current).await {
+                Err(Missing::Moved(elsewhere)) => artifact = *elsewhere,
+                fetched => return fetched,
+            }
+        }
+    }
+
+    async fn fetch_from(
+        &self,
+        artifact: &Artifact,
+        options: &Options,
+        current: Current<'_>,
+    ) -> Result<Tree, Missing> {
         let digest = Digest::parse(&artifact.digest)
             .map_err(|error| Missing::Failed(format!("failed to verify archive: {error}")))?;
         if artifact.url == self.storage.url(&artifact.path)
@@ -139,7 +169,7 @@ impl Trees {
         {
             return unpack(&self.env, bytes.0).await;
         }
-        let bytes = self.download(&artifact.url, options).await?;
+        let bytes = self.download(artifact, options, current).await?;
         let algorithm = digest.algorithm();
         let verified = run_blocking(&*self.env.blocking, move || {
             let found = digest_of(algorithm, &bytes);
@@ -172,10 +202,15 @@ impl Trees {
         .flatten()
     }
 
-    async fn download(&self, url: &str, options: &Options) -> Result<Vec<u8>, Missing> {
+    async fn download(
+        &self,
+        artifact: &Artifact,
+        options: &Options,
+        current: Current<'_>,
+    ) -> Result<Vec<u8>, Missing> {
         let failed =
             |error: &FetchError| Missing::Failed(format!("failed to download archive: {error}"));
-        let parsed = Url::parse(url).map_err(|error| failed(&error))?;
+        let parsed = Url::parse(&artifact.url).map_err(|error| failed(&error))?;
         let client =
             Client::new(&self.env, ClientOptions::default()).map_err(|error| failed(&error))?;
         let mut pause = PAUSES.0;
@@ -197,15 +232,42 @@ impl Trees {
                 return Err(failed(&error));
             }
             tries -= 1;
-            self.env.clock.sleep(pause).await;
+            self.pause(pause, artifact, current).await?;
             pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+}
+
+impl Trees {
+    /// Pauses, unless the source has something else by then.
+    async fn pause(
+        &self,
+        span: Duration,
+        artifact: &Artifact,
+        current: Current<'_>,
+    ) -> Result<(), Missing> {
+        let clock = &self.env.clock;
+        let until = clock.elapsed() + span;
+        loop {
+            match current() {
+                Some(found) if found.digest != artifact.digest => return Err(Missing::NotFound),
+                Some(found) if found.url != artifact.url => {
+                    return Err(Missing::Moved(Box::new(found)));
+                }
+                _ => {}
+            }
+            let left = until.saturating_sub(clock.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            clock.sleep(left.min(LOOK)).await;
         }
     }
 }
 
 fn refused(missing: Missing, options: &Options) -> Stop {
     match missing {
-        Missing::NotFound => {
+        Missing::NotFound | Missing::Moved(_) => {
             let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
             let message = format!("Source is not ready, artifact not found, retrying in {soon}");
             Failure::new(Reason::ArtifactFailed, message)

@@ -210,11 +210,11 @@ impl<'a> Attempt<'a> {
         state: String,
     ) -> Result<Report, Stop> {
         self.progress("Fetching manifests");
-        let tree = self
-            .controller
-            .trees
-            .get(&source.artifact, self.options())
-            .await;
+        let name = SourceName::of(&self.object.spec, self.object.metadata.namespace());
+        let context = self.context;
+        let current = || name.artifact(context);
+        let trees = &self.controller.trees;
+        let tree = trees.get(&source.artifact, self.options(), &current).await;
         self.context.check()?;
         if tree.is_err() && self.context.env.is_wrong(Wrong::FailureTakenAsEmpty) {
             self.prune_everything().await?;
@@ -248,7 +248,6 @@ impl<'a> Attempt<'a> {
             memory.relent();
         }
         let applier = self.applier(&target)?;
-        let context = self.context;
         let memories = self.controller.memories.clone();
         let eyes = super::watching::Eyes {
             context,

@@ -119,6 +119,14 @@ impl SourceName {
         })
     }
 
+    /// What it has produced, as far as the store has heard.
+    pub(super) fn artifact(&self, context: &Context) -> Option<Artifact> {
+        let store = context.store(&self.resource.kind)?;
+        let object = store.get(&self.namespace, &self.name)?.value();
+        let artifact = object.pointer("/status/artifact")?;
+        Artifact::read(artifact, &Place::Root).ok()
+    }
+
     /// From the store where all there is has been told, else from the server.
     async fn read(&self, context: &Context) -> Result<Option<Value>, Stop> {
         let store = context.store(&self.resource.kind);

@@ -206,3 +206,34 @@ async fn many_deletions_are_told_before_they_are_made() {
     assert!(event < first, "{lines:#?}");
     world.stop_engine().await;
 }
+
+/// Another engine has taken over the sources: what they had is elsewhere now.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn an_artifact_that_moves_is_followed() {
+    let mut world = started(json!({"one.yaml": map("one")}), json!({})).await;
+    world.stop_engine().await;
+    let sources = world
+        .resource("source.toolkit.fluxcd.io/v1", "GitRepository")
+        .await;
+    let (at, by) = (At::new(NAMESPACE, "src"), WriteOptions::by("user"));
+    // Nobody answers there.
+    let away = json!({"status": {"artifact": {"url": "http://127.0.0.1:1/gone.tar.gz"}}});
+    let patch = Patch::Merge(away);
+    let moved = world.client.patch(&sources, at.status(), &patch, &by).await;
+    moved.unwrap();
+    world.start_engine().await;
+    let step = json!({"reconcile": ["Kustomization/app"]});
+    let step = serde_json::from_value(step).unwrap();
+    assert!(world.step(&step).await.is_none());
+    world.sleep(Duration::from_secs(15)).await;
+    let kustomizations = world
+        .resource("kustomize.toolkit.fluxcd.io/v1", "Kustomization")
+        .await;
+    let at = At::new(NAMESPACE, "app");
+    let object = world.client.get(&kustomizations, at).await.unwrap();
+    let asked = &object["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"];
+    assert_eq!(object["status"]["lastHandledReconcileAt"], *asked);
+    let (ready, message) = state(&world, NAMESPACE).await.unwrap();
+    assert_eq!(ready, "True", "{message}");
+    world.stop_engine().await;
+}
