@@ -11,10 +11,12 @@ if ! command -v go >/dev/null 2>&1; then
   exit 0
 fi
 
-real/peers.sh build kustomize helm helm3 crane etcd kube-apiserver
-# Flux's controllers as clients; a test that misses one says so.
-real/peers.sh build source-controller kustomize-controller helm-controller ||
-  echo "Flux's controllers could not all be built"
+real/peers.sh build kustomize helm helm3 sops crane etcd kube-apiserver
+# Flux's controllers take long to build and are therefore built when asked for; a test that misses
+# one says so.
+if [ -n "${EVERFLOW_FLUX:-}" ]; then
+  real/peers.sh build source-controller kustomize-controller helm-controller
+fi
 EVERFLOW_MERGE_PEER=$(real/merge-peer.sh)
 export EVERFLOW_MERGE_PEER
 export EVERFLOW_REAL=1
