@@ -369,6 +369,9 @@ impl Storage {
                 too_many -= 1;
             }
         }
+        if garbage.is_empty() {
+            return Ok(garbage);
+        }
         let removing = garbage.clone();
         self.blocking(move |disk| {
             for path in &removing {
