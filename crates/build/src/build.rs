@@ -39,8 +39,10 @@ pub struct Request<'a> {
     pub strict: bool,
     /// Whether Secrets may stay encrypted, for those who only look at the result.
     pub keep_encrypted: bool,
-    /// Whether something that is clearly no value takes the place of what cannot be had: of encrypted
-    /// values, and of variables without a value. For those who want to see the rest work.
+    /// Whether something that is clearly no value takes the place of values that stay encrypted. For
+    /// those who want to see the rest work.
+    pub masked: bool,
+    /// The same for variables without a value.
     pub placeholders: bool,
     /// The keys of `spec.decryption`; they are used only when that is there.
     pub keys: &'a Keys,
@@ -62,6 +64,7 @@ impl<'a> Request<'a> {
             no_variables: None,
             strict: true,
             keep_encrypted: false,
+            masked: false,
             placeholders: false,
             keys: &NO_KEYS,
             cache: None,
@@ -181,7 +184,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
     let digest = format!("sha256:{}", hex(&Sha256::digest(yaml.as_bytes())));
     let mut objects = finish::expand(objects);
     for object in &mut objects {
-        if request.keep_encrypted && request.placeholders {
+        if request.keep_encrypted && request.masked {
             placeholder::fill(object);
         }
         finish::add_metadata(object, request.kustomization);
@@ -261,7 +264,8 @@ fn variables(request: &Request<'_>) -> Option<BTreeMap<String, String>> {
     let mut values = request.variables.clone();
     add_variables(&mut values, &post_build.substitute);
     let always = post_build.substitute_strategy == Some(SubstituteStrategy::Always);
-    (always || request.no_variables.is_some() || !values.is_empty()).then_some(values)
+    (always || request.no_variables.is_some() || request.placeholders || !values.is_empty())
+        .then_some(values)
 }
 
 fn run_kustomize(

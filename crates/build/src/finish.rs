@@ -56,9 +56,16 @@ fn set(object: &mut Value, field: &str, key: &str, value: &str) {
     if !meta.is_object() {
         return;
     }
-    if !meta[field].is_object() {
-        meta[field] = json!({});
+    // Flux reads the map as one of texts: a null is an empty text, and anything else empties the map.
+    let texts = meta[field].as_object().filter(|map| {
+        let mut values = map.values();
+        values.all(|value| value.is_string() || value.is_null())
+    });
+    let mut texts = texts.cloned().unwrap_or_default();
+    for value in texts.values_mut().filter(|value| value.is_null()) {
+        *value = json!("");
     }
+    meta[field] = Value::Object(texts);
     meta[field][key] = json!(value);
 }
 
@@ -82,4 +89,20 @@ pub fn from_base64(text: &str) -> Option<Vec<u8>> {
 /// A value for a Secret.
 pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_are_no_texts_go() {
+        let mut object = json!({ "metadata": { "labels": { "a": true, "b": "c" } } });
+        set(&mut object, "labels", "own", "1");
+        assert_eq!(object["metadata"]["labels"], json!({ "own": "1" }));
+        let mut object = json!({ "metadata": { "labels": { "a": null, "b": "c" } } });
+        set(&mut object, "labels", "own", "1");
+        let expected = json!({ "a": "", "b": "c", "own": "1" });
+        assert_eq!(object["metadata"]["labels"], expected);
+    }
 }

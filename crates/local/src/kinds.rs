@@ -18,8 +18,6 @@ pub struct MissingKind {
     pub kind: String,
     /// Which objects need it: `name in file`.
     pub users: Vec<String>,
-    /// Whether any of them says a namespace.
-    pub namespaced: bool,
 }
 
 /// A version of a kind that is no longer served.
@@ -186,10 +184,8 @@ fn note(found: &Found, used: &mut BTreeMap<GroupKind, MissingKind>) {
         versions: BTreeSet::new(),
         kind: kind.to_owned(),
         users: Vec::new(),
-        namespaced: false,
     });
     missing.versions.insert(version.to_owned());
-    missing.namespaced |= !view::namespace(object).is_empty();
     missing
         .users
         .push(format!("{} in {}", view::name(object), found.path));
@@ -212,7 +208,7 @@ impl MissingKind {
     /// A definition that accepts whatever is written.
     pub fn assumed(&self) -> Value {
         let plural = plural(&self.kind);
-        let cluster_wide = !self.namespaced && is_cluster_wide(&self.group, &self.kind);
+        let cluster_wide = is_cluster_wide(&self.group, &self.kind);
         let mut versions: Vec<Value> = self.versions.iter().map(|name| version(name)).collect();
         if let Some(last) = versions.last_mut() {
             last["storage"] = json!(true);

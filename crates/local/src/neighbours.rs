@@ -47,6 +47,40 @@ pub fn definitions() -> Vec<Value> {
     own.chain(KINDS.iter().map(accepting)).collect()
 }
 
+/// What installing Flux brings beside the definitions: the accounts that Kustomizations may be applied
+/// as, with the rights that they have.
+pub fn accounts() -> Vec<Value> {
+    let namespace = crate::entry::FLUX_SYSTEM;
+    let names = ["kustomize-controller", "helm-controller", "flux-operator"];
+    let account = |name: &&str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": { "namespace": namespace, "name": name },
+        })
+    };
+    let subject =
+        |name: &&str| json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name });
+    let first = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace },
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": "cluster-reconciler-flux-system" },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin",
+        },
+        "subjects": names.iter().map(subject).collect::<Vec<_>>(),
+    });
+    let accounts = names.iter().map(account);
+    [first]
+        .into_iter()
+        .chain(accounts)
+        .chain([binding])
+        .collect()
+}
+
 /// The operator of Flux lets Alerts and Receivers speak of its own kinds.
 fn allow_operator(definition: &mut Value) {
     let versions = definition["spec"]["versions"].as_array_mut();

@@ -154,6 +154,9 @@ impl World {
         for definition in neighbours::definitions() {
             self.apply(&definition).await?;
         }
+        for object in neighbours::accounts() {
+            self.apply(&object).await?;
+        }
         for object in &plan.first {
             self.ensure_namespace(view::namespace(object)).await?;
             self.apply(object).await?;
@@ -291,7 +294,7 @@ impl World {
             for holder in holders.into_iter().flatten() {
                 let text = |field: &str| holder[field].as_str().unwrap_or_default();
                 let name = view::joined(text("kind"), namespace, text("name"));
-                if holder["optional"] != true && !self.exists(&name).await {
+                if !self.exists(&name).await {
                     let what = format!(
                         "variables of {} {}, which is not there",
                         text("kind"),

@@ -418,7 +418,7 @@ impl<'a> Attempt<'a> {
             }
             if without_keys {
                 request.keep_encrypted = true;
-                request.placeholders = true;
+                request.masked = true;
             }
             everflow_build::build(&request)
         });

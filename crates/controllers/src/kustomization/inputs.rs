@@ -45,8 +45,8 @@ pub(super) async fn variables_there(
         let at = At::new(object.metadata.namespace(), &reference.name);
         match client.get(&resource, at).await {
             Ok(holder) => add_variables(&mut variables, &data(&holder)),
-            Err(ClientError::NotFound(_)) if reference.optional => {}
             Err(ClientError::NotFound(_)) if forgiven => lacking = true,
+            Err(ClientError::NotFound(_)) if reference.optional => {}
             Err(error) => {
                 let (kind, name) = (reference.kind, &reference.name);
                 return Err(format!("substitute from '{kind}/{name}' error: {error}"));

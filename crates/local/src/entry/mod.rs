@@ -137,6 +137,11 @@ fn complete(mut entry: Entry, tree: &Tree, contents: &Contents, remote: Option<&
         let kind = object["kind"].as_str().unwrap_or_default();
         if let Some(served) = everflow_api::crd::served_instead(former, kind) {
             object["apiVersion"] = json!(served);
+            if let Some(spec) = object["spec"].as_object_mut() {
+                // Fields that are gone.
+                spec.remove("validation");
+                spec.remove("gitImplementation");
+            }
         }
     }
     for (kind, namespace, name) in used_sources(tree, contents) {
