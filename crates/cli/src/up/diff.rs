@@ -23,7 +23,7 @@ pub struct Args {
 
 /// What becomes of an object.
 #[derive(Debug, Clone, PartialEq)]
-struct Change {
+pub(super) struct Change {
     object: ObjectId,
     before: Option<Value>,
     after: Option<Value>,
@@ -86,7 +86,11 @@ fn eprint(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-fn changes(before: BTreeMap<ObjectId, Value>, mut after: BTreeMap<ObjectId, Value>) -> Vec<Change> {
+/// What becomes of objects between two states.
+pub(super) fn changes(
+    before: BTreeMap<ObjectId, Value>,
+    mut after: BTreeMap<ObjectId, Value>,
+) -> Vec<Change> {
     let mut changes = Vec::new();
     for (object, old) in before {
         let new = after.remove(&object);
@@ -118,7 +122,8 @@ impl Change {
     }
 }
 
-fn text(changes: &[Change]) -> String {
+/// Changes for the reader.
+pub(super) fn text(changes: &[Change]) -> String {
     let mut text = String::new();
     for change in changes {
         text += &format!("► {} {}\n", change.object.subject(), change.word());

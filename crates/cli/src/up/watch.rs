@@ -1,12 +1,15 @@
 //! Staying after everything is up: what changes on disk is deployed.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use everflow_api::inventory::ObjectId;
 use everflow_local::picture::SOURCES;
 use everflow_local::tree::File;
+use serde_json::Value;
 
-use super::Session;
+use super::{Session, diff};
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -92,6 +95,7 @@ fn changes(before: &Fingerprint, now: &Fingerprint) -> String {
 
 async fn redeploy(session: &mut Session) -> Result<(), Failure> {
     let begun = Instant::now();
+    let before = manifests(session).await?;
     let sources = session.picture.sources.iter().map(|node| node.id.clone());
     let sources: Vec<_> = sources
         .filter(|id| SOURCES.contains(&id.kind.as_str()))
@@ -102,5 +106,14 @@ async fn redeploy(session: &mut Session) -> Result<(), Failure> {
     tokio::time::sleep(LOOK).await;
     let patience = session.options.timeout;
     let ended = session.settle(patience).await?;
+    if session.options.output.is_none() {
+        let changes = diff::changes(before, manifests(session).await?);
+        print_text(&diff::text(&changes))?;
+    }
     session.conclude(ended, begun.elapsed())
+}
+
+async fn manifests(session: &Session) -> Result<BTreeMap<ObjectId, Value>, Failure> {
+    let manifests = session.world.manifests().await;
+    manifests.map_err(|error| Failure::Work(error.to_string()))
 }
