@@ -19,7 +19,7 @@ fn chosen() -> Vec<Scenario> {
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    let text = std::env::var("EVERFLOW_SIM_SEEDS").unwrap_or_else(|_| "0..240".to_owned());
+    let text = std::env::var("EVERFLOW_SIM_SEEDS").unwrap_or_else(|_| "0..54".to_owned());
     let (from, to) = text.split_once("..").unwrap();
     from.parse().unwrap()..to.parse().unwrap()
 }

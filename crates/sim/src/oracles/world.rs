@@ -53,6 +53,13 @@ fn metadata(object: &Value) -> Value {
             kept.insert(field.to_owned(), value.clone());
         }
     }
+    // How often a workload was rolled out is not for the end to say.
+    if let Some(Value::Object(annotations)) = kept.get_mut("annotations") {
+        annotations.retain(|key, _| !key.starts_with("deployment.kubernetes.io/"));
+    }
+    if kept.get("annotations") == Some(&json!({})) {
+        kept.remove("annotations");
+    }
     let going = !object["metadata"]["deletionTimestamp"].is_null();
     if going {
         kept.insert("going".to_owned(), true.into());
