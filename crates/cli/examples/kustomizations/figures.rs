@@ -49,13 +49,18 @@ impl Usage {
     }
 
     fn shown(&self, over: f64) -> (f64, String) {
-        let all: f64 = self.requests.values().sum();
+        let all: f64 = self.requests.values().fold(0.0, |sum, count| sum + count);
         let lines: Vec<String> = self
             .requests
             .iter()
             .map(|((verb, resource), count)| format!("{verb} {resource} {:.2}", count / over))
             .collect();
         (all / over, lines.join(", "))
+    }
+
+    /// Whether nothing was asked.
+    pub fn is_quiet(&self) -> bool {
+        self.requests.is_empty()
     }
 
     /// How many requests there were for each Kustomization.

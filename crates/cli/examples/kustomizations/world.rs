@@ -393,12 +393,12 @@ impl World {
         loop {
             tokio::time::sleep(QUIET).await;
             let now = Usage::of(self, engines).await?;
-            let asked = now.since(&last).requests();
-            if asked.starts_with("0 ") {
+            let asked = now.since(&last);
+            if asked.is_quiet() {
                 return Ok(now);
             }
             if begun.elapsed() > LOUD {
-                println!("it does not become quiet: {asked}");
+                println!("it does not become quiet: {}", asked.requests());
                 return Ok(now);
             }
             last = now;
