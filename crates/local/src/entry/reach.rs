@@ -131,7 +131,7 @@ impl<'c> Reach<'c> {
         // What lies below another one is deployed with it.
         let below_another = |directory: &String| {
             directories.iter().any(|other| {
-                directory.starts_with(&format!("{other}/")) && self.overlays.get(other).is_none()
+                directory.starts_with(&format!("{other}/")) && !self.overlays.contains_key(other)
             })
         };
         let tops: Vec<String> = directories
