@@ -30,12 +30,12 @@ pub struct Hook {
 /// The parts of a path: table, key and subresource.
 pub fn parts(path: &str) -> Option<(String, String, String)> {
     let mut words: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let group = match words.first()? {
-        &"api" if words.len() > 2 => {
+    let group = match *words.first()? {
+        "api" if words.len() > 2 => {
             words.drain(..2);
             ""
         }
-        &"apis" if words.len() > 3 => {
+        "apis" if words.len() > 3 => {
             let group = words[1];
             words.drain(..3);
             group

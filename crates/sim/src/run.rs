@@ -182,7 +182,7 @@ impl<'a> World<'a> {
             let offset = (chance.next() % 60_001) as i64 - 30_000;
             let drift = (chance.next() % 201) as i64 - 100;
             let (offset, drift) = match calm {
-                Some(_) if index > 0 || plan.seed % 3 == 0 => (offset, drift),
+                Some(_) if index > 0 || plan.seed.is_multiple_of(3) => (offset, drift),
                 _ => (0, 0),
             };
             let clock = WrongClock::new(start, offset, drift);

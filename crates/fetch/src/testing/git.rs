@@ -27,7 +27,7 @@ pub enum File {
 type Files = BTreeMap<String, File>;
 
 /// A repository, with the files of its work tree.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Repository {
     objects: BTreeMap<ObjectId, (Kind, Vec<u8>)>,
     refs: BTreeMap<String, ObjectId>,
@@ -39,12 +39,23 @@ pub struct Repository {
     pub commits: Vec<ObjectId>,
 }
 
+impl Default for Repository {
+    fn default() -> Self {
+        Repository::new()
+    }
+}
+
 impl Repository {
     /// An empty one, on the branch `main`.
     pub fn new() -> Self {
         Repository {
+            objects: BTreeMap::new(),
+            refs: BTreeMap::new(),
             branch: "main".to_owned(),
-            ..Repository::default()
+            files: Files::default(),
+            trees: BTreeMap::new(),
+            parents: BTreeMap::new(),
+            commits: Vec::new(),
         }
     }
 
@@ -468,7 +479,7 @@ impl Repositories {
     /// Works on a repository, which is made when it is not there.
     pub fn with<T>(&self, name: &str, work: impl FnOnce(&mut Repository) -> T) -> T {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let repository = all.entry(name.to_owned()).or_insert_with(Repository::new);
+        let repository = all.entry(name.to_owned()).or_default();
         work(repository)
     }
 
