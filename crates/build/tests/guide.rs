@@ -109,7 +109,12 @@ fn a_duplicate_is_named_with_both_files() {
         text.contains("already registered id: ConfigMap.v1.[noGrp]/one"),
         "{text}"
     );
-    assert!(text.ends_with("(in a.yaml:1 and b.yaml:2)"), "{text}");
+    assert!(
+        text.ends_with(
+            "(in a.yaml:1 and b.yaml:2); the object is there twice: remove or rename one of the two"
+        ),
+        "{text}"
+    );
 }
 
 #[test]

