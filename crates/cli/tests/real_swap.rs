@@ -54,7 +54,14 @@ struct Flux {
 }
 
 impl Flux {
-    fn start(programs: &[PathBuf; 2], kubeconfig: &Path, storage: &Path) -> Self {
+    /// Starts both, the second when the first serves the artifact: in a cluster the address of
+    /// artifacts is a Service, which stays when the engine behind it changes.
+    async fn start(
+        world: &World,
+        programs: &[PathBuf; 2],
+        kubeconfig: &Path,
+        storage: &Path,
+    ) -> Self {
         std::fs::create_dir_all(storage).unwrap();
         let run = |program: &Path, more: &[String]| {
             let health = format!("--health-addr=127.0.0.1:{}", free_port());
@@ -83,6 +90,18 @@ impl Flux {
                 format!("--storage-adv-addr={address}"),
             ],
         );
+        let resource = world
+            .resource("source.toolkit.fluxcd.io/v1", "GitRepository")
+            .await;
+        for _ in 0..600 {
+            let at = At::new(NAMESPACE, "shop");
+            let repository = world.client.get(&resource, at).await.unwrap();
+            let url = repository["status"]["artifact"]["url"].as_str();
+            if url.is_some_and(|url| url.contains(&address)) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
         let kustomize = run(&programs[1], &["--requeue-dependency=1s".to_owned()]);
         Flux {
             engines: vec![source, kustomize],
@@ -274,7 +293,13 @@ async fn nothing_changes_when_the_engine_does() {
     let waits = json!({"dependsOn": [{"name": "infra"}], "wait": true});
     world.apply(kustomization("gadgets", waits)).await;
 
-    let flux = Flux::start(&programs, &kubeconfig, &world.place.path().join("flux"));
+    let flux = Flux::start(
+        &world,
+        &programs,
+        &kubeconfig,
+        &world.place.path().join("flux"),
+    )
+    .await;
     for name in NAMES {
         world.until(name, |_| true).await;
     }
@@ -288,7 +313,13 @@ async fn nothing_changes_when_the_engine_does() {
     assert_eq!(applied(&world).await, before);
     assert_eq!(declared(&world).await, spec);
 
-    let flux = Flux::start(&programs, &kubeconfig, &world.place.path().join("flux-2"));
+    let flux = Flux::start(
+        &world,
+        &programs,
+        &kubeconfig,
+        &world.place.path().join("flux-2"),
+    )
+    .await;
     reconcile(&world, "flux-2").await;
     flux.stop();
     assert_eq!(applied(&world).await, before);
