@@ -23,7 +23,7 @@ use everflow_api::view;
 use everflow_corpus::real::ApiServer;
 use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
 use serde_json::{Value, json};
-use support::{GitServer, git, git_is_here};
+use support::{git, git_is_here};
 
 fn definition() -> String {
     json!({
@@ -77,25 +77,9 @@ async fn deliver(kubeconfig: &Path) {
     git(&work, 1, &["init", "-q", "-b", "main"]);
     git(&work, 1, &["add", "-A"]);
     git(&work, 1, &["commit", "-qm", "first"]);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let _server = GitServer::on_tcp(listener, &root);
-    for definition in everflow_api::crds() {
-        world.apply(definition).await;
-    }
-    world
-        .apply(
-            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }),
-        )
-        .await;
+    let (_server, repository) = world.serve(&root).await;
     let engine = Engine::start(kubeconfig, &world.place.path().join("artifacts"));
-    world
-        .apply(json!({
-            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
-            "metadata": { "namespace": NAMESPACE, "name": "shop" },
-            "spec": { "interval": "10m", "url": format!("http://127.0.0.1:{port}/shop/.git"), "ref": { "branch": "main" } },
-        }))
-        .await;
+    world.apply(repository).await;
     world.apply(kustomization("apps", &["infra"])).await;
     world.apply(kustomization("infra", &[])).await;
 

@@ -25,7 +25,7 @@ use delivery::{Engine, NAMESPACE, World, write};
 use everflow_corpus::real::ApiServer;
 use everflow_runtime::client::{At, Patch, WriteOptions};
 use serde_json::{Value, json};
-use support::{GitServer, git, git_is_here};
+use support::{git, git_is_here};
 
 const GROUP: &str = "kustomize.toolkit.fluxcd.io/v1";
 
@@ -268,22 +268,8 @@ async fn nothing_changes_when_the_engine_does() {
     let world = World::new(&kubeconfig);
     let root = world.place.path().join("repositories");
     repository(&root.join("shop"));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let _server = GitServer::on_tcp(listener, &root);
-    for definition in everflow_api::crds() {
-        world.apply(definition).await;
-    }
-    world
-        .apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}))
-        .await;
-    world
-        .apply(json!({
-            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
-            "metadata": {"namespace": NAMESPACE, "name": "shop"},
-            "spec": {"interval": "10m", "url": format!("http://127.0.0.1:{port}/shop/.git"), "ref": {"branch": "main"}},
-        }))
-        .await;
+    let (_server, served) = world.serve(&root).await;
+    world.apply(served).await;
     let substitute = json!({"postBuild": {"substitute": {"value": "hush"}}, "wait": true});
     world.apply(kustomization("infra", substitute)).await;
     let metadata = json!({"commonMetadata": {"labels": {"team": "shop"}},

@@ -206,6 +206,11 @@ impl Picture {
         }
     }
 
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        let others = self.sources.iter_mut().chain(&mut self.others);
+        self.kustomizations.iter_mut().chain(others)
+    }
+
     /// What waits for something skipped is skipped too; what waits for something that failed, is
     /// blocked, or does not exist is blocked. So is what waits for the health of such objects.
     fn pass_on(&mut self, health: &BTreeMap<ObjectId, Vec<String>>) {
@@ -216,12 +221,7 @@ impl Picture {
                 .map(|node| (node.id.subject(), node.state))
                 .collect();
             let mut changed = false;
-            let nodes = self
-                .kustomizations
-                .iter_mut()
-                .chain(&mut self.sources)
-                .chain(&mut self.others);
-            for node in nodes {
+            for node in self.all_mut() {
                 let fate = match (node.state, health.get(&node.id)) {
                     (State::Waiting, _) => fate(&node.waits_for, &states, generates),
                     (State::Progressing, Some(objects)) => {
@@ -262,12 +262,7 @@ impl Picture {
             .filter(|node| matches!(node.state, State::Ready | State::Unsupported))
             .map(|node| node.id.subject())
             .collect();
-        let nodes = self
-            .kustomizations
-            .iter_mut()
-            .chain(&mut self.sources)
-            .chain(&mut self.others);
-        for node in nodes {
+        for node in self.all_mut() {
             let open = node.waits_for.iter().filter(|name| !good.contains(*name));
             let open: Vec<String> = open.cloned().collect();
             if !open.is_empty() {

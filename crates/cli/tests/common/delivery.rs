@@ -9,7 +9,9 @@ use everflow_api::view;
 use everflow_env::{Env, RealDisk};
 use everflow_runtime::client::{At, Client, Patch, Resource, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::support::GitServer;
 
 pub const NAMESPACE: &str = "shop";
 
@@ -113,6 +115,28 @@ impl World {
             .get(&resource, At::new(NAMESPACE, name))
             .await
             .ok()
+    }
+
+    /// Serves the repository `shop` below a directory, and has the API know Flux's kinds, the
+    /// namespace of the tests. Gives the GitRepository for it.
+    pub async fn serve(&self, root: &Path) -> (GitServer, Value) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = GitServer::on_tcp(listener, root);
+        for definition in everflow_api::crds() {
+            self.apply(definition).await;
+        }
+        self.apply(
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        )
+        .await;
+        let url = format!("http://127.0.0.1:{port}/shop/.git");
+        let repository = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+            "metadata": {"namespace": NAMESPACE, "name": "shop"},
+            "spec": {"interval": "10m", "url": url, "ref": {"branch": "main"}},
+        });
+        (server, repository)
     }
 
     pub async fn kustomization(&self, name: &str) -> Option<Value> {

@@ -84,8 +84,7 @@ impl Trees {
         }
     }
 
-    /// The files of an artifact.
-    /// `current` is what the source has by now: it may move while the download is tried again, as
+    /// The files of an artifact. `current` is what the source has by now: it may move while the download is tried again, as
     /// when another engine has taken over.
     pub(super) async fn get(
         &self,
@@ -236,9 +235,7 @@ impl Trees {
             pause = (pause * 2).min(PAUSES.1);
         }
     }
-}
 
-impl Trees {
     /// Pauses, unless the source has something else by then.
     async fn pause(
         &self,

@@ -3,8 +3,9 @@
 use everflow_api::common::Artifact;
 use everflow_api::error::At as Place;
 use everflow_api::kustomization::{KustomizationSourceKind, KustomizationSpec};
-use everflow_api::names::{ORIGIN_REVISION, group};
+use everflow_api::names::{ORIGIN_REVISION, condition, group};
 use everflow_api::reason::Reason;
+use everflow_api::view;
 use everflow_api::wire::Wire;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Context;
@@ -85,11 +86,7 @@ impl SourceName {
                 .then(Then::WaitForSource)
                 .into());
         };
-        let artifact = object
-            .pointer("/status/artifact")
-            .filter(|it| it.is_object());
-        let artifact = artifact.and_then(|artifact| Artifact::read(artifact, &Place::Root).ok());
-        let Some(artifact) = artifact else {
+        let Some(artifact) = artifact_of(&object) else {
             let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
             let message = format!("Source artifact not found, retrying in {soon}");
             return Err(Failure::new(Reason::ArtifactFailed, message)
@@ -106,33 +103,28 @@ impl SourceName {
 
     /// Whether its controller has said nothing about it yet.
     pub(super) fn is_new(&self, context: &Context) -> bool {
-        let store = context.store(&self.resource.kind);
-        let stored = store.and_then(|store| store.get(&self.namespace, &self.name));
-        stored.is_some_and(|stored| {
-            let conditions = stored.value();
-            let conditions = conditions.pointer("/status/conditions");
-            let listed = conditions.and_then(Value::as_array);
-            listed.is_none_or(|conditions| {
-                let ready = conditions.iter().find(|one| one["type"] == "Ready");
-                ready.is_none_or(|ready| ready["status"] == "Unknown")
-            })
+        self.stored(context).is_some_and(|object| {
+            let ready = view::condition(&object, condition::READY);
+            ready.is_none_or(|ready| ready["status"] == "Unknown")
         })
     }
 
     /// What it has produced, as far as the store has heard.
     pub(super) fn artifact(&self, context: &Context) -> Option<Artifact> {
+        artifact_of(&self.stored(context)?)
+    }
+
+    /// The source as the store has it.
+    fn stored(&self, context: &Context) -> Option<Value> {
         let store = context.store(&self.resource.kind)?;
-        let object = store.get(&self.namespace, &self.name)?.value();
-        let artifact = object.pointer("/status/artifact")?;
-        Artifact::read(artifact, &Place::Root).ok()
+        Some(store.get(&self.namespace, &self.name)?.value())
     }
 
     /// From the store where all there is has been told, else from the server.
     async fn read(&self, context: &Context) -> Result<Option<Value>, Stop> {
         let store = context.store(&self.resource.kind);
-        if let Some(store) = store.filter(|store| store.is_synced()) {
-            let stored = store.get(&self.namespace, &self.name);
-            return Ok(stored.map(|stored| stored.value()));
+        if store.is_some_and(|store| store.is_synced()) {
+            return Ok(self.stored(context));
         }
         let at = At::new(&self.namespace, &self.name);
         match context.client.get(&self.resource, at).await {
@@ -143,4 +135,11 @@ impl SourceName {
                 .into()),
         }
     }
+}
+
+/// What a source has produced, by its status.
+fn artifact_of(source: &Value) -> Option<Artifact> {
+    let artifact = source.pointer("/status/artifact")?;
+    let artifact = Some(artifact).filter(|artifact| artifact.is_object())?;
+    Artifact::read(artifact, &Place::Root).ok()
 }

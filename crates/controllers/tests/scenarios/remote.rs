@@ -142,13 +142,8 @@ async fn a_kubeconfig_in_a_secret_leads_to_another_cluster() {
     assert_eq!(ready, "True", "{message}");
     assert_eq!(remote.map().await.unwrap()["data"]["a"], "1");
     // Nothing of it is here.
-    assert!(
-        world
-            .client
-            .get(&MAPS, At::new(NAMESPACE, "one"))
-            .await
-            .is_err()
-    );
+    let here = world.client.get(&MAPS, At::new(NAMESPACE, "one")).await;
+    assert!(here.is_err());
     delete(&world, NAMESPACE).await;
     world.sleep(Duration::from_secs(5)).await;
     assert_eq!(state(&world, NAMESPACE).await, None);
@@ -240,13 +235,7 @@ async fn a_kubeconfig_in_a_config_map_takes_a_token_of_a_service_account() {
     let at = At::new(NAMESPACE, "deployer");
     let by = WriteOptions::by("user");
     world.client.patch(&roles, at, &patch, &by).await.unwrap();
-    let step = json!({"reconcile": ["Kustomization/app"]});
-    assert!(
-        world
-            .step(&serde_json::from_value(step).unwrap())
-            .await
-            .is_none()
-    );
+    world.ask_for("Kustomization/app").await;
     world.sleep(Duration::from_secs(8)).await;
     let (ready, message) = state(&world, NAMESPACE).await.unwrap();
     assert_eq!(ready, "False", "{message}");

@@ -512,6 +512,12 @@ impl World {
             .map(drop)
     }
 
+    /// Asks for an attempt, as a user does.
+    pub async fn ask_for(&mut self, name: &str) {
+        let step = serde_json::from_value(json!({"reconcile": [name]})).unwrap();
+        assert!(self.step(&step).await.is_none());
+    }
+
     /// Carries out one step. Gives what the API refused.
     pub async fn step(&mut self, step: &Ordered) -> Option<everflow_runtime::Error> {
         let mut verbs: Vec<&(String, Value)> = step.0.iter().collect();

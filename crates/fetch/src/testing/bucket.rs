@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use everflow_env::{MemoryDialer, Stream};
 
-use super::{Fault, Faults, Reply, Seen, converse_with};
+use super::{Fault, Faults, Reply, Seen, accept, converse_with};
 use crate::archive::{Algorithm, digest_of};
 
 #[derive(Debug, Default)]
@@ -39,13 +39,10 @@ impl Buckets {
 
     /// Answers plain HTTP at a host and port in memory.
     pub fn listen(&self, dialer: &MemoryDialer, host: &str, port: u16) {
-        let mut incoming = dialer.listen(host, port);
         let own = self.clone();
-        tokio::spawn(async move {
-            while let Some(stream) = incoming.recv().await {
-                let own = own.clone();
-                tokio::spawn(async move { own.serve(stream).await });
-            }
+        accept(dialer, host, port, move |stream| {
+            let own = own.clone();
+            async move { own.serve(stream).await }
         });
     }
 

@@ -8,7 +8,7 @@ use everflow_env::{MemoryDialer, Stream};
 use serde_json::{Map, Value};
 use sha1::{Digest as _, Sha1};
 
-use super::{Reply, Seen, converse_with};
+use super::{Reply, Seen, accept, converse_with};
 use crate::git::{Kind, ObjectId};
 
 /// What stands at a path.
@@ -491,13 +491,10 @@ impl Repositories {
 
     /// Answers plain HTTP at a host and port in memory.
     pub fn listen(&self, dialer: &MemoryDialer, host: &str, port: u16) {
-        let mut incoming = dialer.listen(host, port);
         let own = self.clone();
-        tokio::spawn(async move {
-            while let Some(stream) = incoming.recv().await {
-                let own = own.clone();
-                tokio::spawn(async move { own.serve(stream).await });
-            }
+        accept(dialer, host, port, move |stream| {
+            let own = own.clone();
+            async move { own.serve(stream).await }
         });
     }
 

@@ -14,11 +14,12 @@ pub use registry::{Push, Registry};
 pub use reply::Fault;
 pub(crate) use reply::{Faults, Reply, converse_with};
 
+use everflow_env::MemoryDialer;
 #[cfg(test)]
-use everflow_env::{MemoryDialer, Stream};
+use everflow_env::Stream;
 #[cfg(test)]
 use tokio::io::AsyncWriteExt;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, DuplexStream};
 
 /// A request as a server saw it.
 #[derive(Debug)]
@@ -82,6 +83,23 @@ pub(crate) async fn converse(mut stream: impl Stream, answer: impl Fn(&Seen) -> 
     }
 }
 
+/// Serves every connection that is made to a host and port in memory.
+pub(crate) fn accept<S>(
+    dialer: &MemoryDialer,
+    host: &str,
+    port: u16,
+    serve: impl Fn(DuplexStream) -> S + Send + 'static,
+) where
+    S: Future<Output = ()> + Send + 'static,
+{
+    let mut incoming = dialer.listen(host, port);
+    tokio::spawn(async move {
+        while let Some(stream) = incoming.recv().await {
+            tokio::spawn(serve(stream));
+        }
+    });
+}
+
 #[cfg(test)]
 /// A server that answers every request by a function.
 pub(crate) fn serve(
@@ -90,13 +108,10 @@ pub(crate) fn serve(
     port: u16,
     answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
 ) {
-    let mut incoming = dialer.listen(host, port);
     let answer = Arc::new(answer);
-    tokio::spawn(async move {
-        while let Some(stream) = incoming.recv().await {
-            let answer = answer.clone();
-            tokio::spawn(async move { converse(stream, |seen| answer(seen)).await });
-        }
+    accept(dialer, host, port, move |stream| {
+        let answer = answer.clone();
+        async move { converse(stream, |seen| answer(seen)).await }
     });
 }
 
@@ -109,17 +124,14 @@ pub(crate) fn serve_tls(
     config: rustls::ServerConfig,
     answer: impl Fn(&Seen) -> Vec<u8> + Send + Sync + 'static,
 ) {
-    let mut incoming = dialer.listen(host, port);
     let answer = Arc::new(answer);
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    tokio::spawn(async move {
-        while let Some(stream) = incoming.recv().await {
-            let (answer, acceptor) = (answer.clone(), acceptor.clone());
-            tokio::spawn(async move {
-                if let Ok(stream) = acceptor.accept(stream).await {
-                    converse(stream, |seen| answer(seen)).await;
-                }
-            });
+    accept(dialer, host, port, move |stream| {
+        let (answer, acceptor) = (answer.clone(), acceptor.clone());
+        async move {
+            if let Ok(stream) = acceptor.accept(stream).await {
+                converse(stream, |seen| answer(seen)).await;
+            }
         }
     });
 }

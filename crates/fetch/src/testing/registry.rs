@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use everflow_env::{MemoryDialer, Stream};
 use serde_json::json;
 
-use super::{Fault, Faults, Reply, Seen, converse_with};
+use super::{Fault, Faults, Reply, Seen, accept, converse_with};
 use crate::archive::{Algorithm, digest_of};
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -84,13 +84,10 @@ impl Registry {
 
     /// Answers plain HTTP at a host and port in memory.
     pub fn listen(&self, dialer: &MemoryDialer, host: &str, port: u16) {
-        let mut incoming = dialer.listen(host, port);
         let own = self.clone();
-        tokio::spawn(async move {
-            while let Some(stream) = incoming.recv().await {
-                let own = own.clone();
-                tokio::spawn(async move { own.serve(stream).await });
-            }
+        accept(dialer, host, port, move |stream| {
+            let own = own.clone();
+            async move { own.serve(stream).await }
         });
     }
 
@@ -102,17 +99,14 @@ impl Registry {
         port: u16,
         config: Arc<rustls::ServerConfig>,
     ) {
-        let mut incoming = dialer.listen(host, port);
         let own = self.clone();
         let acceptor = tokio_rustls::TlsAcceptor::from(config);
-        tokio::spawn(async move {
-            while let Some(stream) = incoming.recv().await {
-                let (own, acceptor) = (own.clone(), acceptor.clone());
-                tokio::spawn(async move {
-                    if let Ok(stream) = acceptor.accept(stream).await {
-                        own.serve(stream).await;
-                    }
-                });
+        accept(dialer, host, port, move |stream| {
+            let (own, acceptor) = (own.clone(), acceptor.clone());
+            async move {
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    own.serve(stream).await;
+                }
             }
         });
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use everflow_api::view::condition;
 use serde_json::Value;
 
-use super::{Commit, Finding, condition};
+use super::{Commit, Finding};
 use crate::history::Who;
 use crate::shared::Shared;
 

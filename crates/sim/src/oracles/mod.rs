@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use everflow_api::view::condition;
 use everflow_runtime::attempt::Next;
 use everflow_runtime::queue::Key;
 use serde_json::Value;
@@ -84,12 +85,6 @@ impl Commit<'_> {
 /// Whether a table holds objects of Flux's kinds.
 pub fn is_flux(table: &str) -> bool {
     table.contains(".toolkit.fluxcd.io/")
-}
-
-/// A condition of an object.
-pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    let conditions = object.pointer("/status/conditions")?.as_array()?;
-    conditions.iter().find(|one| one["type"] == kind)
 }
 
 impl fmt::Display for Commit<'_> {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use everflow_api::view::condition;
 use everflow_cluster::ApiServer;
 use serde_json::{Map, Value, json};
 
-use super::{condition, is_flux};
+use super::is_flux;
 use crate::scenario::Expectation;
 
 /// All that matters of a world, by table and key.
