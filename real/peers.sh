@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the real peers (etcd, Kubernetes, kustomize, helm, sops, Flux) from the Go module proxy into a cache
-# outside the tree, and starts a real Kubernetes API on loopback. See README.md beside this file.
+# Builds the real peers (etcd, Kubernetes, kustomize, helm, sops, Flux and others) from the Go module proxy into
+# a cache outside the tree, and starts a real Kubernetes API on loopback. See README.md beside this file.
 set -euo pipefail
 
 cache=${EVERFLOW_PEERS:-$HOME/.cache/everflow/peers}
 kubernetes_version=1.36.1
 etcd_version=3.6.8
 flux_peers=(source-controller kustomize-controller helm-controller notification-controller)
-all_peers=(kustomize helm helm3 sops crane etcd kube-apiserver kube-controller-manager "${flux_peers[@]}")
+all_peers=(kustomize helm helm3 sops crane versitygw sshd etcd kube-apiserver kube-controller-manager "${flux_peers[@]}")
 
 usage() {
   cat <<'TEXT'
@@ -21,7 +21,7 @@ usage: peers.sh COMMAND
                     ready and print the path of a kubeconfig (D/kubeconfig)
   stop --dir D      stop what start left running in D
 
-peers: kustomize helm helm3 sops crane etcd kube-apiserver kube-controller-manager
+peers: kustomize helm helm3 sops crane versitygw sshd etcd kube-apiserver kube-controller-manager
        source-controller kustomize-controller helm-controller notification-controller
 The cache is $EVERFLOW_PEERS, or ~/.cache/everflow/peers.
 TEXT
@@ -36,6 +36,8 @@ version_of() {
     helm3) echo 3.21.4 ;;
     sops) echo 3.13.3 ;;
     crane) echo 0.21.6 ;;
+    versitygw) echo 1.8.0 ;;
+    sshd) echo debian ;;
     etcd) echo "$etcd_version" ;;
     kube-apiserver | kube-controller-manager) echo "$kubernetes_version" ;;
     source-controller) echo 1.9.6 ;;
@@ -101,6 +103,42 @@ build_crane() {
   go_build "$1" "" github.com/google/go-containerregistry/cmd/crane
 }
 
+# A gateway that serves directories as S3 buckets.
+build_versitygw() {
+  own_module github.com/versity/versitygw "v$(version_of versitygw)"
+  go_build "$1" "" github.com/versity/versitygw/cmd/versitygw
+}
+
+# OpenSSH's server out of Debian's packages, which are unpacked into the cache and not installed. Started by
+# root it wants a user of its own: it gets one in a mount namespace that ends with it.
+build_sshd() {
+  command -v apt-get >/dev/null || fail "sshd is taken from Debian's packages, and there is no apt-get here"
+  apt-get download -q openssh-server libwrap0 >&2
+  local root package
+  root=$(dirname "$(binary_of sshd)")/root
+  for package in *.deb; do dpkg -x "$package" "$root"; done
+  cat >"$1" <<'SH'
+#!/bin/sh
+root=$(cd "$(dirname "$0")" && pwd)/root
+LD_LIBRARY_PATH=$(echo "$root"/lib/*-linux-gnu):$(echo "$root"/usr/lib/*-linux-gnu)
+export LD_LIBRARY_PATH
+if [ "$(id -u)" = 0 ] && ! getent passwd sshd >/dev/null; then
+  exec unshare -m sh -ec '
+    sshd=$1; shift
+    users=$(mktemp)
+    { cat /etc/passwd; echo "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin"; } >"$users"
+    chmod 644 "$users"
+    mount --bind "$users" /etc/passwd
+    rm "$users"
+    mount -t tmpfs tmpfs /run
+    mkdir -m 755 /run/sshd
+    exec "$sshd" "$@"' sh "$root/usr/sbin/sshd" "$@"
+fi
+exec "$root/usr/sbin/sshd" "$@"
+SH
+  chmod +x "$1"
+}
+
 build_etcd() {
   own_module go.etcd.io/etcd/server/v3 "v$etcd_version"
   cat >main.go <<'GO'
@@ -162,7 +200,7 @@ build_one() {
     echo "$name $(version_of "$name"): in the cache"
     return
   fi
-  command -v go >/dev/null || fail "building $name needs Go on PATH"
+  [ "$name" = sshd ] || command -v go >/dev/null || fail "building $name needs Go on PATH"
   mkdir -p "$(dirname "$binary")"
   (
     # One build of a peer at a time: a second caller waits and then finds the binary.

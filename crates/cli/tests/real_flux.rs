@@ -33,19 +33,6 @@ const CONTROLLERS: [&str; 3] = [
     "helm-controller",
 ];
 
-/// A program of PATH, or one that the script has built.
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = std::env::split_paths(&path).map(|directory| directory.join(name));
-    if let Some(found) = installed.into_iter().find(|file| file.is_file()) {
-        return Some(found);
-    }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../real/peers.sh");
-    let output = Command::new(script).args(["path", name]).output().ok()?;
-    let printed = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| printed.trim().into())
-}
-
 /// The controllers that are there; says which are not.
 fn programs() -> Vec<(&'static str, PathBuf)> {
     if !everflow_corpus::real::wanted("a real Flux on our API") || !git_is_here() {
@@ -53,7 +40,7 @@ fn programs() -> Vec<(&'static str, PathBuf)> {
     }
     let found: Vec<_> = CONTROLLERS
         .into_iter()
-        .filter_map(|name| Some((name, program(name)?)))
+        .filter_map(|name| Some((name, everflow_corpus::real::installed(name)?)))
         .collect();
     let missing: Vec<&str> = CONTROLLERS
         .into_iter()

@@ -29,20 +29,6 @@ use support::{git, git_is_here};
 
 const GROUP: &str = "kustomize.toolkit.fluxcd.io/v1";
 
-/// A program of Flux: from PATH, else as `real/peers.sh` built it.
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path).map(|directory| directory.join(name));
-    let found = found.into_iter().find(|file| file.is_file());
-    found.or_else(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh");
-        let asked = Command::new(script).args(["path", name]).output().ok()?;
-        let text = String::from_utf8(asked.stdout).ok()?;
-        let file = PathBuf::from(text.trim());
-        (asked.status.success() && file.is_file()).then_some(file)
-    })
-}
-
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -253,7 +239,8 @@ async fn nothing_changes_when_the_engine_does() {
     if !everflow_corpus::real::wanted("the swap with Flux's controllers") {
         return;
     }
-    let programs = ["source-controller", "kustomize-controller"].map(program);
+    let programs =
+        ["source-controller", "kustomize-controller"].map(everflow_corpus::real::installed);
     let [Some(source), Some(kustomize)] = programs else {
         println!("skipped: source-controller and kustomize-controller are not on PATH");
         return;

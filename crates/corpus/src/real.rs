@@ -32,6 +32,18 @@ pub fn program(name: &str) -> Option<PathBuf> {
     Some(PathBuf::from(path.trim()))
 }
 
+/// Where the real program is: on `PATH`, or built into the cache of the peers.
+pub fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|directory| directory.join(name));
+    if let Some(found) = places.find(|file| file.is_file()) {
+        return Some(found);
+    }
+    let output = script(&["path", name], None);
+    let printed = String::from_utf8_lossy(&output.stdout);
+    output.status.success().then(|| printed.trim().into())
+}
+
 fn script(arguments: &[&str], directory: Option<&Path>) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../real/peers.sh");
     match Command::new(&script)

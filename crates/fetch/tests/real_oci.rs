@@ -3,26 +3,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod support;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use everflow_env::{Env, RealDisk};
 use everflow_fetch::Deadline;
 use everflow_fetch::oci::{LayerOperation, OciClient, OciRef, PullOptions, Remote};
-
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use support::Running;
 
 /// Starts the registry on a free port; it tells the port in its log.
-fn start(crane: &Path) -> (Server, String) {
+fn start(crane: &Path) -> (Running, String) {
     let mut child = Command::new(crane)
         .args(["registry", "serve", "--address", "127.0.0.1:0"])
         .stdout(Stdio::null())
@@ -30,7 +24,7 @@ fn start(crane: &Path) -> (Server, String) {
         .spawn()
         .unwrap();
     let stderr = child.stderr.take().unwrap();
-    let server = Server(child);
+    let server = Running(child);
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {

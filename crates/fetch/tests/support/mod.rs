@@ -1,4 +1,4 @@
-//! A git server in the same process: `git http-backend` behind the in-memory dialer.
+//! Servers for tests: `git http-backend` behind the in-memory dialer, and programs that run beside the test.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,11 +8,14 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use everflow_env::MemoryDialer;
+use everflow_fetch::git::{GitAuth, SshAuth};
+use everflow_fetch::{Error, Secret};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Whether git is on this machine; says so when it is not.
@@ -44,6 +47,69 @@ pub fn git(directory: &Path, when: u32, arguments: &[&str]) -> String {
     let shown = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "git {arguments:?}: {shown}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A private and a public key by the real program; says so when it is not on this machine.
+pub fn keygen(
+    directory: &Path,
+    name: &str,
+    kind: &str,
+    password: &str,
+) -> Option<(String, String)> {
+    let path = directory.join(name);
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", kind, "-N", password, "-C", "test", "-f"])
+        .arg(&path)
+        .stdin(Stdio::null())
+        .output();
+    match made {
+        Ok(output) if output.status.success() => {}
+        _ => {
+            eprintln!("skipped: ssh-keygen is not on this machine");
+            return None;
+        }
+    }
+    let secret = std::fs::read_to_string(&path).unwrap();
+    let public = std::fs::read_to_string(path.with_extension("pub")).unwrap();
+    Some((secret, public.trim().to_owned()))
+}
+
+/// How to prove who we are by SSH.
+pub fn ssh_auth(secret: &str, password: Option<&str>, known: &str) -> Result<GitAuth, Error> {
+    let identity = Secret::new(secret.as_bytes().to_vec());
+    let password = password.map(Secret::from);
+    let auth = SshAuth::new(identity, password, known.as_bytes().to_vec())?;
+    Ok(GitAuth::Ssh(auth))
+}
+
+/// A program that serves until this is dropped.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port of this machine that nobody listens on.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Waits until somebody listens on the port.
+pub async fn until_it_listens(port: u16) {
+    for _ in 0..200 {
+        if tokio::net::TcpStream::connect(("127.0.0.1", port))
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("nobody listens on port {port} after ten seconds");
 }
 
 /// Serves the repositories below a directory at `host:port`; counts the requests.
