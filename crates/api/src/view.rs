@@ -104,6 +104,13 @@ pub fn is_true(object: &Value, condition_type: &str) -> bool {
         == Some("True")
 }
 
+/// Why an object is not ready, in its own words; none when it says nothing of the kind.
+pub fn complaint(object: &Value) -> Option<&str> {
+    let ready = condition(object, condition::READY)?;
+    let is_false = text(ready, &["status"]) == Some("False");
+    text(ready, &["message"]).filter(|words| is_false && !words.is_empty())
+}
+
 /// Whether an object is ready and its status tells of its newest spec.
 pub fn is_current(object: &Value) -> bool {
     is_true(object, condition::READY) && observed_generation(object) == generation(object)

@@ -88,7 +88,10 @@ impl SourceName {
         };
         let Some(artifact) = artifact_of(&object) else {
             let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
-            let message = format!("Source artifact not found, retrying in {soon}");
+            let mut message = format!("Source artifact not found, retrying in {soon}");
+            if let Some(complaint) = view::complaint(&object) {
+                message.push_str(&format!("; {} says: {complaint}", self.shown()));
+            }
             return Err(Failure::new(Reason::ArtifactFailed, message)
                 .telling(Tell::Nothing)
                 .then(Then::Wait)

@@ -20,7 +20,11 @@ const MARKS: &[(&str, Trouble)] = &[
     ("repository not found", Trouble::NotThere),
     ("NAME_UNKNOWN", Trouble::NotThere),
     (": 404 ", Trouble::NotThere),
-    ("no such host", Trouble::NotThere),
+    ("no such host", Trouble::NoHost),
+    ("connection refused", Trouble::Unreachable),
+    ("no route to host", Trouble::Unreachable),
+    ("network is unreachable", Trouble::Unreachable),
+    ("connection reset", Trouble::Unreachable),
     ("couldn't find remote ref", Trouble::NoRef),
     ("unable to resolve ref", Trouble::NoRef),
     ("no match found for semver", Trouble::NoRef),
@@ -30,6 +34,7 @@ const MARKS: &[(&str, Trouble)] = &[
     ("TLS handshake", Trouble::Distrusted),
     ("Docker config", Trouble::DockerConfig),
     ("deadline exceeded", Trouble::Slow),
+    ("secrets \"", Trouble::NoSecret),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +43,9 @@ enum Trouble {
     UnknownHost,
     Refused,
     NotThere,
+    NoHost,
+    Unreachable,
+    NoSecret,
     NoRef,
     Distrusted,
     DockerConfig,
@@ -71,6 +79,12 @@ pub(super) fn remedy(message: &str, secret: Option<&str>) -> Option<String> {
             "check the address, and whether the credentials of the SECRET may see it",
             "check the address; if it is private, name a secret with credentials in spec.secretRef",
         ),
+        Trouble::NoHost => "check the address, and the name server of the cluster".to_owned(),
+        Trouble::Unreachable => {
+            "check the address, that its server runs, and that network policies let this one reach it"
+                .to_owned()
+        }
+        Trouble::NoSecret => "create the secret, or correct its name in spec".to_owned(),
         Trouble::NoRef => "check spec.ref".to_owned(),
         Trouble::Distrusted => {
             "check that the server speaks TLS, and that the CA given by a secret ('ca.crt') is the \
@@ -115,6 +129,12 @@ mod tests {
             ("couldn't find remote ref \"refs/heads/x\"", "spec.ref"),
             ("Get \"x\": context deadline exceeded", "spec.timeout"),
             ("failed to fetch x : 404 Not Found", "address"),
+            ("dial tcp: lookup x: no such host", "name server"),
+            (
+                "dial tcp x: connect: connection refused",
+                "network policies",
+            ),
+            ("secrets \"keys\" not found", "create the secret"),
         ] {
             let text = advised(message, secret);
             assert!(text.starts_with(message) && text.contains(words), "{text}");

@@ -10,7 +10,7 @@ use everflow_api::source::{
     Bucket, DEFAULT_TIMEOUT, GitRepository, HelmChart, HelmChartSpec, HelmChartStatus,
     HelmRepository, Produced,
 };
-use everflow_api::{Kind, Object, Reason};
+use everflow_api::{Kind, Object, Reason, view};
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::archive::{Links, UnpackLimits, unpack_to_disk};
 use everflow_fetch::helm::{
@@ -130,10 +130,13 @@ impl Charts {
             return Ok((From::Repository(Box::new(repository)), artifact));
         }
         let (Some(artifact), false) = (artifact, kind == ChartSourceKind::HelmRepository) else {
-            let message = format!(
+            let mut message = format!(
                 "no artifact available for {} source '{name}'",
                 resource.kind
             );
+            if let Some(complaint) = view::complaint(&object) {
+                message.push_str(&format!("; it says: {complaint}"));
+            }
             let failure = Failure::Waiting {
                 reason: Reason::NoSourceArtifact.as_str().to_owned(),
                 message,
