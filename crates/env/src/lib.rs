@@ -24,7 +24,7 @@ pub use blocking::{Blocking, InlineBlocking, ThreadBlocking, run_blocking};
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deadline::{Elapsed, within};
 pub use dialer::{Dialer, MemoryDialer, Stream, TcpDialer};
-pub use disk::{Disk, MemoryDisk, RealDisk};
+pub use disk::{BoundedDisk, Disk, MemoryDisk, RealDisk};
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use wrong::{Wrong, is_wrong};
 
@@ -54,7 +54,7 @@ impl Env {
     }
 
     /// The real world, with the files below a directory.
-    pub fn system(disk: RealDisk) -> Self {
+    pub fn system(disk: impl Disk + 'static) -> Self {
         Env {
             clock: Arc::new(SystemClock::new()),
             random: Arc::new(SystemRandom),

@@ -44,6 +44,9 @@ pub struct Args {
     /// How many bytes all artifacts together may take; no bound by default
     #[arg(long, value_name = "BYTES")]
     pub storage_quota: Option<u64>,
+    /// How many bytes the files of attempts under way may take together
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 30)]
+    pub temporary_quota: u64,
     /// The digest of artifacts: sha256, sha384, sha512 or blake3
     #[arg(long, value_name = "NAME", default_value = "sha256")]
     pub artifact_digest_algo: String,

@@ -53,7 +53,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     let options = args.options().map_err(Failure::Usage)?;
     let kinds = kinds(args)?;
     let config = parts::cluster(args)?;
-    let env = Env::system(parts::disk(&args.storage_path)?);
+    let env = Env::system(parts::disk(&args.storage_path, args.temporary_quota)?);
     let log = Logger::to_stderr(env.clock.clone(), args.log_level, args.log_encoding);
     let own_namespace = config.namespace.clone();
     let client = parts::client(&env, config)?;

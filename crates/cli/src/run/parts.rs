@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use everflow_cluster::notice as watch;
-use everflow_env::{Env, RealDisk};
+use everflow_env::{BoundedDisk, Env, RealDisk};
+use everflow_fetch::TEMPORARY;
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage};
 use everflow_runtime::Signal;
 use everflow_runtime::client::Client;
@@ -48,13 +49,14 @@ pub(super) fn client(env: &Env, config: ClusterConfig) -> Result<Client, Failure
     Ok(Client::new(Arc::new(transport), env.clock.clone()))
 }
 
-/// The directory of the store, which is made.
-pub(super) fn disk(path: &Path) -> Result<RealDisk, Failure> {
+/// The directory of the store, which is made; what attempts under way keep in it is bounded.
+pub(super) fn disk(path: &Path, temporary_quota: u64) -> Result<BoundedDisk, Failure> {
     let made = std::fs::create_dir_all(path).and_then(|()| RealDisk::new(path));
-    made.map_err(|error| {
+    let disk = made.map_err(|error| {
         let what = format!("cannot use {} (--storage-path)", path.display());
         failed(&what, &error)
-    })
+    })?;
+    Ok(BoundedDisk::new(Arc::new(disk), TEMPORARY, temporary_quota))
 }
 
 async fn listen(address: &str, flag: &str) -> Result<TcpListener, Failure> {

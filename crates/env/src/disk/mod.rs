@@ -1,5 +1,6 @@
 //! Files.
 
+mod bounded;
 mod memory;
 mod real;
 
@@ -8,6 +9,7 @@ use std::io;
 use std::io::{Read, Seek, Write};
 use std::time::SystemTime;
 
+pub use bounded::BoundedDisk;
 pub use memory::MemoryDisk;
 pub use real::RealDisk;
 
