@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::remotes::BUCKETS;
 use super::scenario::Scenario;
-use super::world::{World, recorded_options};
+use super::world::{GIT, HELM, REGISTRY, World, recorded_options};
 
 const KINDS: &[ControllerKind] = &[ControllerKind::GitRepository];
 /// All kinds of sources.
@@ -297,31 +297,70 @@ async fn crash_at(kind: ControllerKind, number: usize, after: bool) {
     assert!(world.env.disk.entry(path).is_err(), "{path} is still there");
 }
 
-/// A remote that goes away takes nothing with it: the artifact stays, the status says so, and the
-/// next success is told.
+/// A remote that goes away takes nothing with it: the artifact stays, the status says so, the next
+/// success is told, and whoever fetches from elsewhere notices nothing.
 #[test]
 fn a_remote_that_is_down_keeps_the_last_artifact() {
-    run(async {
-        let faults = Arc::new(Switches::default());
-        let world = World::start_with(&scenario(), recorded_options(), KINDS, faults).await;
-        world.apply(&repository("faults.git")).await.unwrap();
-        world.settle().await;
-        let before = source(&world).await;
-        assert!(is_ready(&before));
-        let kept = world.git.lock().unwrap().remove("faults").unwrap();
-        // The next interval finds nobody.
-        sleep(&world, 601_000).await;
-        let down = source(&world).await;
-        assert!(!is_ready(&down), "{down:#}");
-        assert_eq!(down["status"]["artifact"], before["status"]["artifact"]);
-        let path = down["status"]["artifact"]["path"].as_str().unwrap();
-        assert!(world.env.disk.entry(path).is_ok());
-        let (orphans, flaws) = world.handle().orphans();
-        assert!(orphans.is_empty() && flaws.is_empty());
-        world.git.lock().unwrap().insert("faults".to_owned(), kept);
-        sleep(&world, 901_000).await;
-        assert!(is_ready(&source(&world).await));
-    });
+    for (kind, port) in [
+        (ControllerKind::GitRepository, GIT),
+        (ControllerKind::OCIRepository, REGISTRY),
+        (ControllerKind::HelmRepository, HELM),
+        (ControllerKind::Bucket, BUCKETS),
+    ] {
+        for hangs in [false, true] {
+            run(down(kind, port, hangs));
+        }
+    }
+}
+
+async fn down(kind: ControllerKind, port: u16, hangs: bool) {
+    const ELSEWHERE: u16 = 9_012;
+    let faults = Arc::new(Switches::default());
+    let kinds = [kind, ControllerKind::Bucket];
+    let mut kinds = kinds.to_vec();
+    kinds.dedup();
+    let world = World::start_with(&scenario(), recorded_options(), &kinds, faults).await;
+    let buckets = Buckets::new();
+    buckets.put("apps", "a.yaml", b"a: 1\n");
+    buckets.listen(&world.dialer, "127.0.0.1", ELSEWHERE);
+    buckets.listen(&world.dialer, "127.0.0.1", BUCKETS);
+    let mut other = objects(ControllerKind::Bucket).remove(0);
+    other["metadata"]["name"] = "other".into();
+    other["spec"]["endpoint"] = format!("127.0.0.1:{ELSEWHERE}").into();
+    world.apply(&other).await.unwrap();
+    for object in objects(kind) {
+        world.apply(&object).await.unwrap();
+    }
+    world.settle().await;
+    let before = source_of(&world, kind).await;
+    assert!(is_ready(&before), "{before:#}");
+
+    // Connections are refused, or taken and never answered.
+    let nobody = Some(world.dialer.listen("127.0.0.1", port)).filter(|_| hangs);
+    buckets.put("apps", "a.yaml", b"a: 2\n");
+    sleep(&world, 661_000).await;
+    let down = source_of(&world, kind).await;
+    assert!(!is_ready(&down), "{kind} {hangs}: {down:#}");
+    assert_eq!(down["status"]["artifact"], before["status"]["artifact"]);
+    let path = down["status"]["artifact"]["path"].as_str().unwrap();
+    assert!(world.env.disk.entry(path).is_ok());
+    let (orphans, flaws) = world.handle().orphans();
+    assert!(orphans.is_empty() && flaws.is_empty());
+    let at = At::new("faults", "other");
+    let resource = ControllerKind::Bucket.resource();
+    let other = world.client.get(&resource, at).await.unwrap();
+    assert!(is_ready(&other), "{other:#}");
+    let revision = |source: &Value| source["status"]["artifact"]["revision"].clone();
+    if kind == ControllerKind::Bucket {
+        assert_ne!(revision(&other), revision(&before));
+    }
+
+    drop(nobody);
+    world.serve_remotes(&world.dialer);
+    buckets.listen(&world.dialer, "127.0.0.1", BUCKETS);
+    sleep(&world, 901_000).await;
+    let back = source_of(&world, kind).await;
+    assert!(is_ready(&back), "{kind} {hangs}: {back:#}");
 }
 
 /// An artifact that is gone or broken is made again, and nobody is told a lie meanwhile.

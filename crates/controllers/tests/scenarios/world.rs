@@ -27,9 +27,9 @@ use super::net::{Answer, serve};
 use super::registry::Registry;
 use super::scenario::{Ordered, Scenario};
 
-const GIT: u16 = 9_001;
-const HELM: u16 = 9_002;
-const REGISTRY: u16 = 9_003;
+pub const GIT: u16 = 9_001;
+pub const HELM: u16 = 9_002;
+pub const REGISTRY: u16 = 9_003;
 const STORAGE: u16 = 9_004;
 const SINK: u16 = 9_005;
 pub const API: u16 = 6_443;
@@ -197,7 +197,7 @@ impl World {
         world
     }
 
-    fn serve_remotes(&self, dialer: &MemoryDialer) {
+    pub fn serve_remotes(&self, dialer: &MemoryDialer) {
         let repositories = self.git.clone();
         serve(dialer, GIT, move |asked| {
             git::answer(&repositories.lock().unwrap(), asked)
