@@ -165,29 +165,15 @@ impl Recorder {
     }
 
     /// Takes all events of an attempt.
-    pub fn emit_all(&self, controller: &str, object: &Value, mut events: Vec<Event>) {
-        for event in &mut events {
-            for (key, value) in annotations(object) {
-                if key.starts_with("event.toolkit.fluxcd.io/") {
-                    event.metadata.entry(key).or_insert(value);
-                }
-            }
-        }
-        let at = self.env.clock.now();
-        let told = |event: Event| Told {
-            involved: involved(object),
-            event,
-            at,
-            controller: controller.to_owned(),
-            done: None,
-        };
-        if let Some(address) = &self.to_address {
-            for event in &events {
-                if event.severity > Severity::Trace
-                    && address.try_send(told(event.clone())).is_err()
-                {
-                    self.dropped("address");
-                }
+    pub fn emit_all(&self, controller: &str, object: &Value, events: Vec<Event>) {
+        let told = |event| self.told(controller, object, event);
+        let mut events: Vec<Event> = events
+            .into_iter()
+            .map(|event| with_extras(object, event))
+            .collect();
+        for event in &events {
+            if event.severity > Severity::Trace {
+                self.post(|| told(event.clone()));
             }
         }
         if self.brief {
@@ -203,19 +189,10 @@ impl Recorder {
     /// Takes an event and waits, a while at most, until the API server has it: for what people
     /// should know before it is done.
     pub async fn emit_first(&self, controller: &str, object: &Value, event: Event) {
-        let mut told = Told {
-            involved: involved(object),
-            event,
-            at: self.env.clock.now(),
-            controller: controller.to_owned(),
-            done: None,
-        };
-        if let Some(address) = &self.to_address
-            && address.try_send(told.again()).is_err()
-        {
-            self.dropped("address");
-        }
+        let event = with_extras(object, event);
+        self.post(|| self.told(controller, object, event.clone()));
         let (done, heard) = oneshot::channel();
+        let mut told = self.told(controller, object, event);
         told.done = Some(done);
         match self.to_server.try_send(told) {
             Ok(()) => {
@@ -225,23 +202,39 @@ impl Recorder {
         }
     }
 
+    fn told(&self, controller: &str, object: &Value, event: Event) -> Told {
+        Told {
+            involved: involved(object),
+            event,
+            at: self.env.clock.now(),
+            controller: controller.to_owned(),
+            done: None,
+        }
+    }
+
+    /// Hands an event to whoever posts it to the address, if there is one.
+    fn post(&self, told: impl FnOnce() -> Told) {
+        if let Some(address) = &self.to_address
+            && address.try_send(told()).is_err()
+        {
+            self.dropped("address");
+        }
+    }
+
     fn dropped(&self, sink: &str) {
         let labels = [("sink", sink), ("why", "full")];
         self.metrics.count("everflow_events_dropped_total", &labels);
     }
 }
 
-impl Told {
-    /// The same for another who wants to hear it.
-    fn again(&self) -> Told {
-        Told {
-            involved: self.involved.clone(),
-            event: self.event.clone(),
-            at: self.at,
-            controller: self.controller.clone(),
-            done: None,
+/// The event with what the object's annotations say that its events should carry.
+fn with_extras(object: &Value, mut event: Event) -> Event {
+    for (key, value) in annotations(object) {
+        if key.starts_with("event.toolkit.fluxcd.io/") {
+            event.metadata.entry(key).or_insert(value);
         }
     }
+    event
 }
 
 /// News of one gravity in one event: the messages in their order, the reason of the last.

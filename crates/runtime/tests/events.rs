@@ -219,3 +219,21 @@ async fn news_of_one_attempt_is_told_in_brief() {
     );
     assert_eq!(of("Warning")["message"], "broken");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_before_it_is_done_is_there_when_it_returns() {
+    let world = World::new(1).await;
+    let mut toy = world.create_toy("one", json!({})).await;
+    toy["metadata"]["annotations"] = json!({"event.toolkit.fluxcd.io/team": "blue"});
+    let metrics = Metrics::new();
+    let (recorder, teller) = recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
+    tokio::spawn(teller.run());
+    let event = Event::new(Severity::Info, "Pruning", "deletes ten objects");
+    recorder.emit_first("c", &toy, event).await;
+    let events = told(&world).await;
+    assert_eq!(events[0]["message"], "deletes ten objects");
+    assert_eq!(
+        events[0]["metadata"]["annotations"],
+        json!({"event.toolkit.fluxcd.io/team": "blue"})
+    );
+}
