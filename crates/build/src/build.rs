@@ -44,6 +44,8 @@ pub struct Request<'a> {
     pub masked: bool,
     /// The same for variables without a value.
     pub placeholders: bool,
+    /// Whether the build goes on without what is on other machines.
+    pub without_remote: bool,
     /// The keys of `spec.decryption`; they are used only when that is there.
     pub keys: &'a Keys,
     /// What builds share.
@@ -66,6 +68,7 @@ impl<'a> Request<'a> {
             keep_encrypted: false,
             masked: false,
             placeholders: false,
+            without_remote: false,
             keys: &NO_KEYS,
             cache: None,
         }
@@ -158,7 +161,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
     if let Some(decryption) = &decryption {
         decryption.sources(&mut mount, &directory)?;
     }
-    let output = run_kustomize(&mount, &directory, request.cache)?;
+    let output = run_kustomize(&mount, &directory, request)?;
     let variables = variables(request);
     let mut work = Work {
         mount: &mount,
@@ -220,7 +223,11 @@ pub fn places(request: &Request<'_>, wanted: &[(String, String, String)]) -> Vec
     if generate::kustomization_file(&mut mount, &directory, spec).is_err() {
         return unknown();
     }
-    let Ok(output) = run_kustomize(&mount, &directory, None) else {
+    let uncached = Request {
+        cache: None,
+        ..*request
+    };
+    let Ok(output) = run_kustomize(&mount, &directory, &uncached) else {
         return unknown();
     };
     let place = |(api_version, kind, name): &(String, String, String)| {
@@ -271,9 +278,10 @@ fn variables(request: &Request<'_>) -> Option<BTreeMap<String, String>> {
 fn run_kustomize(
     mount: &Mount<'_>,
     directory: &str,
-    cache: Option<&Cache>,
+    request: &Request<'_>,
 ) -> Result<std::sync::Arc<Output>, Error> {
     let options = Options {
+        without_remote: request.without_remote,
         load_restriction: LoadRestriction::None,
         reorder: Reorder::None,
         release: Release::V5_8,
@@ -282,7 +290,7 @@ fn run_kustomize(
     };
     let outer = Mount::outer(directory);
     let plugins = Plugins::default();
-    let result = match cache {
+    let result = match request.cache {
         Some(cache) => build_cached(mount, &outer, &options, plugins, cache),
         None => everflow_kustomize::build(mount, &outer, &options, plugins).map(Into::into),
     };

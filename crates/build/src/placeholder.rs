@@ -7,6 +7,38 @@ use crate::finish::to_base64;
 /// Clearly no value, and yet a name that most fields take.
 pub const PLACEHOLDER: &str = "placeholder";
 
+/// What stands for a variable: of the form that its name speaks of, so that fields which want an
+/// address or a number take it, and else different for each, so that names differ. All addresses are
+/// of those reserved for documents.
+pub fn of_variable(name: &str) -> String {
+    let upper = name.to_ascii_uppercase();
+    let words: Vec<&str> = upper.split('_').collect();
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let shaped = if has(&["CIDR", "CIDRS", "SUBNET"]) {
+        "192.0.2.0/24"
+    } else if has(&["IP", "IPS", "ADDR", "ADDRESS", "VIP", "IPV4", "GATEWAY"]) {
+        "192.0.2.1"
+    } else if has(&["PORT"]) {
+        "8080"
+    } else if has(&["UID", "GID", "PUID", "PGID", "ASN"]) {
+        "65000"
+    } else if has(&["REPLICAS", "COUNT"]) {
+        "1"
+    } else if has(&["SIZE", "CAPACITY"]) {
+        "1Gi"
+    } else if has(&["DOMAIN", "HOST", "HOSTNAME", "FQDN"]) {
+        "placeholder.example"
+    } else if has(&["EMAIL", "MAIL"]) {
+        "placeholder@placeholder.example"
+    } else if has(&["TIMEZONE", "TZ"]) {
+        "Etc/UTC"
+    } else {
+        let own = upper.to_ascii_lowercase().replace('_', "-");
+        return format!("{PLACEHOLDER}-{}", own.trim_matches('-'));
+    };
+    shaped.to_owned()
+}
+
 /// How SOPS begins a value that it has encrypted.
 const ENCRYPTED: &str = "ENC[AES256_GCM,";
 
@@ -20,13 +52,25 @@ pub fn fill(object: &mut Value) {
     }
     let secret = fields.get("kind") == Some(&json!("Secret"));
     for (name, value) in fields.iter_mut() {
-        let text = match secret && name == "data" {
-            true => to_base64(PLACEHOLDER.as_bytes()),
-            false => PLACEHOLDER.to_owned(),
+        let encoded = secret && name == "data";
+        let shown = |text: &str| match encoded {
+            true => to_base64(text.as_bytes()),
+            false => text.to_owned(),
         };
-        replace(value, &text);
+        for (key, text) in SHAPED.iter().filter(|_| secret) {
+            if let Some(value) = value.get_mut(key) {
+                replace(value, &shown(text));
+            }
+        }
+        replace(value, &shown(PLACEHOLDER));
     }
 }
+
+/// Keys of Secrets whose values the API server reads.
+const SHAPED: [(&str, &str); 2] = [
+    (".dockerconfigjson", r#"{"auths":{}}"#),
+    (".dockercfg", "{}"),
+];
 
 fn replace(value: &mut Value, text: &str) {
     match value {
@@ -55,6 +99,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn variables_get_what_their_name_speaks_of() {
+        for (name, text) in [
+            ("NAS_IP", "192.0.2.1"),
+            ("cluster_pod_cidr", "192.0.2.0/24"),
+            ("SECRET_DOMAIN", "placeholder.example"),
+            ("SHIPPING", "placeholder-shipping"),
+            ("_USER_NAME", "placeholder-user-name"),
+            ("API_PORT", "8080"),
+        ] {
+            assert_eq!(of_variable(name), text, "{name}");
+        }
+    }
+
+    #[test]
     fn encrypted_values_give_way() {
         let cipher = |kind: &str| format!("ENC[AES256_GCM,data:x,iv:y,tag:z,type:{kind}]");
         let mut secret = json!({
@@ -69,6 +127,12 @@ mod tests {
             json!({ "b": "placeholder", "c": "plain" })
         );
         assert!(secret.get("sops").is_none());
+        let mut registry = json!({
+            "kind": "Secret", "data": { ".dockerconfigjson": cipher("str") },
+            "type": "kubernetes.io/dockerconfigjson", "sops": {},
+        });
+        fill(&mut registry);
+        assert_eq!(registry["data"][".dockerconfigjson"], "eyJhdXRocyI6e319");
         let mut other = json!({
             "kind": "X", "spec": { "port": cipher("int"), "list": [cipher("bool")] }, "sops": {},
         });

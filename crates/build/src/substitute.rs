@@ -6,7 +6,7 @@ use everflow_envsubst::Cause;
 use everflow_yaml::sigs;
 use serde_json::Value;
 
-use crate::placeholder::PLACEHOLDER;
+use crate::placeholder;
 
 /// The label or annotation that keeps variables out of an object.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
@@ -89,7 +89,7 @@ impl Variables<'_> {
         let mut made_up: BTreeSet<String> = BTreeSet::new();
         loop {
             let known = |name: &str| match made_up.contains(name) {
-                true => Some(PLACEHOLDER.to_owned()),
+                true => Some(placeholder::of_variable(name)),
                 false => value(name),
             };
             let fault = match everflow_envsubst::substitute(yaml, &known) {

@@ -13,6 +13,9 @@ pub enum Failure {
     #[allow(dead_code)]
     #[error("{0}")]
     Usage(String),
+    /// A verb was given nothing that it knows to work on: its help is what it has to say.
+    #[error("see everflow {0} --help")]
+    Help(&'static str),
     /// What was compared differs, and that has been told.
     #[error("there are differences")]
     Differences,
@@ -29,10 +32,24 @@ pub fn report(failure: &Failure) -> ExitCode {
     if let Failure::Differences = failure {
         return ExitCode::from(1);
     }
+    if let Failure::Help(verb) = failure {
+        return help(verb);
+    }
     // A closed standard error leaves nobody to tell; the exit code still says it.
     let _ = writeln!(std::io::stderr(), "✗ {failure}");
     match failure {
-        Failure::Work(_) | Failure::Differences => ExitCode::from(1),
+        Failure::Work(_) | Failure::Differences | Failure::Help(_) => ExitCode::from(1),
         Failure::Usage(_) => ExitCode::from(2),
     }
+}
+
+/// Prints the help of a verb, which is not a failure to flux.
+fn help(verb: &str) -> ExitCode {
+    use clap::CommandFactory as _;
+    let mut program = crate::args::Cli::command();
+    if let Some(command) = program.find_subcommand_mut(verb) {
+        let mut command = command.clone().bin_name(format!("everflow {verb}"));
+        let _ = command.print_long_help();
+    }
+    ExitCode::SUCCESS
 }

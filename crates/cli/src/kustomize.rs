@@ -95,6 +95,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let Verb::Build(args) = &args.verb;
     refuse_plugins(args)?;
     let options = Options {
+        without_remote: false,
         load_restriction: match args.load_restrictor {
             Restrictor::RootOnly => LoadRestriction::RootOnly,
             Restrictor::None => LoadRestriction::None,

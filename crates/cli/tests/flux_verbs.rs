@@ -5,7 +5,9 @@
 #[allow(dead_code)]
 mod cluster;
 
+use std::io::Read as _;
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -102,6 +104,41 @@ async fn load(client: &Client, state: &Value) -> Vec<Resource> {
     resources
 }
 
+const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
+
+/// The Events that a recorded table of all of them shows, each a second younger than the one before.
+fn events_of(table: &str) -> Vec<Value> {
+    let mut events: Vec<Value> = Vec::new();
+    for line in table.lines().skip(1).filter(|line| !line.is_empty()) {
+        let cells: Vec<&str> = line.split('\t').map(str::trim_end).collect();
+        let [namespace, seen, kind, reason, object, message, ..] = cells[..] else {
+            panic!("{line}");
+        };
+        if seen.is_empty() {
+            let last = events.last_mut().unwrap();
+            let text = format!("{}\n{message}", last["message"].as_str().unwrap());
+            last["message"] = json!(text);
+            continue;
+        }
+        let number = events.len();
+        let (object_kind, name) = object.split_once('/').unwrap();
+        let group = everflow_api::crd::crds()
+            .iter()
+            .find(|crd| crd["spec"]["names"]["kind"] == object_kind)
+            .map(|crd| crd["spec"]["group"].as_str().unwrap().to_owned())
+            .unwrap();
+        events.push(json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"namespace": namespace, "name": format!("{name}.{number:03}")},
+            "involvedObject": {"apiVersion": format!("{group}/v1"), "kind": object_kind,
+                "namespace": namespace, "name": name},
+            "type": kind, "reason": reason, "message": message,
+            "lastTimestamp": format!("2026-11-15T00:{:02}:{:02}Z", number / 60, number % 60),
+        }));
+    }
+    events
+}
+
 /// A kind whose definition was created a moment ago.
 async fn served(client: &Client, api_version: &str, kind: &str) -> Resource {
     for _ in 0..200 {
@@ -145,9 +182,25 @@ async fn heed_requests(client: Client, resources: Vec<Resource>, over: Arc<Atomi
     }
 }
 
+/// How long ago Events were seen is not recorded: neither is it here.
+fn ages(line: &str) -> String {
+    let is_age = |cell: &str| {
+        let mut rest = cell.chars();
+        rest.next().is_some_and(|c| c.is_ascii_digit())
+            && cell.ends_with(['s', 'm', 'h', 'd'])
+            && rest.all(|c| c.is_ascii_digit() || "smhd".contains(c))
+    };
+    let cells = line.split('\t').map(|cell| match cell.trim() {
+        text if is_age(text) || text.starts_with("$AGE") => "$AGE",
+        _ => cell,
+    });
+    cells.collect::<Vec<_>>().join("\t")
+}
+
 /// Columns may be wider or narrower than in the recording, where values were replaced.
 fn folded(text: &str) -> String {
     let words = text.lines().map(|line| {
+        let line = ages(line);
         let cells = line.split('\t').map(|cell| {
             let indent: String = cell.chars().take_while(|c| !c.is_alphanumeric()).collect();
             let words: Vec<&str> = cell.split_whitespace().collect();
@@ -176,7 +229,10 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
         )
         .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let output = cluster.run(program, &arguments);
+    let output = match call["exit"].is_null() {
+        true => watched(cluster, program, &arguments, &text(&call["stdout"])),
+        false => cluster.run(program, &arguments),
+    };
     let work = cluster
         .directory
         .canonicalize()
@@ -186,7 +242,7 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
     let shown = |bytes: &[u8]| folded(&String::from_utf8_lossy(bytes).replace(&work, "$WORK"));
     let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
     let exit = i64::from(output.status.code().unwrap_or(-1));
-    if Some(exit) != call["exit"].as_i64() {
+    if !call["exit"].is_null() && Some(exit) != call["exit"].as_i64() {
         return Err(format!("exit {exit}: {stderr}"));
     }
     let help = call["stdout"] == "$HELP";
@@ -209,14 +265,51 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// What a watch prints until it has printed as much as was recorded.
+fn watched(cluster: &Cluster, program: &Path, arguments: &[&str], recorded: &str) -> Output {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(&cluster.directory)
+        .env("KUBECONFIG", cluster.directory.join("kubeconfig"))
+        .env("HOME", &cluster.directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let (sender, received) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut chunk = [0; 4096];
+        while let Ok(read @ 1..) = stdout.read(&mut chunk) {
+            let _ = sender.send(chunk[..read].to_vec());
+        }
+    });
+    let wanted = folded(recorded).lines().count();
+    let mut printed = Vec::new();
+    while folded(&String::from_utf8_lossy(&printed)).lines().count() < wanted {
+        match received.recv_timeout(Duration::from_secs(5)) {
+            Ok(chunk) => printed.extend(chunk),
+            Err(_) => break,
+        }
+    }
+    child.kill().unwrap();
+    let mut output = child.wait_with_output().unwrap();
+    reader.join().unwrap();
+    printed.extend(received.try_iter().flatten());
+    output.stdout = printed;
+    output
+}
+
 fn is_ours(call: &Value) -> bool {
     let words: Vec<&str> = call["argv"].as_array().unwrap()[1..]
         .iter()
         .filter_map(Value::as_str)
         .collect();
     let verb = words.first().copied().unwrap_or_default();
-    // Watches end when the recording was stopped; artifacts are for another verb.
-    VERBS.contains(&verb) && !call["exit"].is_null() && !words.contains(&"artifact")
+    // A watch of Events tells them in the order of their random names. `build artifact` is for
+    // another verb.
+    let is_watch = call["exit"].is_null();
+    VERBS.contains(&verb) && !(is_watch && verb == "events") && !words.contains(&"artifact")
 }
 
 #[test]
@@ -244,6 +337,21 @@ fn verbs_print_what_flux_prints() {
         }
         let client = client(&cluster);
         let resources = runtime.block_on(load(&client, &state));
+        let table = calls.iter().find(|call| {
+            let argv = call["argv"].as_array().unwrap();
+            let is_all = match pass {
+                1 => argv[1..] == [json!("events"), json!("-A")],
+                _ => argv.contains(&json!("Warning,Normal")),
+            };
+            is_all && call["pass"].as_i64().unwrap_or(1) == pass
+        });
+        for event in events_of(table.unwrap()["stdout"].as_str().unwrap()) {
+            let namespace = event["metadata"]["namespace"].as_str().unwrap();
+            let by = WriteOptions::by("controller");
+            runtime
+                .block_on(client.create(&EVENTS, namespace, &event, &by))
+                .unwrap();
+        }
         let over = Arc::new(AtomicBool::new(false));
         let controllers = runtime.spawn(heed_requests(client, resources, over.clone()));
         for (number, call) in calls.iter().enumerate() {

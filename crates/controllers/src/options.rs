@@ -87,6 +87,8 @@ pub struct KustomizeOptions {
     /// Whether placeholders stand for what cannot be decrypted because the Secret with the keys is
     /// not there, and for variables of ConfigMaps and Secrets that are not there.
     pub placeholders: bool,
+    /// Whether builds go on without what kustomizations name on other machines.
+    pub without_remote: bool,
     /// Whether objects of versions that are not served any more are applied as those of today.
     pub as_served: bool,
     /// Whether nobody in the cluster runs the controllers of other kinds: then neither what they say
@@ -108,6 +110,7 @@ impl Default for KustomizeOptions {
             insecure_kubeconfig_tls: false,
             watch_applied: true,
             placeholders: false,
+            without_remote: false,
             as_served: false,
             alone: false,
         }

@@ -184,7 +184,8 @@ fn run(
     plugins: Plugins<'_>,
     cache: Option<&Cache>,
 ) -> Result<Output> {
-    let loader = Loader::new(view, directory, options.load_restriction, plugins.remote)?;
+    let loader = Loader::new(view, directory, options.load_restriction, plugins.remote)?
+        .without_remote(options.without_remote);
     let context = Context {
         options,
         plugins,

@@ -65,6 +65,6 @@ pub use kustomization::{FILE_NAMES, HelmChart, HelmGlobals};
 pub use options::{
     HelmCharts, LoadRestriction, Options, Plugins, ReadFile, Release, RemoteFiles, Reorder,
 };
-pub use remote::RepoUrl;
+pub use remote::{RepoUrl, is_remote};
 pub use resid::{Gvk, ResId};
 pub use view::{FileView, Located, MemoryView, TreeView, ViewError};

@@ -18,6 +18,7 @@ pub struct Loader<'a> {
     view: &'a dyn FileView,
     remote: Option<&'a dyn RemoteFiles>,
     restriction: LoadRestriction,
+    without_remote: bool,
     place: Rc<Place>,
 }
 
@@ -46,6 +47,7 @@ impl<'a> Loader<'a> {
             view,
             remote,
             restriction,
+            without_remote: false,
             place: Rc::new(Place {
                 root,
                 referrer: None,
@@ -53,6 +55,18 @@ impl<'a> Loader<'a> {
                 depth: 0,
             }),
         })
+    }
+
+    /// Goes on without what is on other machines.
+    #[must_use]
+    pub fn without_remote(mut self, without: bool) -> Self {
+        self.without_remote = without;
+        self
+    }
+
+    /// Whether a resource or component is left out because it is on another machine.
+    pub fn leaves_out(&self, path: &str) -> bool {
+        self.without_remote && remote::is_remote(path)
     }
 
     /// The directory this loader starts from.
@@ -63,6 +77,10 @@ impl<'a> Loader<'a> {
     /// The content of a file.
     pub fn load(&self, path: &str) -> Result<Arc<[u8]>> {
         if remote::is_http_url(path) {
+            if self.without_remote {
+                let note = format!("# not fetched: {path}\n");
+                return Ok(Arc::from(note.into_bytes()));
+            }
             return match self.remote {
                 Some(remote) => remote.get(path).map(Arc::from).map_err(Error::Remote),
                 None => Err(refuse(path)),

@@ -51,6 +51,9 @@ pub struct Options {
     pub enable_helm: bool,
     /// Unknown fields of the outermost kustomization are left out instead of refused.
     pub lenient: bool,
+    /// Goes on without resources and components that are on other machines, and with a note in the
+    /// place of such files, for those who have no network.
+    pub without_remote: bool,
 }
 
 /// What a build may use beside files.

@@ -23,6 +23,11 @@ pub fn is_http_url(path: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
+/// Whether a path of a kustomization names something on another machine.
+pub fn is_remote(path: &str) -> bool {
+    is_http_url(path) || parse_repo_url(path).is_some()
+}
+
 /// Reads a path as a git URL; `None` when it is an ordinary path.
 pub fn parse_repo_url(raw: &str) -> Option<RepoUrl> {
     if raw.starts_with('/') {

@@ -111,6 +111,9 @@ impl<'a> Target<'a> {
 
     fn add_resources(&mut self, all: &mut Accumulator, paths: &[String]) -> Result<()> {
         for path in paths {
+            if self.loader.leaves_out(path) {
+                continue;
+            }
             let Err(file_error) = self.add_file(all, path) else {
                 continue;
             };
@@ -204,6 +207,9 @@ impl<'a> Target<'a> {
 
     fn add_components(&mut self, mut all: Accumulator, paths: &[String]) -> Result<Accumulator> {
         for path in paths {
+            if self.loader.leaves_out(path) {
+                continue;
+            }
             let loader = self
                 .loader
                 .enter(path)

@@ -38,9 +38,11 @@ type GroupKind = (String, String);
 
 /// Kinds of the whole cluster that do not say so in their name, and are often used without their
 /// definition.
-const CLUSTER_WIDE: [(&str, &str); 37] = [
-    ("apiextensions.crossplane.io", "Composition"),
+const CLUSTER_WIDE: [(&str, &str); 65] = [
     ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
+    ("apiextensions.crossplane.io", "Composition"),
+    ("capsule.clastix.io", "Tenant"),
+    ("cdi.kubevirt.io", "CDI"),
     ("cilium.io", "CiliumBGPAdvertisement"),
     ("cilium.io", "CiliumBGPClusterConfig"),
     ("cilium.io", "CiliumBGPNodeConfigOverride"),
@@ -53,27 +55,56 @@ const CLUSTER_WIDE: [(&str, &str); 37] = [
     ("cilium.io", "CiliumL2AnnouncementPolicy"),
     ("cilium.io", "CiliumLoadBalancerIPPool"),
     ("cilium.io", "CiliumPodIPPool"),
+    ("cilium.io", "TracingPolicy"),
     ("crd.projectcalico.org", "BGPConfiguration"),
     ("crd.projectcalico.org", "BGPPeer"),
     ("crd.projectcalico.org", "FelixConfiguration"),
     ("crd.projectcalico.org", "IPPool"),
     ("deviceplugin.intel.com", "GpuDevicePlugin"),
     ("deviceplugin.intel.com", "NpuDevicePlugin"),
-    ("kyverno.io", "GlobalContextEntry"),
+    ("karpenter.sh", "NodeClaim"),
+    ("karpenter.sh", "NodePool"),
+    ("kepler.system.sustainable.computing.io", "Kepler"),
+    ("kepler.system.sustainable.computing.io", "PowerMonitor"),
+    (
+        "kepler.system.sustainable.computing.io",
+        "PowerMonitorInternal",
+    ),
     ("kubevirt.io", "VirtualMachineClusterInstancetype"),
+    ("kueue.x-k8s.io", "AdmissionCheck"),
+    ("kueue.x-k8s.io", "Cohort"),
+    ("kueue.x-k8s.io", "ResourceFlavor"),
+    ("kwok.x-k8s.io", "Stage"),
+    ("kyverno.io", "GlobalContextEntry"),
     ("nfd.k8s-sigs.io", "NodeFeatureGroup"),
     ("nfd.k8s-sigs.io", "NodeFeatureRule"),
+    ("nmstate.io", "NMState"),
+    ("nmstate.io", "NodeNetworkConfigurationPolicy"),
     ("nvidia.com", "NVIDIADriver"),
     ("objectbucket.io", "ObjectBucket"),
     ("operator.tigera.io", "APIServer"),
     ("operator.tigera.io", "Installation"),
+    ("piraeus.io", "LinstorCluster"),
+    ("piraeus.io", "LinstorNodeConnection"),
+    ("piraeus.io", "LinstorSatelliteConfiguration"),
+    ("pkg.crossplane.io", "Configuration"),
+    ("pkg.crossplane.io", "DeploymentRuntimeConfig"),
     ("pkg.crossplane.io", "Function"),
     ("pkg.crossplane.io", "Provider"),
+    ("policies.kyverno.io", "DeletingPolicy"),
+    ("policies.kyverno.io", "GeneratingPolicy"),
+    ("policies.kyverno.io", "ImageValidatingPolicy"),
+    ("policies.kyverno.io", "MutatingPolicy"),
     ("policies.kyverno.io", "ValidatingPolicy"),
+    ("policy.networking.k8s.io", "AdminNetworkPolicy"),
+    ("policy.networking.k8s.io", "BaselineAdminNetworkPolicy"),
+    ("scheduling.volcano.sh", "Queue"),
     ("snapshot.storage.k8s.io", "VolumeSnapshotContent"),
     ("tailscale.com", "Connector"),
     ("tailscale.com", "DNSConfig"),
     ("tailscale.com", "ProxyGroup"),
+    ("templates.gatekeeper.sh", "ConstraintTemplate"),
+    ("trust.cert-manager.io", "Bundle"),
     ("tuppr.home-operations.com", "KubernetesUpgrade"),
     ("tuppr.home-operations.com", "TalosUpgrade"),
 ];
@@ -86,7 +117,8 @@ fn is_cluster_wide(group: &str, kind: &str) -> bool {
         || kind.ends_with("Class");
     // Those of the Cluster API are about clusters, and SecretProviderClasses about pods.
     let is_other = group.ends_with("cluster.x-k8s.io") || kind == "SecretProviderClass";
-    (by_name && !is_other) || CLUSTER_WIDE.contains(&(group, kind))
+    let is_policy = ["constraints.gatekeeper.sh", "mutations.gatekeeper.sh"].contains(&group);
+    (by_name && !is_other) || is_policy || CLUSTER_WIDE.contains(&(group, kind))
 }
 
 /// Finds the versions that are no longer served.

@@ -24,6 +24,7 @@ mod neighbours;
 mod pack;
 pub mod picture;
 pub mod references;
+pub mod remote;
 pub mod stand_in;
 pub mod tree;
 pub mod world;

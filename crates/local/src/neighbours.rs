@@ -117,7 +117,10 @@ fn accepting(kind: &Resource) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{}.{}", kind.plural, kind.group) },
+        "metadata": {
+            "name": format!("{}.{}", kind.plural, kind.group),
+            "annotations": { KEPT: "disabled" },
+        },
         "spec": {
             "group": kind.group,
             "scope": "Namespaced",
@@ -141,5 +144,10 @@ mod tests {
         };
         assert!(of("Alert").to_string().contains("\"FluxInstance\""));
         assert_eq!(of("ImagePolicy")["spec"]["versions"][2]["name"], "v1beta1");
+        // A repository's own definition would take other versions, or have rules about statuses.
+        assert!(
+            all.iter()
+                .all(|one| one["metadata"]["annotations"][KEPT] == "disabled")
+        );
     }
 }

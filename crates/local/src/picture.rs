@@ -214,16 +214,30 @@ impl Picture {
     /// What waits for something skipped is skipped too; what waits for something that failed, is
     /// blocked, or does not exist is blocked. So is what waits for the health of such objects.
     fn pass_on(&mut self, health: &BTreeMap<ObjectId, Vec<String>>) {
+        self.pass_on_with(health, false);
+        // What does not exist is judged when it is known all that is skipped.
+        self.pass_on_with(health, true);
+    }
+
+    fn pass_on_with(&mut self, health: &BTreeMap<ObjectId, Vec<String>>, is_all_known: bool) {
         let generates = self.others.iter().any(|node| node.id.kind == GENERATOR);
         loop {
             let states: BTreeMap<String, State> = self
                 .all()
                 .map(|node| (node.id.subject(), node.state))
                 .collect();
+            let beyond = Beyond {
+                is_all_known,
+                artifacts: generates,
+                kustomizations: self
+                    .kustomizations
+                    .iter()
+                    .any(|node| node.state == State::Skipped),
+            };
             let mut changed = false;
             for node in self.all_mut() {
                 let fate = match (node.state, health.get(&node.id)) {
-                    (State::Waiting, _) => fate(&node.waits_for, &states, generates),
+                    (State::Waiting, _) => fate(&node.waits_for, &states, &beyond),
                     (State::Progressing, Some(objects)) => {
                         // A source that is skipped holds nobody up.
                         let objects: Vec<String> = objects
@@ -237,7 +251,14 @@ impl Picture {
                         let moving = |name| states.get(name).is_some_and(|state| state.is_moving());
                         match objects.iter().any(moving) {
                             true => None,
-                            false => fate(&objects, &states, true),
+                            false => fate(
+                                &objects,
+                                &states,
+                                &Beyond {
+                                    artifacts: true,
+                                    ..beyond
+                                },
+                            ),
                         }
                     }
                     _ => None,
@@ -318,11 +339,23 @@ impl Picture {
     }
 }
 
+/// What may exist although it is not here.
+#[derive(Debug, Clone, Copy)]
+struct Beyond {
+    /// Whether it is time to judge that something does not exist.
+    is_all_known: bool,
+    /// Artifacts, made by somebody who is not supported.
+    artifacts: bool,
+    /// Kustomizations, deployed by others that are skipped.
+    kustomizations: bool,
+}
+
 /// What becomes of an object that waits for these.
-fn fate(names: &[String], states: &BTreeMap<String, State>, generates: bool) -> Option<State> {
+fn fate(names: &[String], states: &BTreeMap<String, State>, beyond: &Beyond) -> Option<State> {
     let fates = names.iter().filter_map(|name| match states.get(name) {
-        // Somebody who is not supported would have made it.
-        None if generates && name.starts_with("ExternalArtifact/") => Some(State::Skipped),
+        None if !beyond.is_all_known => None,
+        None if beyond.artifacts && name.starts_with("ExternalArtifact/") => Some(State::Skipped),
+        None if beyond.kustomizations && name.starts_with("Kustomization/") => Some(State::Skipped),
         None | Some(State::Failed | State::Blocked | State::Suspended) => Some(State::Blocked),
         Some(State::Skipped) => Some(State::Skipped),
         _ => None,
@@ -601,6 +634,21 @@ mod tests {
             kustomization("a", "False", "DependencyNotReady", &["nobody"]),
         ]);
         assert_eq!(states, [State::Blocked]);
+    }
+
+    #[test]
+    fn what_was_skipped_may_have_the_dependency() {
+        let mut elsewhere = repository("True", SKIPPED);
+        elsewhere["metadata"]["name"] = json!("elsewhere");
+        let mut skipped = kustomization("a", "False", "ArtifactFailed", &[]);
+        skipped["spec"]["sourceRef"]["name"] = json!("elsewhere");
+        let (_, states) = drawn(&[
+            repository("True", "Succeeded"),
+            elsewhere,
+            skipped,
+            kustomization("b", "False", "DependencyNotReady", &["of-elsewhere"]),
+        ]);
+        assert_eq!(states, [State::Skipped, State::Skipped]);
     }
 
     #[test]

@@ -515,6 +515,7 @@ fn options(plan: &Plan) -> Options {
     options.kustomize.alone = true;
     options.kustomize.as_served = plan.as_served;
     options.kustomize.placeholders = plan.placeholders;
+    options.kustomize.without_remote = plan.stand_ins.offline;
     options.kustomize.sops_age_secret = plan.keys.clone();
     options.runtime.requeue_dependency = Duration::from_secs(2);
     options.runtime.min_retry_delay = Duration::from_millis(300);

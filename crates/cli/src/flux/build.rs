@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,6 +26,8 @@ use crate::output::print_text;
 
 /// What stands in the place of values that are encrypted.
 const MASK: &str = "**SOPS**";
+/// How deep Kustomizations may be nested.
+const DEEPEST: usize = 30;
 
 /// `everflow build`
 #[derive(clap::Args, Debug)]
@@ -62,6 +65,17 @@ struct KustomizationArgs {
     /// Files to leave out, as .sourceignore has them
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     ignore_paths: Vec<String>,
+    /// With the objects of the Kustomizations among the objects
+    #[arg(short, long)]
+    recursive: bool,
+    /// Directories that stand for the sources of those Kustomizations
+    #[arg(
+        long,
+        value_name = "KIND/NAMESPACE/NAME=DIR",
+        value_delimiter = ',',
+        value_parser = local_source
+    )]
+    local_sources: Vec<(String, PathBuf)>,
     /// Accepted for compatibility: nothing is ever written to disk
     #[arg(long, hide = true)]
     in_memory_build: bool,
@@ -97,9 +111,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let object = kustomization(args, name, session.as_ref())
             .await
             .map_err(|text| Failure::Work(format!("failed to get kustomization object: {text}")))?;
-        let text = build(args, &directory, object, session.as_ref()).await?;
+        let work = Work {
+            args,
+            session: session.as_ref(),
+        };
+        let objects = work.build(directory, object, 0).await?;
+        let mut text = String::new();
+        for object in &objects {
+            text.push_str(&emit::sigs(&masked(object)));
+            text.push_str("---\n");
+        }
         print_text(&text)
     })
+}
+
+fn local_source(text: &str) -> Result<(String, PathBuf), String> {
+    let (source, directory) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text} must be formatted as key=value"))?;
+    Ok((source.to_owned(), PathBuf::from(directory)))
 }
 
 fn directory(args: &KustomizationArgs) -> Result<PathBuf, Failure> {
@@ -186,46 +216,116 @@ fn in_file(file: &Path, namespace: &str, name: &str) -> Result<Value, String> {
     ))
 }
 
-async fn build(
-    args: &KustomizationArgs,
-    directory: &Path,
-    mut object: Object<Kustomization>,
-    session: Option<&Session>,
-) -> Result<String, Failure> {
-    let root = source_root(directory)?;
-    let mut tree = DiskTree::new(&root)?;
-    let inner = directory.strip_prefix(&root).unwrap_or(directory);
-    let inner = format!("/{}", inner.to_string_lossy());
-    if !args.ignore_paths.is_empty() {
-        let patterns = read_patterns(&args.ignore_paths.join("\n"), &[]);
-        tree.hide(&inner, Ignore::only(patterns));
-    }
-    object.spec.path = Some(inner);
-    let variables = match session {
-        Some(session) => everflow_controllers::variables(&object, &session.client).await,
-        None => Ok(BTreeMap::new()),
-    };
-    let mut request = Request::new(&object, &tree);
-    match &variables {
-        Ok(variables) => request.variables = variables,
-        Err(text) => request.no_variables = Some(text),
-    }
-    request.strict = args.strict_substitute;
-    request.keep_encrypted = true;
-    let built = everflow_build::build(&request).map_err(|error| {
-        Failure::Work(match &error {
-            Error::Decode { .. } | Error::KustomizationFile { .. } => {
-                format!("failed to generate kustomization.yaml: {error}")
+struct Work<'a> {
+    args: &'a KustomizationArgs,
+    session: Option<&'a Session>,
+}
+
+type Objects<'w> = Pin<Box<dyn Future<Output = Result<Vec<Value>, Failure>> + 'w>>;
+
+impl Work<'_> {
+    /// The objects of a Kustomization, and after them those of the Kustomizations among them.
+    fn build(
+        &self,
+        directory: PathBuf,
+        object: Object<Kustomization>,
+        depth: usize,
+    ) -> Objects<'_> {
+        Box::pin(async move {
+            let namespace = object.metadata.namespace.clone().unwrap_or_default();
+            let name = object.metadata.name.clone();
+            let mut objects = self.one(&directory, object).await?;
+            if !self.args.recursive {
+                return Ok(objects);
             }
-            _ => error.to_string(),
+            if depth == DEEPEST {
+                return Err(Failure::Work(format!(
+                    "Kustomization {namespace}/{name} is nested more than {DEEPEST} levels deep: do \
+                     Kustomizations contain one another?"
+                )));
+            }
+            let mut more = Vec::new();
+            for nested in objects.iter().filter(|object| is_kustomization(object)) {
+                let nested: Object<Kustomization> =
+                    Object::read(nested).map_err(|error| Failure::Work(error.to_string()))?;
+                if nested.metadata.namespace.as_ref() == Some(&namespace)
+                    && nested.metadata.name == name
+                {
+                    continue;
+                }
+                let directory = self.directory_of(&nested)?;
+                more.extend(self.build(directory, nested, depth + 1).await?);
+            }
+            objects.extend(more);
+            Ok(objects)
         })
-    })?;
-    let mut text = String::new();
-    for object in built.contents.objects() {
-        text.push_str(&emit::sigs(&masked(object)));
-        text.push_str("---\n");
     }
-    Ok(text)
+
+    /// Where the files of a nested Kustomization are.
+    fn directory_of(&self, nested: &Object<Kustomization>) -> Result<PathBuf, Failure> {
+        let source = &nested.spec.source_ref;
+        let own = nested.metadata.namespace.as_deref();
+        let namespace = source.namespace.as_deref().or(own).unwrap_or_default();
+        let key = format!("{}/{namespace}/{}", source.kind, source.name);
+        let mut known = self.args.local_sources.iter();
+        let (_, root) = known.find(|(source, _)| *source == key).ok_or_else(|| {
+            let name = &nested.metadata.name;
+            Failure::Work(format!(
+                "cannot get local path for {key} of kustomization {name}: give it with \
+                 --local-sources {key}=DIR"
+            ))
+        })?;
+        let path = nested.spec.path.as_deref().unwrap_or_default();
+        let inner = path.trim_start_matches(['.', '/']);
+        fs::canonicalize(root.join(inner)).map_err(|error| {
+            let name = &nested.metadata.name;
+            let root = root.display();
+            Failure::Work(format!(
+                "path {path:?} of kustomization {name} is not in {root}: {error}"
+            ))
+        })
+    }
+
+    async fn one(
+        &self,
+        directory: &Path,
+        mut object: Object<Kustomization>,
+    ) -> Result<Vec<Value>, Failure> {
+        let root = source_root(directory)?;
+        let mut tree = DiskTree::new(&root)?;
+        let inner = directory.strip_prefix(&root).unwrap_or(directory);
+        let inner = format!("/{}", inner.to_string_lossy());
+        if !self.args.ignore_paths.is_empty() {
+            let patterns = read_patterns(&self.args.ignore_paths.join("\n"), &[]);
+            tree.hide(&inner, Ignore::only(patterns));
+        }
+        object.spec.path = Some(inner);
+        let variables = match self.session {
+            Some(session) => everflow_controllers::variables(&object, &session.client).await,
+            None => Ok(BTreeMap::new()),
+        };
+        let mut request = Request::new(&object, &tree);
+        match &variables {
+            Ok(variables) => request.variables = variables,
+            Err(text) => request.no_variables = Some(text),
+        }
+        request.strict = self.args.strict_substitute;
+        request.keep_encrypted = true;
+        let built = everflow_build::build(&request).map_err(|error| {
+            Failure::Work(match &error {
+                Error::Decode { .. } | Error::KustomizationFile { .. } => {
+                    format!("failed to generate kustomization.yaml: {error}")
+                }
+                _ => error.to_string(),
+            })
+        })?;
+        Ok(built.contents.objects().to_vec())
+    }
+}
+
+fn is_kustomization(object: &Value) -> bool {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    object["kind"] == "Kustomization" && version.starts_with("kustomize.toolkit.fluxcd.io/")
 }
 
 /// What a build may read, and what paths in messages are relative to: the repository that the

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::{Clock, Env, RealDisk};
-use everflow_runtime::client::Client;
-use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
+use everflow_runtime::Error;
+use everflow_runtime::client::{Client, Impersonation};
+use everflow_runtime::transport::{ClusterConfig, Hidden, HttpsTransport, Login};
 
 use super::duration;
+use super::kinds::Kind;
 use crate::exit::Failure;
 
 /// Which cluster.
@@ -32,6 +34,36 @@ pub struct Connection {
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
+    /// The address of the API server, in place of the kubeconfig's
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    pub server: Option<String>,
+    /// A token to log in with, in place of what the kubeconfig says
+    #[arg(long, value_name = "TOKEN", hide_short_help = true)]
+    pub token: Option<String>,
+    /// A file with the certificates to trust
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub certificate_authority: Option<PathBuf>,
+    /// A file with the certificate to log in with
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub client_certificate: Option<PathBuf>,
+    /// A file with the key of that certificate
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub client_key: Option<PathBuf>,
+    /// Do not check the certificate of the server
+    #[arg(long, hide_short_help = true)]
+    pub insecure_skip_tls_verify: bool,
+    /// The name in the certificate of the server
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub tls_server_name: Option<String>,
+    /// In whose name to ask
+    #[arg(long = "as", value_name = "USER", hide_short_help = true)]
+    pub user: Option<String>,
+    /// The groups of that user
+    #[arg(long = "as-group", value_name = "GROUP", hide_short_help = true)]
+    pub groups: Vec<String>,
+    /// The unique id of that user
+    #[arg(long = "as-uid", value_name = "UID", hide_short_help = true)]
+    pub uid: Option<String>,
     /// Accepted for compatibility
     #[arg(long, hide = true)]
     pub verbose: bool,
@@ -41,21 +73,80 @@ pub struct Connection {
 pub struct Session {
     pub client: Client,
     pub clock: Arc<dyn Clock>,
+    /// Where the cluster is.
+    url: String,
+}
+
+impl Session {
+    /// What is told of an error: that nobody listens at the address, in flux's words.
+    pub fn told(&self, kind: &Kind, error: &Error) -> String {
+        match error {
+            Error::Transport { source, .. } if source.why.contains("onnection refused") => {
+                let url = &self.url;
+                let (_, host) = url.split_once("://").unwrap_or(("", url));
+                format!(
+                    "failed to get server groups: Get \"{url}/api\": dial tcp {host}: connect: \
+                     connection refused"
+                )
+            }
+            error => kind.told(error),
+        }
+    }
 }
 
 impl Connection {
     /// A client of the cluster.
     pub fn open(&self) -> Result<Session, Failure> {
         let work = |error: everflow_runtime::Error| Failure::Work(error.to_string());
-        let config = self.config()?;
+        let config = self.overridden(self.config()?)?;
+        let url = config.url();
         let disk = RealDisk::new(&std::env::temp_dir())?;
         let env = Env::system(disk);
         let transport = HttpsTransport::new(&env, config).map_err(work)?;
         let clock = env.clock.clone();
-        Ok(Session {
-            client: Client::new(Arc::new(transport), clock.clone()),
-            clock,
-        })
+        let mut client = Client::new(Arc::new(transport), clock.clone());
+        if let Some(user) = &self.user {
+            client = client.impersonating(Impersonation {
+                user: user.clone(),
+                uid: self.uid.clone().unwrap_or_default(),
+                groups: self.groups.clone(),
+                extra: Vec::new(),
+            });
+        }
+        Ok(Session { client, clock, url })
+    }
+
+    /// What the command line says in place of the kubeconfig.
+    fn overridden(&self, mut config: ClusterConfig) -> Result<ClusterConfig, Failure> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path)
+                .map_err(|error| Failure::Work(format!("{}: {error}", path.display())))
+        };
+        if let Some(server) = &self.server {
+            let other = ClusterConfig::at(server)
+                .ok_or_else(|| Failure::Work(format!("--server {server:?} is not a URL")))?;
+            config = ClusterConfig {
+                tls: other.tls,
+                host: other.host,
+                port: other.port,
+                prefix: other.prefix,
+                ..config
+            };
+        }
+        if let Some(token) = &self.token {
+            config.login = Login::Token(Hidden(token.clone()));
+        }
+        if let Some(path) = &self.certificate_authority {
+            config.authority = Some(read(path)?);
+        }
+        if let (Some(chain), Some(key)) = (&self.client_certificate, &self.client_key) {
+            config.certificate = Some((read(chain)?, Hidden(read(key)?)));
+        }
+        config.insecure |= self.insecure_skip_tls_verify;
+        if let Some(name) = &self.tls_server_name {
+            config.server_name = Some(name.clone());
+        }
+        Ok(config)
     }
 
     fn config(&self) -> Result<ClusterConfig, Failure> {
@@ -82,6 +173,9 @@ impl Connection {
         let candidates = std::env::split_paths(&listed).chain(home);
         if let Some(path) = candidates.into_iter().find(|path| path.is_file()) {
             return ClusterConfig::from_file(&path, context).map_err(work);
+        }
+        if let Some(config) = self.server.as_deref().and_then(ClusterConfig::at) {
+            return Ok(config);
         }
         ClusterConfig::in_cluster().map_err(|_| {
             Failure::Work(

@@ -105,7 +105,7 @@ impl<'a> View<'a> {
         match self.session.client.get(&kind.resource, at).await {
             Ok(object) => subjects.extend(references(kind, &object)),
             // A source may be gone and still have events.
-            Err(everflow_runtime::Error::NotFound(_)) if kind.is_source => {}
+            Err(everflow_runtime::Error::NotFound(_)) if kind.is_source() => {}
             Err(error) => return Err(Failure::Work(error.to_string())),
         }
         self.with_namespace |= subjects.iter().any(|(_, other, _)| other != namespace);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::connection::{Connection, Session};
 use super::in_runtime;
-use super::kinds::{self, Chosen, KINDS, Kind};
+use super::kinds::{self, Chosen, Family, KINDS, Kind};
 use super::row::{self, Shape};
 use super::table;
 use crate::exit::Failure;
@@ -19,9 +19,10 @@ const WATCH_SPAN: Duration = Duration::from_secs(300);
 
 /// `everflow get`
 #[derive(clap::Args, Debug)]
+#[command(after_help = kinds::HELP)]
 pub struct Args {
     /// The kind (all, sources git, kustomizations, …), and the name of an object
-    #[arg(value_name = "KIND [NAME]", required = true)]
+    #[arg(value_name = "KIND [NAME]")]
     words: Vec<String>,
     /// Of all namespaces
     #[arg(short = 'A', long)]
@@ -52,11 +53,11 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let status = args.status_selector.as_deref().map(StatusSelector::parse);
     let status = status.transpose()?;
-    match kinds::choose(&args.words)? {
-        (Chosen::All { .. }, _) if args.watch => Err(Failure::Work(
+    match kinds::choose("get", &args.words)? {
+        (Chosen::All(_), _) if args.watch => Err(Failure::Work(
             "expected a single resource type, but found all".to_owned(),
         )),
-        (Chosen::All { sources_only }, _) => in_runtime(all(args, sources_only, status.as_ref())),
+        (Chosen::All(family), _) => in_runtime(all(args, family, status.as_ref())),
         (Chosen::One(kind), names) => {
             let name = names.first().map(String::as_str);
             match args.watch {
@@ -120,7 +121,7 @@ async fn one(
     let session = args.connection.open()?;
     let (items, _) = list(&session, args, kind, name)
         .await
-        .map_err(|error| Failure::Work(error.to_string()))?;
+        .map_err(|error| Failure::Work(session.told(kind, &error)))?;
     if items.is_empty() {
         return Err(Failure::Work(none_found(args, kind, name)));
     }
@@ -164,12 +165,16 @@ fn rendered(args: &Args, kind: &Kind, items: &[Value], with_kind: bool) -> Strin
 
 async fn all(
     args: &Args,
-    sources_only: bool,
+    family: Option<Family>,
     status: Option<&StatusSelector>,
 ) -> Result<(), Failure> {
     let session = args.connection.open()?;
     let mut found = Vec::new();
-    for kind in KINDS.iter().filter(|kind| kind.is_source || !sources_only) {
+    let asked = |kind: &&Kind| match family {
+        Some(family) => kind.family == family,
+        None => kind.family != Family::Artifact,
+    };
+    for kind in KINDS.iter().filter(asked) {
         // A cluster need not have all kinds.
         let items = match list(&session, args, kind, None).await {
             Ok((items, _)) => items,
@@ -201,7 +206,7 @@ async fn watch(
     status: Option<&StatusSelector>,
 ) -> Result<(), Failure> {
     let session = args.connection.open()?;
-    let failed = |error: everflow_runtime::Error| Failure::Work(error.to_string());
+    let failed = |error: everflow_runtime::Error| Failure::Work(session.told(kind, &error));
     let selection = args.selection(name);
     let shape = args.shape(false);
     let header = row::header(kind, shape);

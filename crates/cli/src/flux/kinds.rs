@@ -1,5 +1,6 @@
 //! The kinds that verbs know, by the words of the command line.
 
+use everflow_runtime::Error;
 use everflow_runtime::client::Resource;
 
 use crate::exit::Failure;
@@ -12,9 +13,18 @@ pub struct Kind {
     /// What messages call it.
     pub noun: &'static str,
     pub resource: Resource,
-    /// Whether it is named after the word `source`.
-    pub is_source: bool,
+    pub family: Family,
     pub columns: Columns,
+}
+
+/// The word that stands before the word for a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    Source,
+    Image,
+    Artifact,
+    /// None.
+    Alone,
 }
 
 /// What is shown of a kind.
@@ -26,7 +36,13 @@ pub enum Columns {
     Applied,
     /// The version of the chart that was released last.
     Released,
-    /// Neither.
+    /// When its registry was scanned last.
+    Scanned,
+    /// The image and tag that it picked.
+    Picked,
+    /// When it ran last.
+    Ran,
+    /// None of these.
     Plain,
     /// Not even whether it is suspended.
     Bare,
@@ -34,9 +50,20 @@ pub enum Columns {
 
 const SOURCE: &str = "source.toolkit.fluxcd.io";
 const NOTIFICATION: &str = "notification.toolkit.fluxcd.io";
+const IMAGE: &str = "image.toolkit.fluxcd.io";
+
+/// What verbs say of the kinds they take.
+pub const HELP: &str = "\
+Kinds:
+  all, sources all, images all (get only)
+  source git, oci, bucket, helm, chart, external
+  kustomization (ks), helmrelease (hr)
+  receiver, alert-provider, alert
+  image repository, policy, update
+  artifact generator";
 
 /// All kinds, in the order in which `get all` prints them.
-pub static KINDS: [Kind; 11] = [
+pub static KINDS: [Kind; 15] = [
     source(&["oci"], "source oci", "ocirepositories", "OCIRepository"),
     source(&["bucket"], "source bucket", "buckets", "Bucket"),
     source(&["git"], "source git", "gitrepositories", "GitRepository"),
@@ -54,6 +81,39 @@ pub static KINDS: [Kind; 11] = [
         "ExternalArtifact",
     ),
     Kind {
+        words: &["generators", "generator"],
+        noun: "artifact generator",
+        resource: Resource::namespaced(
+            "source.extensions.fluxcd.io",
+            "v1beta1",
+            "artifactgenerators",
+            "ArtifactGenerator",
+        ),
+        family: Family::Artifact,
+        columns: Columns::Plain,
+    },
+    image(
+        &["repository"],
+        "image repository",
+        "imagerepositories",
+        "ImageRepository",
+        Columns::Scanned,
+    ),
+    image(
+        &["policy"],
+        "image policy",
+        "imagepolicies",
+        "ImagePolicy",
+        Columns::Picked,
+    ),
+    image(
+        &["update"],
+        "image update automation",
+        "imageupdateautomations",
+        "ImageUpdateAutomation",
+        Columns::Ran,
+    ),
+    Kind {
         words: &["helmreleases", "helmrelease", "hr"],
         noun: "helmrelease",
         resource: Resource::namespaced(
@@ -62,7 +122,7 @@ pub static KINDS: [Kind; 11] = [
             "helmreleases",
             "HelmRelease",
         ),
-        is_source: false,
+        family: Family::Alone,
         columns: Columns::Released,
     },
     Kind {
@@ -74,28 +134,28 @@ pub static KINDS: [Kind; 11] = [
             "kustomizations",
             "Kustomization",
         ),
-        is_source: false,
+        family: Family::Alone,
         columns: Columns::Applied,
     },
     Kind {
         words: &["receivers", "receiver"],
         noun: "receiver",
         resource: Resource::namespaced(NOTIFICATION, "v1", "receivers", "Receiver"),
-        is_source: false,
+        family: Family::Alone,
         columns: Columns::Plain,
     },
     Kind {
         words: &["alert-providers", "alert-provider"],
         noun: "alert provider",
         resource: Resource::namespaced(NOTIFICATION, "v1beta3", "providers", "Provider"),
-        is_source: false,
+        family: Family::Alone,
         columns: Columns::Bare,
     },
     Kind {
         words: &["alerts", "alert"],
         noun: "alert",
         resource: Resource::namespaced(NOTIFICATION, "v1beta3", "alerts", "Alert"),
-        is_source: false,
+        family: Family::Alone,
         columns: Columns::Plain,
     },
 ];
@@ -110,8 +170,24 @@ const fn source(
         words,
         noun,
         resource: Resource::namespaced(SOURCE, "v1", plural, kind),
-        is_source: true,
+        family: Family::Source,
         columns: Columns::Artifact,
+    }
+}
+
+const fn image(
+    words: &'static [&'static str],
+    noun: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    columns: Columns,
+) -> Kind {
+    Kind {
+        words,
+        noun,
+        resource: Resource::namespaced(IMAGE, "v1", plural, kind),
+        family: Family::Image,
+        columns,
     }
 }
 
@@ -120,64 +196,71 @@ impl Kind {
     pub fn name(&self) -> &str {
         &self.resource.kind
     }
+
+    /// Whether others deploy from it.
+    pub fn is_source(&self) -> bool {
+        self.family == Family::Source
+    }
+
+    /// What is told of an error of the API: that a cluster does not know the kind, in flux's words.
+    pub fn told(&self, error: &Error) -> String {
+        match error {
+            Error::NotFound(refusal) if refusal.details["name"].as_str().is_none() => {
+                let version = self.resource.api_version();
+                format!(
+                    "unable to retrieve the complete list of server APIs: {version}: no matches \
+                     for {version}, Resource="
+                )
+            }
+            error => error.to_string(),
+        }
+    }
 }
 
 /// What words on a command line stand for.
 pub enum Chosen {
     One(&'static Kind),
-    /// All kinds, or all kinds of sources.
-    All {
-        sources_only: bool,
-    },
+    /// All kinds, or all of a family.
+    All(Option<Family>),
 }
 
-/// The kind that the first words stand for, and the words after it.
-pub fn choose(words: &[String]) -> Result<(Chosen, &[String]), Failure> {
-    let known = || {
-        let words = KINDS.iter().map(|kind| match kind.is_source {
-            true => format!("source {}", kind.words[0]),
-            false => kind.words[0].to_owned(),
-        });
-        words.collect::<Vec<_>>().join(", ")
+/// The kind that the first words of a verb stand for, and the words after it. Without one that is
+/// known, the verb's help is printed, as flux does.
+pub fn choose<'w>(
+    verb: &'static str,
+    words: &'w [String],
+) -> Result<(Chosen, &'w [String]), Failure> {
+    let (first, rest) = words.split_first().ok_or(Failure::Help(verb))?;
+    let family = match first.as_str() {
+        "all" => return Ok((Chosen::All(None), rest)),
+        "source" | "sources" => Family::Source,
+        "image" | "images" => Family::Image,
+        "artifact" | "artifacts" => Family::Artifact,
+        _ => Family::Alone,
     };
-    let unknown =
-        |word: &str| Failure::Usage(format!("unknown kind {word:?}: known are {}", known()));
-    let Some((first, rest)) = words.split_first() else {
-        return Err(Failure::Usage(format!("name a kind: {}", known())));
+    let (word, rest) = match family {
+        Family::Alone => (first, rest),
+        _ => rest.split_first().ok_or(Failure::Help(verb))?,
     };
-    if first == "all" {
-        return Ok((
-            Chosen::All {
-                sources_only: false,
-            },
-            rest,
-        ));
-    }
-    let (word, rest, is_source) = match first.as_str() {
-        "source" | "sources" => match rest.split_first() {
-            Some((second, rest)) => (second, rest, true),
-            None => return Err(Failure::Usage(format!("name a kind: {}", known()))),
-        },
-        _ => (first, rest, false),
-    };
-    if is_source && word == "all" {
-        return Ok((Chosen::All { sources_only: true }, rest));
+    if word == "all" && matches!(family, Family::Source | Family::Image) {
+        return Ok((Chosen::All(Some(family)), rest));
     }
     let found = KINDS
         .iter()
-        .find(|kind| kind.is_source == is_source && kind.words.contains(&word.as_str()));
+        .find(|kind| kind.family == family && kind.words.contains(&word.as_str()));
     found
         .map(|kind| (Chosen::One(kind), rest))
-        .ok_or_else(|| unknown(word))
+        .ok_or(Failure::Help(verb))
 }
 
 /// The one kind that words stand for.
-pub fn choose_one(words: &[String]) -> Result<(&'static Kind, &[String]), Failure> {
-    match choose(words)? {
+pub fn choose_one<'w>(
+    verb: &'static str,
+    words: &'w [String],
+) -> Result<(&'static Kind, &'w [String]), Failure> {
+    match choose(verb, words)? {
         (Chosen::One(kind), rest) => Ok((kind, rest)),
-        (Chosen::All { .. }, _) => Err(Failure::Usage(
-            "expected a single resource type, but found all".to_owned(),
-        )),
+        (Chosen::All(_), _) => Err(Failure::Help(verb)),
     }
 }
 

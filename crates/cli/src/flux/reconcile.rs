@@ -12,9 +12,10 @@ use crate::exit::Failure;
 
 /// `everflow reconcile`
 #[derive(clap::Args, Debug)]
+#[command(after_help = kinds::HELP)]
 pub struct Args {
     /// The kind (source git, kustomization, …), and the name of the object
-    #[arg(value_name = "KIND NAME", required = true)]
+    #[arg(value_name = "KIND NAME")]
     words: Vec<String>,
     /// Its source first
     #[arg(long)]
@@ -31,12 +32,12 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (kind, names) = kinds::choose_one(&args.words)?;
-    if matches!(kind.name(), "Alert" | "Provider" | "ExternalArtifact") {
-        return Err(Failure::Usage(format!(
-            "{} cannot be reconciled",
-            kind.noun
-        )));
+    let (kind, names) = kinds::choose_one("reconcile", &args.words)?;
+    if matches!(
+        kind.name(),
+        "Alert" | "Provider" | "ExternalArtifact" | "ArtifactGenerator"
+    ) {
+        return Err(Failure::Help("reconcile"));
     }
     let Some(name) = names.first() else {
         return Err(Failure::Work(format!("{} name is required", kind.name())));
@@ -101,7 +102,7 @@ impl Run<'_> {
     async fn read(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Value, Failure> {
         let at = At::new(namespace, name);
         let object = self.session.client.get(&kind.resource, at).await;
-        object.map_err(|error| Failure::Work(error.to_string()))
+        object.map_err(|error| Failure::Work(self.session.told(kind, &error)))
     }
 
     async fn reconcile(

@@ -30,6 +30,9 @@ pub fn header(kind: &Kind, shape: Shape) -> Vec<&'static str> {
         Columns::Artifact | Columns::Applied | Columns::Released => {
             header.extend(["REVISION", "SUSPENDED"]);
         }
+        Columns::Scanned => header.extend(["LAST SCAN", "SUSPENDED"]),
+        Columns::Ran => header.extend(["LAST RUN", "SUSPENDED"]),
+        Columns::Picked => header.extend(["IMAGE", "TAG"]),
         Columns::Plain => header.push("SUSPENDED"),
         Columns::Bare => {}
     }
@@ -57,6 +60,18 @@ pub fn cells(kind: &Kind, object: &Value, shape: Shape) -> Vec<String> {
         Columns::Artifact | Columns::Applied | Columns::Released => {
             cells.push(shorten_hashes(&revision(kind, object)));
             cells.push(suspended(object));
+        }
+        Columns::Scanned => {
+            cells.push(text(&object["status"]["lastScanResult"]["scanTime"]));
+            cells.push(suspended(object));
+        }
+        Columns::Ran => {
+            cells.push(text(&object["status"]["lastAutomationRunTime"]));
+            cells.push(suspended(object));
+        }
+        Columns::Picked => {
+            let latest = &object["status"]["latestRef"];
+            cells.extend([text(&latest["name"]), text(&latest["tag"])]);
         }
         Columns::Plain => cells.push(suspended(object)),
         Columns::Bare => {}
@@ -91,7 +106,9 @@ pub fn revision(kind: &Kind, object: &Value) -> String {
             Value::Null => &status["lastAttemptedRevision"],
             version => version,
         },
-        Columns::Plain | Columns::Bare => &Value::Null,
+        Columns::Scanned | Columns::Picked | Columns::Ran | Columns::Plain | Columns::Bare => {
+            &Value::Null
+        }
     };
     value.as_str().unwrap_or_default().to_owned()
 }

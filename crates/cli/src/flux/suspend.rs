@@ -14,9 +14,10 @@ pub const MANAGER: &str = "flux";
 
 /// What to suspend or resume.
 #[derive(clap::Args, Debug)]
+#[command(after_help = kinds::HELP)]
 pub struct Args {
     /// The kind (source git, kustomization, …), and the names of objects
-    #[arg(value_name = "KIND [NAME]...", required = true)]
+    #[arg(value_name = "KIND [NAME]...")]
     words: Vec<String>,
     /// All of the namespace
     #[arg(long)]
@@ -37,7 +38,7 @@ pub struct ResumeArgs {
 
 /// Runs `everflow suspend`.
 pub fn suspend(args: &Args) -> Result<(), Failure> {
-    let (kind, names) = chosen(args)?;
+    let (kind, names) = chosen("suspend", args)?;
     in_runtime(async {
         let session = args.connection.open()?;
         let names = match names.is_empty() {
@@ -51,10 +52,20 @@ pub fn suspend(args: &Args) -> Result<(), Failure> {
         };
         let namespace = &args.connection.namespace;
         for name in &names {
-            if object(&session, args, kind, name).await?.is_none() {
-                let kind = kind.name();
-                say::failure(&format!("{kind} {name} not found in {namespace} namespace"));
-                continue;
+            match object(&session, args, kind, name).await {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let kind = kind.name();
+                    say::failure(&format!("{kind} {name} not found in {namespace} namespace"));
+                    continue;
+                }
+                Err(error) => {
+                    let kind = kind.name();
+                    say::failure(&format!(
+                        "failed suspending {kind} {name} in {namespace} namespace: {error}"
+                    ));
+                    continue;
+                }
             }
             say::action(&format!(
                 "suspending {} {name} in {namespace} namespace",
@@ -70,7 +81,7 @@ pub fn suspend(args: &Args) -> Result<(), Failure> {
 /// Runs `everflow resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let common = &args.common;
-    let (kind, names) = chosen(common)?;
+    let (kind, names) = chosen("resume", common)?;
     in_runtime(async {
         let session = common.connection.open()?;
         let names = match names.is_empty() {
@@ -146,14 +157,23 @@ pub fn success_of(kind: &Kind, object: &Value) -> String {
     match kind.columns {
         Columns::Artifact => format!("fetched revision {revision}"),
         Columns::Applied | Columns::Released => format!("applied revision {revision}"),
-        Columns::Plain | Columns::Bare => format!("{} reconciliation completed", kind.name()),
+        Columns::Scanned => {
+            let tags = &object["status"]["lastScanResult"]["tagCount"];
+            format!("scan fetched {} tags", tags.as_i64().unwrap_or(0))
+        }
+        Columns::Picked | Columns::Ran | Columns::Plain | Columns::Bare => {
+            format!("{} reconciliation completed", kind.name())
+        }
     }
 }
 
-fn chosen(args: &Args) -> Result<(&'static Kind, &[String]), Failure> {
-    let (kind, names) = kinds::choose_one(&args.words)?;
-    if kind.name() == "ExternalArtifact" {
-        return Err(Failure::Usage(format!("{} cannot be suspended", kind.noun)));
+fn chosen<'a>(
+    verb: &'static str,
+    args: &'a Args,
+) -> Result<(&'static Kind, &'a [String]), Failure> {
+    let (kind, names) = kinds::choose_one(verb, &args.words)?;
+    if matches!(kind.name(), "ExternalArtifact" | "ArtifactGenerator") {
+        return Err(Failure::Help(verb));
     }
     if names.is_empty() && !args.all {
         return Err(Failure::Work(format!("{} name is required", kind.noun)));
@@ -167,7 +187,7 @@ async fn all_names(session: &Session, args: &Args, kind: &Kind) -> Result<Vec<St
         .client
         .list_all(&kind.resource, namespace, &Selection::default())
         .await
-        .map_err(|error| Failure::Work(error.to_string()))?;
+        .map_err(|error| Failure::Work(session.told(kind, &error)))?;
     let mut names: Vec<String> = list
         .items
         .iter()
@@ -186,8 +206,8 @@ async fn object(
     let at = At::new(&args.connection.namespace, name);
     match session.client.get(&kind.resource, at).await {
         Ok(object) => Ok(Some(object)),
-        Err(Error::NotFound(_)) => Ok(None),
-        Err(error) => Err(Failure::Work(error.to_string())),
+        Err(Error::NotFound(refusal)) if refusal.details["name"].is_string() => Ok(None),
+        Err(error) => Err(Failure::Work(session.told(kind, &error))),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::output::{DataFormat, print_data, print_text};
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// The kind (kustomization), and the name of the object
-    #[arg(value_name = "KIND NAME", required = true)]
+    #[arg(value_name = "KIND NAME")]
     words: Vec<String>,
     /// Only objects of Flux
     #[arg(long)]
@@ -38,9 +38,9 @@ struct Branch {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let (kind, names) = kinds::choose_one(&args.words)?;
+    let (kind, names) = kinds::choose_one("tree", &args.words)?;
     if kind.name() != "Kustomization" {
-        return Err(Failure::Usage("only kustomizations have a tree".to_owned()));
+        return Err(Failure::Help("tree"));
     }
     let Some(name) = names.first() else {
         return Err(Failure::Work("kustomization name is required".to_owned()));

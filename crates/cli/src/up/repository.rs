@@ -7,6 +7,7 @@ use std::sync::Arc;
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
 use everflow_local::entry::{self, Entry, FLUX_SYSTEM};
 use everflow_local::kinds::{self, FormerVersion, MissingKind};
+use everflow_local::remote::Remote;
 use everflow_local::stand_in::{Mapped, Repository, StandIns};
 use everflow_local::tree::{Tree, read_objects, shown};
 use everflow_local::world::Plan;
@@ -16,6 +17,8 @@ use serde_json::{Value, json};
 use super::Common;
 use crate::exit::Failure;
 
+/// How many things that are left out are named.
+const NAMED: usize = 5;
 /// The Secret with the keys of `--age-key`.
 const AGE_KEYS: &str = "everflow-age-keys";
 
@@ -31,6 +34,8 @@ pub struct Opened {
     pub former: Vec<FormerVersion>,
     /// Namespaces that it uses and nobody defines.
     namespaces: BTreeSet<String>,
+    /// What it names on other machines and is left out, because the network is not to be used.
+    pub left_out: Vec<Remote>,
     assumed: bool,
     remote: Option<String>,
     used: BTreeSet<(String, String)>,
@@ -75,6 +80,10 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
     });
     Ok(Opened {
         namespaces: kinds::namespaces(&tree, &contents),
+        left_out: match options.offline {
+            true => everflow_local::remote::named(&tree, &contents),
+            false => Vec::new(),
+        },
         tree,
         entry,
         missing,
@@ -136,10 +145,24 @@ impl Opened {
         format!("► bringing up {directory} ({})\n", self.entry.why)
     }
 
+    fn told_left_out(&self) -> String {
+        if self.left_out.is_empty() {
+            return String::new();
+        }
+        let mut text = "left out, because --offline fetches nothing:\n".to_owned();
+        for remote in self.left_out.iter().take(NAMED) {
+            text += &format!("  {} (in {})\n", remote.address, remote.file);
+        }
+        match self.left_out.len().saturating_sub(NAMED) {
+            0 => text,
+            more => text + &format!("  and {more} more\n"),
+        }
+    }
+
     /// The kinds that are missing or out of date, and who needs them; in short when all went well
     /// without them.
     pub fn lacking(&self, short: bool) -> String {
-        let mut text = String::new();
+        let mut text = self.told_left_out();
         if !self.former.is_empty() {
             text += match self.assumed {
                 true => "versions that are not served any more, taken for those of today:\n",

@@ -37,6 +37,23 @@ const MANY: usize = 3;
 /// So many of them are named.
 const NAMED: usize = 10;
 
+/// The versions that a definition serves, each with the kind.
+fn served(definition: &Value) -> Vec<(String, String)> {
+    let text = |at: &str| definition.pointer(at).and_then(Value::as_str);
+    let (Some(group), Some(kind)) = (text("/spec/group"), text("/spec/names/kind")) else {
+        return Vec::new();
+    };
+    let versions = definition
+        .pointer("/spec/versions")
+        .and_then(Value::as_array);
+    let versions = versions.into_iter().flatten();
+    versions
+        .filter(|version| version["served"] == true)
+        .filter_map(|version| version["name"].as_str())
+        .map(|version| (format!("{group}/{version}"), kind.to_owned()))
+        .collect()
+}
+
 /// What was applied.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
@@ -157,11 +174,12 @@ impl Attempt<'_> {
         live: &dyn Live,
         before: &Outcome,
     ) -> Result<everflow_apply::effects::Rehearsed, Vec<ApplyError>> {
-        let defined: BTreeSet<&str> = before
+        let defined: BTreeSet<(String, String)> = before
             .applied
             .iter()
             .filter(|applied| applied.change.entry.id.kind == "CustomResourceDefinition")
-            .filter_map(|applied| applied.live.as_ref()?.pointer("/spec/names/kind")?.as_str())
+            .filter_map(|applied| applied.live.as_ref())
+            .flat_map(served)
             .collect();
         let clock = &self.context.env.clock;
         let until = clock.elapsed() + Duration::from_secs(20);
@@ -172,7 +190,7 @@ impl Attempt<'_> {
             };
             let coming = errors.iter().all(|error| match error {
                 ApplyError::DryRun { entry, source } => {
-                    defined.contains(entry.id.kind.as_str())
+                    defined.contains(&(entry.api_version(), entry.id.kind.clone()))
                         && matches!(
                             source,
                             ClientError::NoKind { .. } | ClientError::NotFound(_)
@@ -474,4 +492,21 @@ fn changes(outcome: &Outcome) -> String {
 /// An empty inventory is written down too.
 pub(super) fn empty_inventory() -> ResourceInventory {
     ResourceInventory::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_served_versions_are_worth_waiting_for() {
+        let definition = json!({"spec": {
+            "group": "a.b", "names": {"kind": "K"},
+            "versions": [{"name": "v1", "served": true}, {"name": "v1beta1", "served": false}],
+        }});
+        assert_eq!(served(&definition), [("a.b/v1".to_owned(), "K".to_owned())]);
+        assert!(served(&json!({})).is_empty());
+    }
 }

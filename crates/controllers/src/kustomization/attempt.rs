@@ -400,9 +400,11 @@ impl<'a> Attempt<'a> {
             self.options().gates.strict_post_build_substitutions,
             self.controller.cache.clone(),
         );
+        let without_remote = self.options().kustomize.without_remote;
         let built = run_blocking(&*self.context.env.blocking, move || {
             let mut request = everflow_build::Request::new(&kustomization, &tree.files);
             request.strict = strict;
+            request.without_remote = without_remote;
             request.cache = Some(&cache);
             let keys = keys.unwrap_or_default();
             request.keys = &keys;

@@ -92,6 +92,9 @@ impl Attempt<'_> {
                 None | Some("") => "apps/v1",
                 Some(version) => version,
             };
+            // Flux looks by group and kind alone.
+            let instead = everflow_apply::served_instead(api_version, &check.kind);
+            let api_version = instead.as_deref().unwrap_or(api_version);
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             let entry = Entry {
                 id: ObjectId {

@@ -5,6 +5,7 @@
 
 mod budget;
 mod discovery;
+mod lines;
 mod meter;
 mod options;
 mod resource;
@@ -21,6 +22,7 @@ use futures_util::StreamExt as _;
 use http::{HeaderValue, Method, Request, Response};
 use serde_json::Value;
 
+pub use lines::Lines;
 pub(crate) use meter::LATENCY_BUCKETS;
 pub use meter::{Latency, Meter};
 pub use options::{DeleteOptions, Impersonation, Patch, Selection, WriteOptions};

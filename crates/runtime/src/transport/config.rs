@@ -191,6 +191,25 @@ impl ClusterConfig {
         })
     }
 
+    /// The cluster at an address that was given without a kubeconfig.
+    pub fn at(server: &str) -> Option<Self> {
+        let (tls, host, port, prefix) = split_url(server)?;
+        Some(ClusterConfig {
+            tls,
+            host,
+            port,
+            prefix,
+            authority: None,
+            insecure: false,
+            server_name: None,
+            proxy: None,
+            certificate: None,
+            login: Login::None,
+            namespace: "default".to_owned(),
+            impersonate: None,
+        })
+    }
+
     /// The address, for messages.
     pub fn url(&self) -> String {
         let scheme = if self.tls { "https" } else { "http" };

@@ -328,6 +328,11 @@ fn pod_of(owner: &Value, name: Value, extra_labels: &[(&str, &str)]) -> Value {
     }
     let mut pod =
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]});
+    // As admission does it where the plugin for service accounts is on, which this server has not:
+    // without an account, volumes with tokens would be refused.
+    if pod["spec"]["serviceAccountName"].is_null() {
+        pod["spec"]["serviceAccountName"] = "default".into();
+    }
     for (key, value) in extra_labels {
         pod["metadata"]["labels"][*key] = (*value).into();
     }
