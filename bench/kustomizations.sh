@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# Kustomizations with four objects each from one GitRepository, delivered by `everflow run` to a real
-# kube-apiserver with etcd (which does not sync to disk here), against the same objects applied raw with 20
-# requests at once, in one run: time, CPU, requests, memory; then a revision that changes one object of each,
-# one that changes nothing, and an interval at which nothing happens.
+# Kustomizations with four objects each (ServiceAccount, Service, Deployment without replicas, Ingress) and
+# `wait: true` from one GitRepository, delivered by `everflow run` to a real kube-apiserver with etcd (which
+# does not sync to disk here) and the Deployment controllers, in one run with
 #
-#   bench/kustomizations.sh [COUNT...]       default: 1000 5000
+# - raw: the same 4 objects for each, server-side applied by a bare HTTP/2 client on one connection, 20
+#   requests at once, into namespaces that exist;
+# - least: the same, 20 Kustomizations at once, each with the other writes that no engine can do without;
+# - Flux's source-controller and kustomize-controller at --concurrent=20.
 #
-# DEPLOYMENTS=1 has a Deployment among the objects (and runs the controllers of Kubernetes for it).
-# With source-controller and kustomize-controller on PATH (or FLUX=DIR) Flux does the same afterwards.
-# Needs the real peers: real/peers.sh build etcd kube-apiserver (and kube-controller-manager).
+# Time, CPU, requests (what the controllers of Kubernetes ask for is left out), memory; then a revision that
+# changes one object of each, one that changes nothing, and an interval at which nothing happens.
+#
+#   bench/kustomizations.sh [COUNT...]       default: 1000 5000; Flux gets the first
+#
+# CONFIGMAPS=1 has ConfigMaps in place of the Deployments, and no controllers of Kubernetes.
+# Flux's controllers are taken from FLUX=DIR, PATH or the peers; FLUX=none leaves them out.
+# Needs the real peers: real/peers.sh build etcd kube-apiserver kube-controller-manager.
 # OURS=PROGRAM and BENCH=PROGRAM measure programs built before.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,10 +36,10 @@ cp "${BENCH:-$target/release/examples/kustomizations}" "$work/bench"
 
 # measure NAME COUNT PROGRAM ARGUMENTS...: on a new API server
 measure() {
-  local name=$1 count=$2 manager=()
+  local name=$1 count=$2 manager=(--controller-manager)
   shift 2
   real=$work/$name-$count
-  [ -z "${DEPLOYMENTS:-}" ] || manager=(--controller-manager)
+  [ -z "${CONFIGMAPS:-}" ] || manager=()
   real/peers.sh start --dir "$real" "${manager[@]}" >/dev/null
   echo "== $name, $count Kustomizations"
   "$work/bench" "$real/kubeconfig" "$real/bench" \
@@ -46,17 +53,18 @@ for count in "${counts[@]}"; do
     --storage-path "$work/everflow-$count/artifacts" --log-level error --concurrent 20
 done
 
-flux=${FLUX:-}
-if [ -z "$flux" ] && command -v kustomize-controller >/dev/null && command -v source-controller >/dev/null; then
-  flux=$(dirname "$(command -v kustomize-controller)")
-fi
-if [ -z "$flux" ]; then
-  echo "skipped: Flux (source-controller and kustomize-controller are not on PATH)"
+# peer NAME: where a controller of Flux is
+peer() {
+  if [ -n "${FLUX:-}" ]; then echo "$FLUX/$1"; else command -v "$1" || real/peers.sh path "$1" 2>/dev/null || true; fi
+}
+kustomize=$(peer kustomize-controller) source=$(peer source-controller)
+if [ ! -x "$kustomize" ] || [ ! -x "$source" ]; then
+  echo "skipped: Flux (source-controller and kustomize-controller are not at hand)"
   exit
 fi
 measure flux "${counts[0]}" \
-  "$flux/source-controller" --storage-path="$work/flux-${counts[0]}/artifacts" --storage-addr=127.0.0.1:19090 \
+  "$source" --storage-path="$work/flux-${counts[0]}/artifacts" --storage-addr=127.0.0.1:19090 \
   --storage-adv-addr=127.0.0.1:19090 --metrics-addr=0 --health-addr=127.0.0.1:19091 --events-addr= \
   --concurrent=20 --log-level=error -- \
-  "$flux/kustomize-controller" --metrics-addr=0 --health-addr=127.0.0.1:19092 --events-addr= --concurrent=20 \
+  "$kustomize" --metrics-addr=0 --health-addr=127.0.0.1:19092 --events-addr= --concurrent=20 \
   --log-level=error

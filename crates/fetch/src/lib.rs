@@ -35,5 +35,5 @@ mod url;
 pub use deadline::Deadline;
 pub use error::Error;
 pub use secret::Secret;
-pub use temporary::{TEMPORARY, TemporaryDirectory};
+pub use temporary::{TEMPORARY, TemporaryDirectory, TemporaryFile};
 pub use url::Url;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use everflow_env::{BoxFuture, Env};
@@ -222,6 +224,8 @@ pub struct Context {
     pub(crate) recorder: Recorder,
     /// The name that events are reported under.
     pub(crate) reporter: String,
+    /// The version that the last write of this attempt was answered with; 0 before the first.
+    pub(crate) written: Arc<AtomicU64>,
 }
 
 /// Watches more on behalf of an object.
@@ -309,6 +313,7 @@ impl Context {
             field_manager: &self.field_manager,
             owned,
             patience: STATUS_PATIENCE,
+            fresh: self.fresh(),
         };
         let pointless = || {
             self.epoch
@@ -319,6 +324,7 @@ impl Context {
             Written::Unchanged => Ok(Some(object.clone())),
             Written::Stored(stored) => {
                 self.watcher.0.note_write(&self.key, revision(&stored));
+                self.note_version(&stored);
                 self.learn(&stored);
                 Ok(Some(stored))
             }
@@ -360,9 +366,19 @@ impl Context {
         let edited =
             metadata::ensure_finalizer(&self.client, &self.resource, object, name, manager).await?;
         if let Edited::Stored(object) = &edited {
+            self.note_version(object);
             self.learn(object);
         }
         Ok(edited)
+    }
+
+    fn note_version(&self, object: &Value) {
+        self.written.store(revision(object), Ordering::Relaxed);
+    }
+
+    /// The version that the last write of this attempt was answered with.
+    pub(crate) fn fresh(&self) -> Option<u64> {
+        Some(self.written.load(Ordering::Relaxed)).filter(|version| *version > 0)
     }
 
     /// Lets the object go, after all that its finalizer protects is done.

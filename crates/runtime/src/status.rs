@@ -6,6 +6,10 @@
 //! conditions as they were last seen, so that conditions of others which the store has not heard
 //! of yet are not lost. When that test fails the object is read from the server and the write made
 //! again on top of it; after a few rounds it is made without that test.
+//!
+//! An object that this very attempt has written a moment ago is replaced at the version of that
+//! write: the server works a third less on that than on the patch. When someone else was faster, the
+//! patch follows at once.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -13,7 +17,7 @@ use std::time::Duration;
 use everflow_env::{Env, Wrong};
 use serde_json::{Value, json};
 
-use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
+use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text, revision};
 use crate::error::Error;
 
 /// So often the conditions of others are looked after; then ours are written in any case.
@@ -51,6 +55,9 @@ pub struct StatusWriter<'a> {
     pub owned: &'a [&'a str],
     /// After so long of failures it is given up for this attempt.
     pub patience: Duration,
+    /// The version that the last write of this attempt was answered with. An object that still has
+    /// it can be replaced, which costs the server less than a patch.
+    pub fresh: Option<u64>,
 }
 
 impl StatusWriter<'_> {
@@ -69,6 +76,7 @@ impl StatusWriter<'_> {
         let uid = meta_text(known, "uid").to_owned();
         let mut base = known.clone();
         let (mut rounds, mut failures) = (0, 0);
+        let mut fresh = self.fresh.filter(|fresh| *fresh == revision(&base));
         loop {
             let desired = with_foreign_conditions(status, base.get("status"), self.owned);
             if base.get("status") == Some(&desired) {
@@ -77,10 +85,20 @@ impl StatusWriter<'_> {
             if pointless() {
                 return Ok(Written::GivenUp);
             }
-            let patch = patch(&uid, &base, desired, rounds < POLITE_ROUNDS);
             let at = At::of(&base).status();
             let options = WriteOptions::by(self.field_manager);
-            let result = self.client.patch(self.resource, at, &patch, &options).await;
+            let replaces = fresh.take().is_some();
+            let result = match replaces {
+                true => {
+                    let object = replacement(&base, desired);
+                    let client = self.client;
+                    client.update(self.resource, at, &object, &options).await
+                }
+                false => {
+                    let patch = patch(&uid, &base, desired, rounds < POLITE_ROUNDS);
+                    self.client.patch(self.resource, at, &patch, &options).await
+                }
+            };
             let error = match result {
                 Ok(object) => return Ok(Written::Stored(object)),
                 Err(error) => error,
@@ -106,6 +124,8 @@ impl StatusWriter<'_> {
                 Error::Conflict(_) if self.env.is_wrong(Wrong::ConflictTakenAsSuccess) => {
                     return Ok(Written::Unchanged);
                 }
+                // Someone was there in the meantime: the patch does not mind.
+                Error::Conflict(_) if replaces => {}
                 error @ Error::Conflict(_) if patient => self.pause(&mut failures, &error).await,
                 error if error.is_transient() && patient => {
                     self.pause(&mut failures, &error).await;
@@ -165,6 +185,16 @@ impl StatusWriter<'_> {
 
 fn conditions(object: &Value) -> Option<&Value> {
     object.get("status")?.get("conditions")
+}
+
+/// The object with another status.
+fn replacement(base: &Value, status: Value) -> Value {
+    let mut object = base.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object["status"] = status;
+    object
 }
 
 fn patch(uid: &str, base: &Value, desired: Value, politely: bool) -> Patch {

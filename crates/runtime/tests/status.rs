@@ -25,6 +25,7 @@ fn writer(world: &World) -> StatusWriter<'_> {
         field_manager: "source-controller",
         owned: const { &OWNED },
         patience: Duration::from_secs(20),
+        fresh: None,
     }
 }
 

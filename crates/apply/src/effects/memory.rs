@@ -180,6 +180,13 @@ impl Memory {
         self.lock().fights.clear();
     }
 
+    /// Whether what a watch tells of an object is from before our own last write of it.
+    pub fn is_outdated(&self, id: &ObjectId, live: &Value) -> bool {
+        let inner = self.lock();
+        let known = inner.known.get(id);
+        known.is_some_and(|known| known.is_after(live))
+    }
+
     /// Whether anything is known of an object.
     pub fn knows(&self, id: &ObjectId) -> bool {
         self.lock().known.contains_key(id)
@@ -203,7 +210,9 @@ impl Inner {
     fn is_touched(&self, id: &ObjectId, live: Option<&Value>) -> bool {
         let inner = self;
         if inner.awaited.contains(id) {
-            return true;
+            // The watch tells of our own write too.
+            let known = inner.known.get(id).zip(live);
+            return !known.is_some_and(|(known, live)| known.is_from(live));
         }
         if inner.writing.contains(id) {
             return false;
@@ -211,13 +220,32 @@ impl Inner {
         let (Some(known), Some(live)) = (inner.known.get(id), live) else {
             return inner.known.contains_key(id);
         };
-        let text = |field: &str| live["metadata"][field].as_str().unwrap_or_default();
-        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-        let old = number(text("resourceVersion")) <= number(&known.revision);
+        let old = known.is_from(live) || known.is_after(live);
         let same_content = known.generation.is_some()
             && generation(live) == known.generation
             && metadata(live) == known.metadata;
-        known.uid != text("uid") || !(old || same_content)
+        let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
+        known.uid != uid || !(old || same_content)
+    }
+}
+
+impl Known {
+    fn versions(&self, live: &Value) -> (u64, u64) {
+        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+        let version = live["metadata"]["resourceVersion"].as_str();
+        (number(&self.revision), number(version.unwrap_or_default()))
+    }
+
+    /// Whether this is the version that was remembered.
+    fn is_from(&self, live: &Value) -> bool {
+        let (known, live) = self.versions(live);
+        known == live
+    }
+
+    /// Whether what was remembered is newer.
+    fn is_after(&self, live: &Value) -> bool {
+        let (known, live) = self.versions(live);
+        known > live
     }
 }
 

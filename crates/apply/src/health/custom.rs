@@ -97,6 +97,14 @@ impl CustomChecks {
         self
     }
 
+    /// Whether there are expressions for a kind.
+    pub fn has(&self, group: &str, kind: &str) -> bool {
+        self.checks.iter().any(|check| {
+            let whole = check.kind.kind.is_empty();
+            check.kind.group == group && (whole || check.kind.kind == kind)
+        })
+    }
+
     /// Assesses a live object by its expressions, or by kstatus where there are none.
     pub fn assess(&self, object: &Value, now: Timestamp) -> Assessment {
         let text = |field: &str| object[field].as_str().unwrap_or_default();

@@ -48,6 +48,18 @@ impl Usage {
         }
     }
 
+    /// The same without what others asked for meanwhile: so many times what they asked for in
+    /// another span, applies left out, which are ours.
+    pub fn without(mut self, others: &Usage) -> Usage {
+        for (key, count) in &mut self.requests {
+            if key.0 != "APPLY" {
+                *count -= others.requests.get(key).copied().unwrap_or_default();
+            }
+        }
+        self.requests.retain(|_, count| *count > 0.0);
+        self
+    }
+
     fn shown(&self, over: f64) -> (f64, String) {
         let all: f64 = self.requests.values().fold(0.0, |sum, count| sum + count);
         let lines: Vec<String> = self

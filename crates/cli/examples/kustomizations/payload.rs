@@ -15,10 +15,10 @@ pub enum Commit {
     Nothing,
 }
 
-/// Whether a Deployment without replicas is among the objects: then somebody has to run the
-/// controllers of Kubernetes.
+/// Whether a Deployment without replicas is among the objects, for which somebody has to run the
+/// controllers of Kubernetes; else there is a ConfigMap in its place.
 pub fn with_deployments() -> bool {
-    std::env::var_os("DEPLOYMENTS").is_some()
+    std::env::var_os("CONFIGMAPS").is_none()
 }
 
 /// The four objects of a Kustomization. `who` stands in a label of each.

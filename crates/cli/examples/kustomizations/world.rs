@@ -149,15 +149,9 @@ impl World {
             self.send("PATCH", &path, media, definition.to_string())
                 .await?;
         }
-        let names = (0..self.count).flat_map(|index| [namespace(index), raw(index)]);
+        let names = (0..self.count).map(namespace);
         let names = names.chain(["bench".to_owned(), "warm-up".to_owned()]);
-        self.apply_all(names.map(|name| {
-            let path = format!("/api/v1/namespaces/{name}?fieldManager=bench");
-            let object =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            (path, object)
-        }))
-        .await?;
+        self.make_namespaces(names).await?;
         payload::write(&self.repository, self.count, Commit::First)?;
         self.git(&["init", "-q", "-b", "main"]);
         self.git(&["add", "-A"]);
@@ -168,6 +162,21 @@ impl World {
                 .await?;
         }
         Ok(())
+    }
+
+    async fn make_namespaces(&self, names: impl Iterator<Item = String>) -> Result<(), Failure> {
+        self.apply_all(names.map(|name| {
+            let path = format!("/api/v1/namespaces/{name}?fieldManager=bench");
+            let object =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            (path, object)
+        }))
+        .await
+    }
+
+    /// The namespaces of what is applied raw.
+    pub async fn make_raw_namespaces(&self) -> Result<(), Failure> {
+        self.make_namespaces((0..self.count).map(raw)).await
     }
 
     fn raw_objects(
@@ -207,7 +216,7 @@ impl World {
                 .await
         };
         let finalizers = json!(["finalizers.fluxcd.io"]);
-        patch(
+        let answer = patch(
             path.clone(),
             json!([{"op": "add", "path": "/metadata/finalizers", "value": finalizers}]),
         )
@@ -217,16 +226,26 @@ impl World {
             .iter()
             .map(|(_, object)| json!({"id": format!("{}_least__{}", raw(index), object["kind"]), "v": "v1"}))
             .collect();
-        let status = |text: &str, ready: &str| {
-            json!([{"op": "add", "path": "/status", "value": {
+        // At the version that was just answered: the cheapest way to write a status.
+        let status = |answer: String, text: &str, ready: &str| {
+            let mut object: Value = serde_json::from_str(&answer).unwrap_or_default();
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("managedFields");
+            }
+            object["status"] = json!({
                 "inventory": {"entries": entries}, "observedGeneration": 1,
                 "conditions": [{"type": "Ready", "status": ready, "reason": "Progressing", "message": text,
                     "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}],
-            }}])
+            });
+            let path = format!("{path}/status?fieldManager=raw");
+            async move {
+                let media = "application/json";
+                self.send("PUT", &path, media, object.to_string()).await
+            }
         };
-        patch(format!("{path}/status"), status("begun", "Unknown")).await?;
+        let answer = status(answer, "begun", "Unknown").await?;
         self.apply_all(objects.into_iter()).await?;
-        patch(format!("{path}/status"), status("done", "True")).await?;
+        status(answer, "done", "True").await?;
         let event = json!({"apiVersion": "v1", "kind": "Event", "type": "Normal", "reason": "Done",
             "metadata": {"name": format!("least-{index}"), "namespace": "raw-00000"},
             "involvedObject": {"kind": "Kustomization", "namespace": "raw-00000", "name": namespace(index)},

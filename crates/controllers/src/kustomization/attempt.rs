@@ -293,7 +293,7 @@ impl<'a> Attempt<'a> {
             let until = self.now() + self.object.spec.timeout().unsigned();
             while self.now() < until
                 && matches!(
-                    self.look(&applier, checks, &wait.objects, &[], &target)
+                    self.look(&applier, checks, &wait.objects, &[], &target, true)
                         .await,
                     Verdicts::Not(_)
                 )
@@ -301,11 +301,16 @@ impl<'a> Attempt<'a> {
                 self.context.env.clock.sleep(Duration::from_secs(2)).await;
             }
         }
+        // Whatever changes from here on is not missed.
+        let waits_for = wait.objects.iter().map(|entry| entry.id.clone());
+        memory.await_changes(waits_for);
+        let applied = &outcome.applied;
         match self
-            .look(&applier, checks, &wait.objects, &outcome.applied, &target)
+            .look(&applier, checks, &wait.objects, applied, &target, false)
             .await
         {
             Verdicts::Healthy => {
+                memory.await_changes([]);
                 self.healthy(&wait);
                 self.succeed(&wait, &target).await
             }
@@ -324,8 +329,10 @@ impl<'a> Attempt<'a> {
             .await?;
         let applier = self.applier(&target)?;
         self.draft.contested = wait.contested.clone();
+        // When nothing was told for long, the server is asked.
+        let ask = self.context.ticket.priority != Priority::Dependency;
         let verdicts = self
-            .look(&applier, checks, &wait.objects, &[], &target)
+            .look(&applier, checks, &wait.objects, &[], &target, ask)
             .await;
         match verdicts {
             Verdicts::Healthy => {

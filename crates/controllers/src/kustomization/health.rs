@@ -9,7 +9,7 @@ use everflow_api::names::condition::HEALTHY;
 use everflow_api::reason::Reason;
 use everflow_apply::ObjectId;
 use everflow_apply::change::Action;
-use everflow_apply::effects::{Applied, Applier, at_once};
+use everflow_apply::effects::{Applied, Applier, Seen, at_once};
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::health::{Assessment, Health};
 use everflow_apply::inventory::Entry;
@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use super::attempt::Attempt;
 use super::stop::Stop;
 use super::target::Target;
-use super::watching::Eyes;
+use super::watching::{Eyes, tells_health};
 
 /// How often objects are looked at that cannot be watched, and those that can.
 const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
@@ -134,7 +134,8 @@ impl Attempt<'_> {
     }
 
     /// Looks at the objects. Those of which the answer to our own write is known need no request,
-    /// nor do those that were healthy and have not changed since, as their watch says.
+    /// nor do those that were healthy and have not changed since, as their watch says, nor those
+    /// whose watch tells their health, unless the server is to be asked in any case.
     pub(super) async fn look(
         &self,
         applier: &Applier,
@@ -142,6 +143,7 @@ impl Attempt<'_> {
         objects: &[Entry],
         applied: &[Applied],
         target: &Target,
+        ask: bool,
     ) -> Verdicts {
         let clock = &self.context.env.clock;
         let (memory, eyes, rules) = (self.memory(target), self.eyes(target), self.health_rules());
@@ -157,15 +159,33 @@ impl Attempt<'_> {
         let mut assessed: Vec<(usize, Assessment)> = Vec::with_capacity(objects.len());
         let mut open: Vec<(usize, &Entry)> = Vec::new();
         for (at, entry) in objects.iter().enumerate() {
-            if let Some(live) = known.get(&entry.id) {
-                let found = checks.assess(live, clock.now());
-                note(entry, &found, live);
-                assessed.push((at, found));
-            } else if !always_current(entry) {
-                let seen = applier.seen(entry, &eyes).await;
-                if !memory.is_still_healthy(&entry.id, &seen, rules) {
-                    open.push((at, entry));
+            let id = &entry.id;
+            let told = tells_health(&id.group, &id.kind) && !checks.has(&id.group, &id.kind);
+            let live = known.get(id).copied();
+            if (live.is_some() && !told) || always_current(entry) {
+                if let Some(live) = live {
+                    let found = checks.assess(live, clock.now());
+                    note(entry, &found, live);
+                    assessed.push((at, found));
                 }
+                continue;
+            }
+            let seen = applier.seen(entry, &eyes).await;
+            if memory.is_still_healthy(id, &seen, rules) {
+                continue;
+            }
+            // The watch may have told more already than the answer to our write did.
+            let fresh = match &seen {
+                Seen::Present(seen) if told && !ask && !memory.is_outdated(id, seen) => Some(seen),
+                _ => live,
+            };
+            match fresh {
+                Some(live) => {
+                    let found = checks.assess(live, clock.now());
+                    note(entry, &found, live);
+                    assessed.push((at, found));
+                }
+                None => open.push((at, entry)),
             }
         }
         let mut work: Vec<BoxFuture<'_, (Assessment, Option<Value>)>> = Vec::new();
@@ -253,6 +273,10 @@ impl Attempt<'_> {
         let eyes = self.eyes(target);
         let mut keep = self.config_watches();
         let entries: Vec<Entry> = open.iter().map(|(entry, _)| entry.clone()).collect();
+        let mut told = !target.remote;
+        for entry in &entries {
+            told = told && eyes.tells(entry).await;
+        }
         let mut changes = eyes.watch(&entries, &mut keep).await;
         changes.extend(self.watch_foreign(&entries, target, &mut keep).await);
         let watched = changes.len() >= entries.len() && !target.remote;
@@ -260,10 +284,15 @@ impl Attempt<'_> {
         self.context.release_watches(&keep);
         self.memory(target)
             .await_changes(entries.into_iter().map(|entry| entry.id));
+        // What is told by watches that have begun needs no second look.
+        let told = told && watched;
         let message = self.health_message();
         self.draft.wait_for_health(&message);
         let longest = if watched { LOOK.1 } else { LOOK.0 };
-        let look = longest.min(SECOND_LOOK * 3_u32.pow(wait.looks.min(5)));
+        let look = match told {
+            true => longest,
+            false => longest.min(SECOND_LOOK * 3_u32.pow(wait.looks.min(5))),
+        };
         wait.looks += 1;
         let next = Next::When {
             changes,

@@ -87,7 +87,17 @@ fn owner(object: &Value) -> Option<(String, String)> {
     ))
 }
 
-/// Watches applied objects by their metadata: one watch for each kind, whoever owns them.
+/// Kinds whose health is in their status and changes often while they are waited for: they are
+/// watched with it, so that nobody has to ask at each change.
+pub(super) fn tells_health(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
+        ("apps", "Deployment" | "StatefulSet" | "DaemonSet") | ("batch", "Job")
+    )
+}
+
+/// Watches applied objects: one watch for each kind, whoever owns them, for its metadata or also its
+/// health.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Eyes<'a> {
     pub(super) context: &'a Context,
@@ -99,11 +109,16 @@ pub(super) struct Eyes<'a> {
 impl Eyes<'_> {
     /// What is watched of a kind.
     pub(super) fn watched(resource: &Resource) -> Watched {
+        let selection = Selection::labelled(label::KUSTOMIZATION_NAME);
+        let (selection, keep) = match tells_health(&resource.group, &resource.kind) {
+            true => (selection, Keep::WithoutTemplates),
+            false => (selection.metadata(), Keep::Metadata),
+        };
         Watched {
             resource: resource.clone(),
             namespace: None,
-            selection: Selection::labelled(label::KUSTOMIZATION_NAME).metadata(),
-            keep: Keep::Metadata,
+            selection,
+            keep,
         }
     }
 
@@ -142,6 +157,21 @@ impl Eyes<'_> {
             wakes.push(resource.wake_on(namespace, &entry.id.name));
         }
         wakes
+    }
+}
+
+impl Eyes<'_> {
+    /// Whether a watch that has begun tells the health of an object.
+    pub(super) async fn tells(&self, entry: &Entry) -> bool {
+        let id = &entry.id;
+        if !tells_health(&id.group, &id.kind) {
+            return false;
+        }
+        let client = &self.context.client;
+        let resource = client.resource(&entry.api_version(), &id.kind).await;
+        resource.is_ok_and(|resource| {
+            self.metadata(&resource, &id.namespace, &id.name) != Seen::Unknown
+        })
     }
 }
 

@@ -365,7 +365,7 @@ impl Charts {
             path,
             digest,
             size,
-            directory,
+            file,
         } = build.archive
         else {
             draft.stored(reason, &summary);
@@ -384,7 +384,7 @@ impl Charts {
             action: "copy Helm chart",
         };
         let published = publish::<Self>(&self.storage, draft, context, finished).await;
-        drop(directory);
+        drop(file);
         let (artifact, link) = published?;
         let ignores = draft.object.spec.ignore_missing_values_files;
         let status = &mut draft.object.status;

@@ -48,10 +48,10 @@ where
         let Finished {
             path, name, size, ..
         } = finished;
-        let digest = finished.digest.clone();
-        let stored = storage.publish(path, &owner, name, digest, size).await?;
-        let link = storage.link(&owner, name, S::LINK).await;
-        Ok::<_, Error>((stored, link))
+        let content = (finished.digest.clone(), size);
+        storage
+            .publish_linked(path, &owner, name, content, S::LINK)
+            .await
     };
     let (stored, link) = published.await.map_err(|error| {
         let message = format!("unable to {} to storage: {error}", finished.action);

@@ -223,12 +223,25 @@ impl GitClient {
         submodules: bool,
         deadline: &Deadline,
     ) -> Result<Update, Error> {
+        self.update_unless(reference, have, &|_| false, submodules, deadline)
+            .await
+    }
+
+    /// The same; what `known` knows of already is not fetched either.
+    pub async fn update_unless(
+        &self,
+        reference: &GitRef,
+        have: Option<&str>,
+        known: &(dyn Fn(&Resolution) -> bool + Send + Sync),
+        submodules: bool,
+        deadline: &Deadline,
+    ) -> Result<Update, Error> {
         let named = |error: Error| match have.is_some() || !reference.name.is_empty() {
             true => self.listing(error),
             false => self.cloning(error),
         };
         let (resolution, session) = self.ask(reference, deadline).await.map_err(named)?;
-        if have == Some(resolution.revision.as_str()) {
+        if have == Some(resolution.revision.as_str()) || known(&resolution) {
             return Ok(Update::Unchanged(resolution));
         }
         let session = match session {

@@ -1,5 +1,6 @@
 //! Charts as artifacts: pulled as they are, or packaged.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use everflow_env::disk::clean;
@@ -11,10 +12,10 @@ use everflow_helm::package::{
 };
 use everflow_helm::values::Warnings;
 
-use super::source::{ChartSource, Verified, too_large};
+use super::source::{ChartSource, Pulled, Verified, too_large};
 use super::{HelmLimits, failed};
-use crate::archive::{Algorithm, ArchiveWriter, Digest, DigestWriter};
-use crate::temporary::TemporaryDirectory;
+use crate::archive::{Algorithm, ArchiveWriter, Digest, digest_of};
+use crate::temporary::TemporaryFile;
 use crate::{Deadline, Error};
 
 /// Why a build failed, as Flux tells causes apart.
@@ -146,7 +147,7 @@ pub enum ChartArchive {
         /// The size of the file.
         size: u64,
         /// What keeps it.
-        directory: TemporaryDirectory,
+        file: TemporaryFile,
     },
 }
 
@@ -262,15 +263,13 @@ impl Draft {
     ) -> Result<Build, Error> {
         let files = package_files(chart)
             .map_err(|error| Reason::Package.error(format!("failed to package chart: {error}")))?;
-        self.write(env, |out| {
-            let limit = everflow_helm::chart::archive::MAX_UNPACKED_CHART_BYTES;
-            let mut archive = ArchiveWriter::of_chart(out, options.algorithm, limit)?;
-            for (path, data) in &files {
-                archive.chart_file(path, data)?;
-            }
-            let (out, summary) = archive.finish()?;
-            Ok((out, summary.digest, summary.size))
-        })
+        let limit = everflow_helm::chart::archive::MAX_UNPACKED_CHART_BYTES;
+        let mut archive = ArchiveWriter::of_chart(Vec::new(), options.algorithm, limit)?;
+        for (path, data) in &files {
+            archive.chart_file(path, data)?;
+        }
+        let (bytes, summary) = archive.finish()?;
+        self.write(env, &bytes, summary.digest)
     }
 
     /// Writes an archive as it is. This blocks.
@@ -280,26 +279,15 @@ impl Draft {
         bytes: &[u8],
         options: &BuildOptions,
     ) -> Result<Build, Error> {
-        self.write(env, |out| {
-            let mut out = DigestWriter::new(out, options.algorithm);
-            std::io::Write::write_all(&mut out, bytes).map_err(Error::archive_io)?;
-            let (out, digest, size) = out.finish();
-            Ok((out, digest, size))
-        })
+        self.write(env, bytes, digest_of(options.algorithm, bytes))
     }
 
-    fn write(
-        self,
-        env: &Env,
-        fill: impl FnOnce(Vec<u8>) -> Result<(Vec<u8>, Digest, u64), Error>,
-    ) -> Result<Build, Error> {
-        let (bytes, digest, size) = fill(Vec::new())?;
-        let directory = TemporaryDirectory::new(env, "helm-chart")?;
-        let path = directory.file("chart.tgz");
-        let failing = |error| Error::disk("write", &path, error);
-        let mut file = env.disk.create(&path).map_err(failing)?;
-        std::io::Write::write_all(&mut file, &bytes).map_err(failing)?;
-        drop(file);
+    /// Writes the archive to a file. This blocks.
+    fn write(self, env: &Env, bytes: &[u8], digest: Digest) -> Result<Build, Error> {
+        let (file, mut writer) = TemporaryFile::create(env, "helm-chart")?;
+        let failing = |error| Error::disk("write", file.path(), error);
+        writer.write_all(bytes).map_err(failing)?;
+        drop(writer);
         Ok(Build {
             name: self.name,
             version: self.version,
@@ -308,10 +296,10 @@ impl Draft {
             packaged: self.packaged,
             verified: self.verified,
             archive: ChartArchive::New {
-                path,
+                path: file.path().to_owned(),
                 digest,
-                size,
-                directory,
+                size: bytes.len() as u64,
+                file,
             },
         })
     }
@@ -395,26 +383,29 @@ pub async fn build_remote(
     draft.verified = verified;
     let options = Arc::new(options);
     let changes = options.changes_content();
-    let (draft, cached) = {
-        let (env, options) = (env.clone(), options.clone());
-        blocking(&env.clone(), move || {
-            let cached = draft.cached(&env, &options, changes);
-            Ok((draft, cached))
-        })
-        .await?
+    let (draft, cached) = match options.cached.is_some() && !options.force {
+        false => (draft, None),
+        true => {
+            let (env, options) = (env.clone(), options.clone());
+            blocking(&env.clone(), move || {
+                let cached = draft.cached(&env, &options, changes);
+                Ok((draft, cached))
+            })
+            .await?
+        }
     };
     if let Some(cached) = cached {
         return Ok(cached);
     }
-    let bytes = source.download(&chosen, deadline).await.map_err(|error| {
+    let pulled = source.download(&chosen, deadline).await.map_err(|error| {
         Reason::Pull.error(format!(
             "failed to download chart for remote reference: {error}"
         ))
     })?;
     let inner = env.clone();
     blocking(env, move || match changes {
-        false => validated_copy(&inner, draft, &bytes, &options),
-        true => repackaged(&inner, draft, &bytes, &options),
+        false => validated_copy(&inner, draft, &pulled, &options),
+        true => repackaged(&inner, draft, &pulled.bytes, &options),
     })
     .await
 }
@@ -422,26 +413,30 @@ pub async fn build_remote(
 fn validated_copy(
     env: &Env,
     draft: Draft,
-    bytes: &[u8],
+    pulled: &Pulled,
     options: &BuildOptions,
 ) -> Result<Build, Error> {
     let limit = options.limits.chart;
+    let bytes = &pulled.bytes;
     if bytes.len() as u64 > limit {
         let text = too_large(&draft.name, limit);
         return Err(Reason::Pull.error(format!(
             "failed to load chart metadata from written chart: {text}"
         )));
     }
-    metadata_of_archive(bytes, options.limits.file).map_err(|error| {
-        let what = match error {
-            everflow_helm::package::MetadataError::Invalid(_) => {
-                "failed to validate metadata of written chart"
-            }
-            _ => "failed to load chart metadata from written chart",
-        };
-        Reason::Pull.error(format!("{what}: {error}"))
+    let digest = pulled.checked(options.algorithm, |bytes| {
+        let checked = metadata_of_archive(bytes, options.limits.file);
+        checked.map(drop).map_err(|error| {
+            let what = match error {
+                everflow_helm::package::MetadataError::Invalid(_) => {
+                    "failed to validate metadata of written chart"
+                }
+                _ => "failed to load chart metadata from written chart",
+            };
+            Reason::Pull.error(format!("{what}: {error}"))
+        })
     })?;
-    draft.copy(env, bytes, options)
+    draft.write(env, bytes, digest)
 }
 
 fn repackaged(

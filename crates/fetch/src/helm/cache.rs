@@ -6,6 +6,14 @@ use std::time::Duration;
 
 use everflow_helm::index::StoredVersions;
 
+use super::source::Pulled;
+
+/// So many bytes of archives are remembered in all, and of one.
+const ARCHIVES: usize = 2 << 20;
+const ARCHIVE: usize = 512 << 10;
+/// For so long: objects that are made together ask for the same chart together.
+const MOMENT: Duration = Duration::from_secs(30);
+
 /// The versions of charts in stored indexes. The files of the store never change, so that what was
 /// found in one stays true as long as it has that name.
 #[derive(Debug)]
@@ -20,7 +28,15 @@ pub struct IndexCache {
 struct State {
     /// By the path of the index.
     indexes: BTreeMap<String, Index>,
+    /// By the path of the index and the address in it.
+    archives: BTreeMap<String, Archive>,
     purged: Duration,
+}
+
+#[derive(Debug)]
+struct Archive {
+    pulled: Arc<Pulled>,
+    until: Duration,
 }
 
 #[derive(Debug)]
@@ -55,6 +71,31 @@ impl IndexCache {
         }
         known.until = now + self.lasts;
         known.charts.get(chart).cloned()
+    }
+
+    /// An archive that was pulled a moment ago.
+    pub(super) fn archive(&self, place: &str, now: Duration) -> Option<Arc<Pulled>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.archives.retain(|_, archive| archive.until > now);
+        Some(state.archives.get(place)?.pulled.clone())
+    }
+
+    /// Remembers an archive for a moment.
+    pub(super) fn put_archive(&self, place: String, pulled: &Arc<Pulled>, now: Duration) {
+        if self.most == 0 || pulled.bytes.len() > ARCHIVE {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.archives.retain(|_, archive| archive.until > now);
+        let held = state.archives.values();
+        let held: usize = held.map(|archive| archive.pulled.bytes.len()).sum();
+        if held + pulled.bytes.len() <= ARCHIVES {
+            let archive = Archive {
+                pulled: pulled.clone(),
+                until: now + MOMENT,
+            };
+            state.archives.insert(place, archive);
+        }
     }
 
     /// Remembers what was found of a chart.

@@ -24,7 +24,7 @@ pub use build::{Build, BuildOptions, ChartArchive, Reason, build_remote};
 pub use cache::IndexCache;
 pub use index::{FetchedIndex, LoadedIndex, versions_in};
 pub use source::{
-    ChartSource, ChartVerifier, Chosen, HttpCharts, OciCharts, Repositories, Verified,
+    ChartSource, ChartVerifier, Chosen, HttpCharts, OciCharts, Pulled, Repositories, Verified,
 };
 pub use tree::{LocalChart, build_local};
 

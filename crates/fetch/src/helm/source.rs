@@ -1,7 +1,7 @@
 //! Where charts come from.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use everflow_env::{BoxFuture, Env};
 use everflow_helm::index::{
@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use super::cache::IndexCache;
 use super::index::versions_in;
 use super::{HelmClient, LoadedIndex, Reason, address, failed};
-use crate::archive::{Algorithm, Digest};
+use crate::archive::{Algorithm, Digest, digest_of};
 use crate::oci::{self, OciClient};
 use crate::{Deadline, Error};
 
@@ -78,7 +78,42 @@ pub trait ChartSource: Send + Sync + fmt::Debug {
         &'a self,
         chosen: &'a Chosen,
         deadline: &'a Deadline,
-    ) -> BoxFuture<'a, Result<Vec<u8>, Error>>;
+    ) -> BoxFuture<'a, Result<Arc<Pulled>, Error>>;
+}
+
+/// An archive that was brought here, and what was found out about it.
+#[derive(Debug)]
+pub struct Pulled {
+    /// The archive.
+    pub bytes: Vec<u8>,
+    /// Its digest, once it was found to be a chart.
+    sound: OnceLock<Digest>,
+}
+
+impl Pulled {
+    /// An archive that nobody has looked into yet.
+    pub fn new(bytes: Vec<u8>) -> Arc<Self> {
+        Arc::new(Pulled {
+            bytes,
+            sound: OnceLock::new(),
+        })
+    }
+
+    /// The digest of an archive that `check` finds to be a chart; it is asked once.
+    pub(super) fn checked(
+        &self,
+        algorithm: Algorithm,
+        check: impl FnOnce(&[u8]) -> Result<(), Error>,
+    ) -> Result<Digest, Error> {
+        if let Some(digest) = self.sound.get()
+            && digest.algorithm() == algorithm
+        {
+            return Ok(digest.clone());
+        }
+        check(&self.bytes)?;
+        let digest = digest_of(algorithm, &self.bytes);
+        Ok(self.sound.get_or_init(|| digest.clone()).clone())
+    }
 }
 
 /// Finds the repository that a dependency names.
@@ -186,6 +221,26 @@ impl HttpCharts {
         })
     }
 
+    /// The archive, remembered from a moment ago or fetched. What an index names is remembered
+    /// only as long as that index is.
+    async fn pull(&self, chosen: &Chosen, deadline: &Deadline) -> Result<Arc<Pulled>, Error> {
+        let clock = &self.client.env.clock;
+        let place = match (&self.cache, &self.stored, &chosen.url) {
+            (Some(cache), Some(index), Some(url)) => Some((cache, format!("{index} {url}"))),
+            _ => None,
+        };
+        if let Some((cache, place)) = &place
+            && let Some(pulled) = cache.archive(place, clock.elapsed())
+        {
+            return Ok(pulled);
+        }
+        let pulled = Pulled::new(self.fetch(chosen, deadline).await?);
+        if let Some((cache, place)) = place {
+            cache.put_archive(place, &pulled, clock.elapsed());
+        }
+        Ok(pulled)
+    }
+
     async fn fetch(&self, chosen: &Chosen, deadline: &Deadline) -> Result<Vec<u8>, Error> {
         let wrong = |text: String| failed(Reason::Pull.name(), text);
         let reference = chosen
@@ -234,8 +289,8 @@ impl ChartSource for HttpCharts {
         &'a self,
         chosen: &'a Chosen,
         deadline: &'a Deadline,
-    ) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
-        Box::pin(self.fetch(chosen, deadline))
+    ) -> BoxFuture<'a, Result<Arc<Pulled>, Error>> {
+        Box::pin(self.pull(chosen, deadline))
     }
 }
 
@@ -378,7 +433,7 @@ impl ChartSource for OciCharts {
         &'a self,
         chosen: &'a Chosen,
         deadline: &'a Deadline,
-    ) -> BoxFuture<'a, Result<Vec<u8>, Error>> {
-        Box::pin(self.fetch(chosen, deadline))
+    ) -> BoxFuture<'a, Result<Arc<Pulled>, Error>> {
+        Box::pin(async move { Ok(Pulled::new(self.fetch(chosen, deadline).await?)) })
     }
 }

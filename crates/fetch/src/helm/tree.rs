@@ -215,7 +215,7 @@ impl Adding<'_> {
                 ))
             })?;
         let version = chosen.version.clone();
-        let bytes = source
+        let pulled = source
             .download(&chosen, self.deadline)
             .await
             .map_err(|error| {
@@ -224,7 +224,7 @@ impl Adding<'_> {
                 ))
             })?;
         blocking(self.env, move || {
-            load_archive(&bytes, &mut Warnings::default()).map_err(|error| {
+            load_archive(&pulled.bytes, &mut Warnings::default()).map_err(|error| {
                 Error::Archive(format!(
                     "failed to load downloaded archive of version '{version}': {error}"
                 ))

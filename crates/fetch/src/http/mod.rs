@@ -9,7 +9,7 @@ pub(crate) mod connect;
 mod tests;
 pub(crate) mod tls;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -231,7 +231,8 @@ impl Pool {
 pub struct Client {
     env: Env,
     options: ClientOptions,
-    tls: Arc<rustls::ClientConfig>,
+    /// Made when it is first needed, unless something in it may be wrong.
+    tls: OnceLock<Arc<rustls::ClientConfig>>,
     idle: Arc<Mutex<Vec<(String, Connection)>>>,
 }
 
@@ -246,13 +247,24 @@ impl std::fmt::Debug for Client {
 impl Client {
     /// A client with these options; an error when certificates or keys cannot be used.
     pub fn new(env: &Env, options: ClientOptions) -> Result<Self, Error> {
-        let tls = tls::configure(&options.tls, &env.clock)?;
+        let tls = OnceLock::new();
+        if !options.tls.is_plain() {
+            let _ = tls.set(tls::configure(&options.tls, &env.clock)?);
+        }
         Ok(Client {
             env: env.clone(),
             options,
             tls,
             idle: Arc::default(),
         })
+    }
+
+    fn tls(&self) -> Result<Arc<rustls::ClientConfig>, Error> {
+        if let Some(tls) = self.tls.get() {
+            return Ok(tls.clone());
+        }
+        let tls = tls::configure(&self.options.tls, &self.env.clock)?;
+        Ok(self.tls.get_or_init(|| tls).clone())
     }
 
     /// A deadline on this client's clock.
@@ -359,7 +371,7 @@ impl Client {
             _ => connect::tunnel(&self.env, proxy, host, port, limits, deadline).await?,
         };
         if secure {
-            stream = connect::secure(self.tls.clone(), host, stream, limits, deadline).await?;
+            stream = connect::secure(self.tls()?, host, stream, limits, deadline).await?;
         }
         let shaking = hyper::client::conn::http1::Builder::new()
             .max_headers(256)

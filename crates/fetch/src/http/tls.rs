@@ -29,6 +29,13 @@ pub struct TlsOptions {
     pub insecure: bool,
 }
 
+impl TlsOptions {
+    /// Whether nobody asked for anything of their own: then nothing can be wrong with it.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.ca.is_none() && self.client.is_none()
+    }
+}
+
 /// The time of certificates is the time of the `Env`'s clock.
 #[derive(Debug)]
 struct ClockTime(Arc<dyn Clock>);

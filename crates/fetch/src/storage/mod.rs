@@ -10,18 +10,18 @@ mod server;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use everflow_env::disk::EntryKind;
+use everflow_env::disk::{EntryKind, FileWriter};
 use everflow_env::{Disk, Env, run_blocking};
 
 pub use server::{FileServer, ServerLimits};
 
 use crate::Error;
-use crate::archive::{Algorithm, Digest, DigestWriter, digest_reader};
-use crate::temporary::{TEMPORARY, TemporaryDirectory};
+use crate::archive::{Algorithm, Digest, DigestWriter, Digester, digest_reader};
+use crate::temporary::{TEMPORARY, TemporaryDirectory, TemporaryFile};
 
 /// How the store behaves.
 #[derive(Debug, Clone)]
@@ -143,6 +143,9 @@ struct Whole {
 /// Even a file that nobody seems to have touched is read again after so long: disks rot.
 const READ_AGAIN: Duration = Duration::from_secs(24 * 3_600);
 
+/// Pieces in which files are copied.
+const PIECE: usize = 256 << 10;
+
 impl Storage {
     /// Opens the store and empties the temporary area.
     pub async fn open(env: &Env, options: StorageOptions) -> Result<Self, Error> {
@@ -219,6 +222,79 @@ impl Storage {
             digest,
             size,
         })
+    }
+
+    /// The same, and makes `link` in the source's directory point to it. That may fail without
+    /// harm: the address of the link, or why there is none.
+    pub async fn publish_linked(
+        &self,
+        finished: &str,
+        owner: &Owner,
+        name: &str,
+        (digest, size): (Digest, u64),
+        link: &str,
+    ) -> Result<(Stored, Result<String, Error>), Error> {
+        let path = owner.file(name)?;
+        let linked = owner.file(link)?;
+        let url = self.url(&linked);
+        self.check_quota(size).await?;
+        let (from, to, directory) = (finished.to_owned(), path.clone(), owner.directory.clone());
+        let target = name.to_owned();
+        let link = self
+            .blocking(move |disk| {
+                disk.create_dir(&directory)
+                    .and_then(|()| disk.rename(&from, &to))
+                    .and_then(|()| disk.sync_dir(&directory))
+                    .map_err(|error| Error::disk("store", &to, error))?;
+                Ok(link_to(disk, &target, &linked))
+            })
+            .await?;
+        self.note(&path);
+        let stored = Stored {
+            url: self.url(&path),
+            path,
+            digest,
+            size,
+        };
+        Ok((stored, link.map(|()| url)))
+    }
+
+    /// Stores a copy of a file of the store for another source. `None` when it is not there any
+    /// more, or not what it was.
+    pub async fn publish_copy(
+        &self,
+        of: &str,
+        owner: &Owner,
+        name: &str,
+        (digest, size): (Digest, u64),
+    ) -> Result<Option<Stored>, Error> {
+        let path = owner.file(name)?;
+        self.check_quota(size).await?;
+        let (from, to, directory) = (of.to_owned(), path.clone(), owner.directory.clone());
+        let (env, expected) = (self.env.clone(), digest.clone());
+        let copied = self
+            .blocking(move |disk| {
+                let (file, writer) = TemporaryFile::create(&env, "copy")?;
+                if !copy(&env, disk, &from, file.path(), writer, &expected)? {
+                    return Ok(false);
+                }
+                disk.create_dir(&directory)
+                    .and_then(|()| disk.rename(file.path(), &to))
+                    .and_then(|()| disk.sync_dir(&directory))
+                    .map_err(|error| Error::disk("store", &to, error))?;
+                Ok(true)
+            })
+            .await?;
+        if !copied {
+            return Ok(None);
+        }
+        self.note(&path);
+        Ok(Some(Stored {
+            url: self.url(&path),
+            path,
+            digest,
+            size,
+        }))
     }
 
     /// Stores bytes as a file.
@@ -318,13 +394,8 @@ impl Storage {
         let (path, target) = (owner.file(name)?, file.to_owned());
         plain_name(file)?;
         let url = self.url(&path);
-        self.blocking(move |disk| {
-            disk.link(&target, &path).map_err(|error| Error::Storage {
-                reason: "SymlinkUpdateFailed",
-                message: format!("failed to link {path} to {target}: {error}"),
-            })
-        })
-        .await?;
+        self.blocking(move |disk| link_to(disk, &target, &path))
+            .await?;
         Ok(url)
     }
 
@@ -438,6 +509,49 @@ fn read_whole(
         modified: entry.modified,
         read: now,
     }))
+}
+
+/// Copies a file and makes it durable; whether it was there, with its digest.
+fn copy(
+    env: &Env,
+    disk: &dyn Disk,
+    from: &str,
+    to: &str,
+    mut writer: Box<dyn FileWriter>,
+    digest: &Digest,
+) -> Result<bool, Error> {
+    let mut reader = match disk.open(from) {
+        Ok(reader) => reader,
+        Err(error) if gone(&error) => return Ok(false),
+        Err(error) => return Err(Error::disk("open", from, error)),
+    };
+    let failed = |error| Error::disk("copy", to, error);
+    let mut digester = Digester::new(digest.algorithm());
+    let length = reader.len().map_err(failed)?;
+    let mut buffer = vec![0; usize::try_from(length).unwrap_or(PIECE).clamp(1, PIECE)];
+    loop {
+        let count = reader.read(&mut buffer).map_err(failed)?;
+        if count == 0 {
+            break;
+        }
+        let piece = buffer.get(..count).unwrap_or_default();
+        digester.update(piece);
+        writer.write_all(piece).map_err(failed)?;
+    }
+    if digester.finish() != *digest {
+        return Ok(false);
+    }
+    if !env.is_wrong(everflow_env::Wrong::NoSyncBeforeRename) {
+        writer.sync().map_err(failed)?;
+    }
+    Ok(true)
+}
+
+fn link_to(disk: &dyn Disk, target: &str, path: &str) -> Result<(), Error> {
+    disk.link(target, path).map_err(|error| Error::Storage {
+        reason: "SymlinkUpdateFailed",
+        message: format!("failed to link {path} to {target}: {error}"),
+    })
 }
 
 fn gone(error: &io::Error) -> bool {

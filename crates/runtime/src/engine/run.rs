@@ -204,6 +204,7 @@ async fn make(
         watcher: Watcher(Arc::new(EngineWatcher(shared.clone()))),
         recorder: shared.recorder.clone(),
         reporter: controller.reports_as().to_owned(),
+        written: Arc::default(),
     };
     let report = match attempt(shared, &*controller, &object, &context).await {
         Ok(report) => report,
@@ -271,6 +272,7 @@ async fn publish(
             field_manager: controller.field_manager(),
             owned: controller.owned_conditions(),
             patience: STATUS_PATIENCE,
+            fresh: context.fresh(),
         };
         let pointless = || {
             context

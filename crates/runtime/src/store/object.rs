@@ -18,6 +18,8 @@ pub enum Keep {
     WithoutManagedFields,
     /// All.
     Everything,
+    /// The same without the templates of Pods and claims either, which are most of a workload.
+    WithoutTemplates,
     /// Only the metadata, without `managedFields`. The server is asked for no more.
     Metadata,
 }
@@ -114,6 +116,13 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<()> {
                 let mut metadata = metadata.clone();
                 metadata.remove("managedFields");
                 serde_json::to_writer(&mut *bytes, &metadata).ok()?;
+            }
+            ("spec", Value::Object(spec)) if keep == Keep::WithoutTemplates => {
+                let kept = spec.iter().filter(|(field, _)| {
+                    !["template", "volumeClaimTemplates"].contains(&field.as_str())
+                });
+                let kept: std::collections::BTreeMap<&String, &Value> = kept.collect();
+                serde_json::to_writer(&mut *bytes, &kept).ok()?;
             }
             _ => serde_json::to_writer(&mut *bytes, value).ok()?,
         }

@@ -2,6 +2,7 @@
 
 mod auth;
 mod content;
+mod made;
 mod tokens;
 
 use std::time::Duration;
@@ -19,7 +20,7 @@ use everflow_fetch::git::{
     Checkout, CheckoutOptions, GitClient, GitRef, Include, Remote, Resolution, Update,
     write_archive,
 };
-use everflow_fetch::storage::{Owner, Storage};
+use everflow_fetch::storage::{Owner, Storage, Stored};
 use everflow_fetch::{Deadline, Error};
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::Resource;
@@ -38,6 +39,7 @@ pub(crate) struct Git {
     storage: Storage,
     options: Options,
     tokens: tokens::Tokens,
+    made: made::Made,
 }
 
 /// What was found at the remote.
@@ -46,6 +48,8 @@ enum Found {
     Stored(String),
     /// Something to be stored.
     New(Box<Checkout>),
+    /// A copy of what was made for another repository, stored as ours.
+    Copied(Stored, made::Archive),
 }
 
 impl Git {
@@ -59,6 +63,7 @@ impl Git {
             storage: setup.storage.clone(),
             options,
             tokens,
+            made: made::Made::default(),
         }
     }
 
@@ -93,13 +98,27 @@ impl Git {
             // It may have been taken back before its time.
             self.tokens.forget(id);
         }
-        match found? {
-            Found::Stored(revision) => Ok(up_to_date(draft, &revision)),
-            Found::New(checkout) => {
-                context.check()?;
-                self.store(draft, context, *checkout, includes).await
-            }
-        }
+        let found = found?;
+        context.check()?;
+        self.store(draft, context, found, includes).await
+    }
+
+    /// Stores a copy of what was made for another repository, unless that has gone meanwhile.
+    async fn copy(
+        &self,
+        draft: &mut Draft<GitRepository>,
+        archive: &made::Archive,
+    ) -> Result<Option<Stored>, Failure> {
+        let copying = async {
+            let owner = Owner::new("gitrepository", draft.namespace(), draft.name())?;
+            let content = (archive.digest.clone(), archive.size);
+            let name = format!("{}.tar.gz", archive.hash);
+            self.storage
+                .publish_copy(&archive.path, &owner, &name, content)
+                .await
+        };
+        let copied = copying.await;
+        copied.map_err(|error| self.not_stored(draft, &error))
     }
 
     /// Asks the remote, and fetches what is not stored yet.
@@ -146,21 +165,39 @@ impl Git {
                 return Err(failed(draft, &error));
             }
         }
+        let form = made::Form::of(&draft.object);
+        let now = context.env.clock.elapsed();
+        let made = |resolution: &Resolution| {
+            let form = form.as_ref()?;
+            self.made
+                .find(form, &resolution.reference, &resolution.revision, now)
+        };
+        let known = |resolution: &Resolution| !resolution.by_id && made(resolution).is_some();
         let update = client
-            .update(&reference, have.as_deref(), submodules, deadline)
+            .update_unless(&reference, have.as_deref(), &known, submodules, deadline)
             .await;
         let same_config = !content::config_changed(&draft.object, includes);
-        let found = match update {
-            Ok(Update::Unchanged(Resolution { revision, .. })) if same_config => {
-                Found::Stored(revision)
+        let resolution = match update {
+            Ok(Update::Unchanged(resolution)) => resolution,
+            Ok(Update::Fetched(checkout)) => {
+                draft.remove(types::FETCH_FAILED);
+                return Ok(Found::New(checkout));
             }
-            Ok(Update::Unchanged(resolution)) => {
-                match client.fetch(resolution, submodules, deadline).await {
-                    Ok(checkout) => Found::New(Box::new(checkout)),
-                    Err(error) => return Err(failed(draft, &error)),
-                }
+            Err(error) => return Err(failed(draft, &error)),
+        };
+        if same_config && have.as_ref() == Some(&resolution.revision) {
+            draft.remove(types::FETCH_FAILED);
+            return Ok(Found::Stored(resolution.revision));
+        }
+        if let Some(archive) = made(&resolution).filter(|_| !resolution.by_id) {
+            if let Some(stored) = self.copy(draft, &archive).await? {
+                draft.remove(types::FETCH_FAILED);
+                return Ok(Found::Copied(stored, archive));
             }
-            Ok(Update::Fetched(checkout)) => Found::New(checkout),
+            self.made.forget(&archive.path);
+        }
+        let found = match client.fetch(resolution, submodules, deadline).await {
+            Ok(checkout) => Found::New(Box::new(checkout)),
             Err(error) => return Err(failed(draft, &error)),
         };
         draft.remove(types::FETCH_FAILED);
@@ -172,23 +209,34 @@ impl Git {
         &self,
         draft: &mut Draft<GitRepository>,
         context: &Context,
-        checkout: Checkout,
+        found: Found,
         includes: Vec<Artifact>,
     ) -> Result<Outcome, Stop> {
-        if let Some((mode, keys)) = self.keys(draft, context).await? {
-            check_signature(draft, &checkout, mode, &keys)?;
+        if let Found::Stored(revision) = &found {
+            return Ok(up_to_date(draft, revision));
         }
-        let revision = checkout.revision.clone();
-        let message = checkout.commit.short_message();
+        let keys = self.keys(draft, context).await?;
+        let (revision, message) = match &found {
+            Found::Stored(_) => Default::default(),
+            Found::New(checkout) => {
+                if let Some((mode, keys)) = keys {
+                    check_signature(draft, checkout, mode, &keys)?;
+                }
+                (checkout.revision.clone(), checkout.commit.short_message())
+            }
+            // Those that ask for a signature get no copies.
+            Found::Copied(_, archive) => (archive.revision.clone(), archive.message.clone()),
+        };
         let current = draft.object.status.artifact.as_ref();
         if current.is_none_or(|current| current.revision != revision) {
             draft.outdated(&format!("new upstream revision '{revision}'"));
         }
         draft.remove(types::INCLUDE_UNAVAILABLE);
-        let hash = checkout.commit.id.to_string();
-        let stored = self
-            .archive(draft, context, checkout, &includes, &hash)
-            .await?;
+        let stored = match found {
+            Found::New(checkout) => self.archive(draft, context, *checkout, &includes).await?,
+            Found::Copied(stored, _) => stored,
+            Found::Stored(revision) => return Ok(up_to_date(draft, &revision)),
+        };
         let status = &mut draft.object.status;
         let spec = &draft.object.spec;
         status.artifact = Some(Artifact {
@@ -221,9 +269,11 @@ impl Git {
         context: &Context,
         checkout: Checkout,
         includes: &[Artifact],
-        hash: &str,
-    ) -> Result<everflow_fetch::storage::Stored, Failure> {
+    ) -> Result<Stored, Failure> {
         let spec = &draft.object.spec;
+        let hash = checkout.commit.id.to_string();
+        let (reference, revision) = (checkout.reference.clone(), checkout.revision.clone());
+        let message = checkout.commit.short_message();
         let options = CheckoutOptions {
             ignore: spec.ignore.as_deref().map(str::to_owned),
             sparse: spec.sparse_checkout.clone(),
@@ -252,7 +302,20 @@ impl Git {
                 .await
         };
         let written = written.await;
-        written.map_err(|error| self.not_stored(draft, &error))
+        let stored = written.map_err(|error| self.not_stored(draft, &error))?;
+        if let Some(form) = made::Form::of(&draft.object) {
+            let archive = made::Archive {
+                path: stored.path.clone(),
+                digest: stored.digest.clone(),
+                size: stored.size,
+                revision,
+                message,
+                hash,
+            };
+            let now = context.env.clock.elapsed();
+            self.made.note(form, &reference, archive, now);
+        }
+        Ok(stored)
     }
 
     fn not_stored(&self, draft: &mut Draft<GitRepository>, error: &Error) -> Failure {
