@@ -21,9 +21,9 @@ use parts::{Leading, Served};
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
     memory::share_heap();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        // Each thread brings a heap of its own.
+    // One thread waits for everybody, and what takes long is done beside it: handing work to and fro
+    // between threads cost more than it gained.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .max_blocking_threads(8)
         .enable_all()
         .build()?;

@@ -151,6 +151,5 @@ pub(crate) fn readiness_changed(change: &Change) -> bool {
         return true;
     }
     // An expression may look at anything in the status.
-    let status = |object: Value| object.get("status").cloned();
-    status(old.value()) != status(new.value())
+    old.status_text() != new.status_text()
 }

@@ -302,3 +302,29 @@ async fn a_file_is_read_again_only_when_it_changed_or_after_a_day() {
     assert!(!storage.verify(&stored.path, &other).await.unwrap());
     assert!(storage.known_whole(&stored.path).is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_for_another_source_is_made_only_of_what_is_whole() {
+    let (storage, env) = store(StorageOptions::default()).await;
+    let first = storage
+        .publish_bytes(b"content".to_vec(), &owner(), "abc.tar.gz")
+        .await
+        .unwrap();
+    let other = Owner::new("GitRepository", "apps", "other").unwrap();
+    let content = || (first.digest.clone(), first.size);
+    let copied = storage
+        .publish_copy(&first.path, &other, "abc.tar.gz", content())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(copied.path, "gitrepository/apps/other/abc.tar.gz");
+    assert!(storage.verify(&copied.path, &first.digest).await.unwrap());
+    write_whole(&*env.disk, &first.path, b"rotten").unwrap();
+    let third = Owner::new("GitRepository", "apps", "third").unwrap();
+    for path in [first.path.as_str(), "gitrepository/apps/gone/abc.tar.gz"] {
+        let copied = storage.publish_copy(path, &third, "abc.tar.gz", content());
+        assert_eq!(copied.await.unwrap(), None);
+    }
+    assert_eq!(env.disk.list(TEMPORARY).unwrap(), []);
+    assert!(env.disk.list("gitrepository/apps/third").is_err());
+}

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::Shared;
@@ -64,7 +63,9 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
     };
     let Some(priority) = priority else {
         let ours = shared.lock().own_writes.get(key).copied();
-        if ours != Some(new.revision) && old.is_some_and(|old| status(old) != status(new)) {
+        if ours != Some(new.revision)
+            && old.is_some_and(|old| old.status_text() != new.status_text())
+        {
             let soon = shared.now() + FOREIGN_STATUS;
             shared.lock().queue.no_later_than(key, soon);
             shared.turn.notify_one();
@@ -76,18 +77,10 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
     shared.lock().queue.set_host(key, host);
 }
 
-pub(super) fn status(stored: &Stored) -> Value {
-    let mut object = stored.value();
-    object
-        .get_mut("status")
-        .map(Value::take)
-        .unwrap_or_default()
-}
-
 /// An object that is new to us. After a restart most have been dealt with before, and what has
 /// not goes first.
 fn first_priority(new: &Stored) -> Option<Priority> {
-    let status = status(new);
+    let status = new.status();
     let observed = status["observedGeneration"].as_i64();
     let handled = status["lastHandledReconcileAt"].as_str();
     if new.requested_at.as_deref() != handled && new.requested_at.is_some() {

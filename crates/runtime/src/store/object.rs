@@ -45,6 +45,8 @@ pub struct Stored {
     /// The value of the annotation that asks for an attempt.
     pub requested_at: Option<SmolStr>,
     text: Box<[u8]>,
+    /// Where in the text the status is; empty when there is none.
+    status: (u32, u32),
 }
 
 impl fmt::Debug for Stored {
@@ -64,7 +66,7 @@ impl Stored {
             return None;
         }
         let mut bytes = Vec::with_capacity(1_024);
-        write(object, keep, &mut bytes)?;
+        let status = write(object, keep, &mut bytes)?;
         Some(Stored {
             namespace: text("namespace"),
             name,
@@ -76,7 +78,21 @@ impl Stored {
                 .filter(|value| !value.is_empty())
                 .map(SmolStr::from),
             text: bytes.into_boxed_slice(),
+            status,
         })
+    }
+
+    /// The status as text: two are the same when their texts are. Empty when there is none.
+    pub fn status_text(&self) -> &[u8] {
+        let (from, to) = self.status;
+        self.text
+            .get(from as usize..to as usize)
+            .unwrap_or_default()
+    }
+
+    /// The status alone.
+    pub fn status(&self) -> Value {
+        serde_json::from_slice(self.status_text()).unwrap_or_default()
     }
 
     /// The object.
@@ -95,10 +111,9 @@ impl Stored {
     }
 }
 
-fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<()> {
-    if keep == Keep::Everything {
-        return serde_json::to_writer(bytes, object).ok();
-    }
+/// Writes what is kept of an object, and says where its status is.
+fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> {
+    let mut status = (0, 0);
     let map = object.as_object()?;
     bytes.push(b'{');
     let mut first = true;
@@ -111,8 +126,11 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<()> {
         }
         serde_json::to_writer(&mut *bytes, field).ok()?;
         bytes.push(b':');
+        let from = u32::try_from(bytes.len()).ok()?;
         match (field.as_str(), value) {
-            ("metadata", Value::Object(metadata)) if metadata.contains_key("managedFields") => {
+            ("metadata", Value::Object(metadata))
+                if keep != Keep::Everything && metadata.contains_key("managedFields") =>
+            {
                 let mut metadata = metadata.clone();
                 metadata.remove("managedFields");
                 serde_json::to_writer(&mut *bytes, &metadata).ok()?;
@@ -126,7 +144,10 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<()> {
             }
             _ => serde_json::to_writer(&mut *bytes, value).ok()?,
         }
+        if field == "status" {
+            status = (from, u32::try_from(bytes.len()).ok()?);
+        }
     }
     bytes.push(b'}');
-    Some(())
+    Some(status)
 }

@@ -109,3 +109,22 @@ fn what_nobody_reads_is_not_kept() {
     );
     assert_eq!(shown, "n/a@1");
 }
+
+#[test]
+fn of_workloads_the_templates_are_left_out() {
+    let mut object = toy("a", "u1", 10);
+    object["spec"] = json!({"replicas": 2, "template": {"spec": {}}, "volumeClaimTemplates": []});
+    object["status"] = json!({"replicas": 1});
+    let stored = Stored::read(&object, Keep::WithoutTemplates).unwrap();
+    assert_eq!(stored.value()["spec"], json!({"replicas": 2}));
+    assert_eq!(stored.status(), json!({"replicas": 1}));
+    assert_eq!(stored.status_text(), br#"{"replicas":1}"#);
+    assert_eq!(stored.value()["metadata"].get("managedFields"), None);
+    let whole = Stored::read(&object, Keep::Everything).unwrap();
+    assert_eq!(
+        (whole.value(), whole.status()),
+        (object, json!({"replicas": 1}))
+    );
+    let none = Stored::read(&toy("a", "u1", 10), Keep::default()).unwrap();
+    assert_eq!((none.status_text(), none.status()), (&b""[..], Value::Null));
+}

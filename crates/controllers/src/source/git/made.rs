@@ -28,8 +28,7 @@ impl Form {
     /// someone is to look at the commit.
     pub(super) fn of(object: &Object<GitRepository>) -> Option<Self> {
         let spec = &object.spec;
-        let plain =
-            spec.include.is_empty() && spec.verify.is_none() && !spec.recurse_submodules;
+        let plain = spec.include.is_empty() && spec.verify.is_none() && !spec.recurse_submodules;
         plain.then(|| Form {
             url: spec.url.clone(),
             ignore: spec.ignore.clone(),
