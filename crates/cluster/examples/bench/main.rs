@@ -313,7 +313,8 @@ const FIRST_REQUESTS: [(&str, &str, &str, &str); 7] = [
     ("GET", "/api/v1/namespaces/default/configmaps", "", ""),
 ];
 
-/// From starting the program until it answers, and what memory it takes then.
+/// From starting the program until it answers, and what memory it takes before and after a client's
+/// first requests.
 fn start(program: &str) -> Result<(), Failure> {
     let dir = std::env::temp_dir().join(format!("everflow-start-{}", std::process::id()));
     std::fs::create_dir_all(&dir)?;
@@ -321,40 +322,50 @@ fn start(program: &str) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (mut times, mut memory) = (Vec::new(), (0.0, 0.0));
+    let mut times = Vec::new();
     for _ in 0..5 {
-        let _ = std::fs::remove_file(&kubeconfig);
         let begin = Instant::now();
-        let mut child = std::process::Command::new(program)
-            .args([
-                "cluster",
-                "start",
-                "--listen",
-                "127.0.0.1:0",
-                "--kubeconfig",
-            ])
-            .arg(&kubeconfig)
-            .stdout(std::process::Stdio::null())
-            .spawn()?;
-        let pid = child.id().to_string();
-        let measured = runtime.block_on(async {
-            wait_until_ready(&kubeconfig, begin).await?;
+        with_server(program, &kubeconfig, |_| {
+            runtime.block_on(wait_until_ready(&kubeconfig, begin))?;
             times.push(begin.elapsed().as_secs_f64() * 1e3);
-            first_requests(&kubeconfig, &pid).await
-        });
-        child.kill()?;
-        child.wait()?;
-        memory = measured?;
+            Ok(())
+        })?;
     }
     times.sort_by(f64::total_cmp);
+    println!("start_to_serving_ms {:.0}", times[times.len() / 2]);
+    with_server(program, &kubeconfig, |pid| {
+        std::thread::sleep(Duration::from_secs(2));
+        println!("memory_at_rest_mb {:.1}", resident(pid)?);
+        runtime.block_on(first_requests(&kubeconfig))?;
+        println!("memory_after_first_requests_mb {:.1}", resident(pid)?);
+        Ok(())
+    })?;
     std::fs::remove_dir_all(&dir)?;
-    println!(
-        "start_to_serving_ms {:.0}\nmemory_at_rest_mb {:.1}\nmemory_after_first_requests_mb {:.1}",
-        times[times.len() / 2],
-        memory.0,
-        memory.1
-    );
     Ok(())
+}
+
+/// Runs the program for as long as `work` takes, which is told its process.
+fn with_server(
+    program: &str,
+    kubeconfig: &Path,
+    work: impl FnOnce(&str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let _ = std::fs::remove_file(kubeconfig);
+    let mut child = std::process::Command::new(program)
+        .args([
+            "cluster",
+            "start",
+            "--listen",
+            "127.0.0.1:0",
+            "--kubeconfig",
+        ])
+        .arg(kubeconfig)
+        .stdout(std::process::Stdio::null())
+        .spawn()?;
+    let done = work(&child.id().to_string());
+    child.kill()?;
+    child.wait()?;
+    done
 }
 
 async fn wait_until_ready(kubeconfig: &Path, begin: Instant) -> Result<(), Failure> {
@@ -370,14 +381,11 @@ async fn wait_until_ready(kubeconfig: &Path, begin: Instant) -> Result<(), Failu
     Err("the server did not answer in ten seconds".into())
 }
 
-/// Megabytes before and after a client's first requests.
-async fn first_requests(kubeconfig: &Path, pid: &str) -> Result<(f64, f64), Failure> {
+async fn first_requests(kubeconfig: &Path) -> Result<(), Failure> {
     let access = Access::read(&kubeconfig.to_string_lossy())?;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let before = resident(pid)?;
     let mut client = access.connect().await?;
     for (method, path, media, body) in FIRST_REQUESTS {
         client.send(method, path, media, body).await?;
     }
-    Ok((before, resident(pid)?))
+    Ok(())
 }
