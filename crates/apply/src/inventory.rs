@@ -115,13 +115,22 @@ impl Inventory {
         Inventory::from_entries(self.entries.iter().chain(&other.entries).cloned())
     }
 
-    /// What is in this one and not in the other, in the order in which it is to be deleted.
+    /// What is in this one and not in the other, in the order in which it is to be deleted. An object
+    /// of the whole cluster is the same one, also where it is listed with the namespace that its
+    /// manifest gives it.
     pub fn without(&self, other: &Inventory) -> Vec<Entry> {
         let kept: BTreeSet<&ObjectId> = other.entries.iter().map(|entry| &entry.id).collect();
-        let gone = self
-            .entries
-            .iter()
-            .filter(|entry| !kept.contains(&entry.id));
+        let anywhere = |id: &ObjectId| ObjectId {
+            namespace: String::new(),
+            ..id.clone()
+        };
+        let kept_anywhere: BTreeSet<ObjectId> = kept.iter().map(|id| anywhere(id)).collect();
+        let is_kept = |id: &ObjectId| {
+            kept.contains(id)
+                || kept.contains(&anywhere(id))
+                || (id.namespace.is_empty() && kept_anywhere.contains(id))
+        };
+        let gone = self.entries.iter().filter(|entry| !is_kept(&entry.id));
         let mut gone: Vec<Entry> = gone.cloned().collect();
         gone.sort_by(|one, two| order::compare(&two.id, &one.id));
         gone
@@ -143,6 +152,23 @@ mod tests {
             metadata["namespace"] = json!(namespace);
         }
         json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+    }
+
+    #[test]
+    fn objects_of_the_whole_cluster_are_the_same_with_and_without_a_namespace() {
+        let written = object("a.b/v1", "ClusterStore", "team", "store");
+        let served = object("a.b/v1", "ClusterStore", "", "store");
+        let (written, served) = (Inventory::of(&[written]), Inventory::of(&[served]));
+        assert!(written.without(&served).is_empty());
+        assert!(served.without(&written).is_empty());
+        let moved = object("v1", "ConfigMap", "other", "store");
+        let there = object("v1", "ConfigMap", "team", "store");
+        assert_eq!(
+            Inventory::of(&[there])
+                .without(&Inventory::of(&[moved]))
+                .len(),
+            1
+        );
     }
 
     #[test]

@@ -188,7 +188,8 @@ const GIVE_KEY: &str = "put the private key of one of its recipients into the Se
 
 /// What to do about the mistakes that kustomize finds most.
 fn remedy(text: &str) -> &'static str {
-    const REMEDIES: [(&str, &str); 4] = [
+    const REMEDIES: [(&str, &str); 5] = [
+        ("MalformedYAMLError", "; correct the YAML at that line"),
         (
             "already registered id",
             "; the object is there twice: remove or rename one of the two",

@@ -77,7 +77,10 @@ pub fn of_fault(content: &[u8]) -> Option<u32> {
 
 /// The places that a failure of kustomize speaks of: the objects of the identities in its text.
 pub fn in_message(mount: &Mount<'_>, text: &str) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<Place> = match text.contains("MalformedYAMLError") {
+        true => malformed(mount),
+        false => Vec::new(),
+    };
     for word in text.split([' ', '"', '\'', '\n']) {
         let word = word.trim_matches([',', ';', ':', '`']);
         let Some((gvk, name)) = parse_identity(word) else {
@@ -90,6 +93,19 @@ pub fn in_message(mount: &Mount<'_>, text: &str) -> Vec<Place> {
         }
     }
     places
+}
+
+/// The files of the build that are no YAML.
+fn malformed(mount: &Mount<'_>) -> Vec<Place> {
+    let files = mount.files_read().into_iter();
+    let broken = files.filter_map(|path| {
+        let line = of_fault(&mount.content(&path).ok()?)?;
+        Some(Place {
+            path: path.trim_start_matches('/').to_owned(),
+            line: Some(line),
+        })
+    });
+    broken.collect()
 }
 
 /// Reads `Kind.version.group/name.namespace` as kustomize prints it.

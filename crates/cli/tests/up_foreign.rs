@@ -209,6 +209,16 @@ const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespac
 fn bad_input_says_where_and_what() {
     let said = broken("manifest", &[("app/a.yaml", "apiVersion: v1\nkind: [\n")]);
     assert!(said.contains("app/a.yaml"), "{said}");
+    let listed = [
+        ("app/kustomization.yaml", "resources: [inner]\n"),
+        ("app/inner/kustomization.yaml", "resources: [a.yaml]\n"),
+        ("app/inner/a.yaml", "apiVersion: v1\nkind: X\n a: [\n"),
+    ];
+    let said = broken("listed", &listed);
+    assert!(
+        said.contains("(in app/inner/a.yaml:3); correct the YAML"),
+        "{said}"
+    );
     let both = "resources: [a.yaml, b.yaml]\n";
     let said = broken(
         "duplicate",

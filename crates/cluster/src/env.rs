@@ -11,6 +11,10 @@ pub trait Environment: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
     /// The next random bits.
     fn random(&self) -> u64;
+    /// Whether a feature gate is on that Kubernetes has off. Known is `HPAScaleToZero`.
+    fn has_feature(&self, _gate: &str) -> bool {
+        false
+    }
 }
 
 /// The machine's clock and its source of randomness.

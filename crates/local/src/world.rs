@@ -48,6 +48,8 @@ pub struct Plan {
     pub placeholders: bool,
     /// The Secret with the keys of all Kustomizations that have none of their own.
     pub keys: String,
+    /// The feature gates of the cluster that are on and are off by default.
+    pub features: Vec<String>,
     /// How long workloads take to come up.
     pub workload_delay: Duration,
     /// Where the log goes.
@@ -98,7 +100,7 @@ impl World {
         let token: String = (0..4)
             .map(|_| format!("{:016x}", env.random.next()))
             .collect();
-        let server = server(&env, &token, plan.workload_delay)?;
+        let server = server(&env, &token, &plan)?;
         let service = ApiService::new(server.clone()).as_user(User::admin());
         let transport = Arc::new(EmbeddedTransport::new(service));
         let client = Client::new(transport, env.clock.clone());
@@ -497,15 +499,16 @@ impl World {
     }
 }
 
-fn server(env: &Env, token: &str, workload_delay: Duration) -> Result<ApiServer, Error> {
+fn server(env: &Env, token: &str, plan: &Plan) -> Result<ApiServer, Error> {
     let options = ServerOptions {
         authorization: true,
         tokens: vec![(token.to_owned(), User::admin())],
-        workload_delay,
+        workload_delay: plan.workload_delay,
         ..ServerOptions::default()
     };
     let options = options.with_controllers("all").map_err(Error::Server)?;
     let world = ServerWorld::new(env.clock.clone(), env.random.clone());
+    let world = world.with_features(&plan.features);
     Ok(ApiServer::new(Arc::new(world), options))
 }
 

@@ -295,6 +295,15 @@ impl Applier {
             source,
         };
         let (resource, seen, recall) = recalled.map_err(refused)?;
+        let mut entry = entry;
+        if !resource.namespaced {
+            // A kustomization may have given it one: it must not be listed twice.
+            entry.id.namespace.clear();
+        }
+        let refused = |source| ApplyError::DryRun {
+            entry: entry.clone().into(),
+            source,
+        };
         let done = |action, live: Option<Value>| done(&entry, action, live);
         if recall == Recall::Unchanged {
             return Ok(match &seen {

@@ -1,13 +1,15 @@
 //! The outcome for other programs.
 
-use everflow_local::kinds::{FormerVersion, MissingKind};
 use everflow_local::picture::{Node, Picture, State};
 use serde_json::{Value, json};
 
+use super::repository::Opened;
+
 /// The outcome as data.
-pub fn data(picture: &Picture, missing: &[MissingKind], former: &[FormerVersion]) -> Value {
+pub fn data(picture: &Picture, opened: &Opened) -> Value {
     let nodes = |nodes: &[Node]| nodes.iter().map(node).collect::<Vec<_>>();
-    let missing: Vec<Value> = missing
+    let missing: Vec<Value> = opened
+        .missing
         .iter()
         .map(|missing| {
             json!({
@@ -18,7 +20,8 @@ pub fn data(picture: &Picture, missing: &[MissingKind], former: &[FormerVersion]
             })
         })
         .collect();
-    let former: Vec<Value> = former
+    let former: Vec<Value> = opened
+        .former
         .iter()
         .map(|former| {
             json!({
@@ -29,8 +32,14 @@ pub fn data(picture: &Picture, missing: &[MissingKind], former: &[FormerVersion]
             })
         })
         .collect();
+    let left_out: Vec<Value> = opened
+        .left_out
+        .iter()
+        .map(|remote| json!({ "address": remote.address, "file": remote.file }))
+        .collect();
     json!({
         "ready": picture.is_ready(),
+        "leftOut": left_out,
         "formerVersions": former,
         "sources": nodes(&picture.sources),
         "kustomizations": nodes(&picture.kustomizations),

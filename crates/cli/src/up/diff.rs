@@ -31,7 +31,7 @@ pub(super) struct Change {
 
 /// Runs `everflow diff`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    super::in_runtime(diff(args))
+    super::in_runtime(super::unless_interrupted(diff(args)))
 }
 
 async fn diff(args: &Args) -> Result<(), Failure> {

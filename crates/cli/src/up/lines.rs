@@ -1,6 +1,8 @@
 //! A picture as lines of text.
 
-use everflow_local::picture::{Node, Picture, State};
+use std::collections::BTreeSet;
+
+use everflow_local::picture::{Node, Picture, SKIPPED, State};
 
 /// Whether lines have colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub enum Paint {
 }
 
 impl Paint {
-    fn wrap(self, state: State, text: &str) -> String {
+    pub fn wrap(self, state: State, text: &str) -> String {
         let code = match state {
             State::Ready => "32",
             State::Failed => "31",
@@ -58,6 +60,9 @@ fn remark(node: &Node) -> String {
     match node.state {
         State::Ready if node.revision.is_empty() => String::new(),
         State::Ready => short(&node.revision),
+        // The same for all of them: the summary says it once.
+        State::Unsupported => String::new(),
+        State::Skipped if node.reason == SKIPPED => "--offline".to_owned(),
         State::Blocked | State::Waiting if !node.waits_for.is_empty() => {
             format!("waits for {}", node.waits_for.join(", "))
         }
@@ -89,21 +94,24 @@ pub fn tree(picture: &Picture, paint: Paint) -> Vec<String> {
         lines.push(title.to_owned());
         for node in nodes {
             lines.push(format!("  {}{}", line(node, paint), counted(node)));
-            let troubled = node
-                .children
-                .iter()
-                .filter(|child| child.state != State::Ready);
+            // Objects of Flux have lines of their own.
+            let troubled = node.children.iter().filter(|child| {
+                child.state != State::Ready && !child.id.group.ends_with("toolkit.fluxcd.io")
+            });
             lines.extend(troubled.map(|child| format!("      {}", line(child, paint))));
         }
     }
     lines
 }
 
-fn counted(node: &Node) -> String {
+/// How many of its objects are as they should be.
+pub fn counted(node: &Node) -> String {
     let ready = node
         .children
         .iter()
-        .filter(|child| child.state == State::Ready)
+        .filter(|child| {
+            !matches!(child.state, State::Failed | State::Blocked) && !child.state.is_moving()
+        })
         .count();
     match node.children.len() {
         0 => String::new(),
@@ -147,6 +155,8 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     if !lines.is_empty() {
         lines.push(String::new());
     }
+    lines.extend(contested(picture));
+    lines.extend(left_alone(picture));
     let counts = picture.counts().into_iter().rev();
     let counts: Vec<String> = counts
         .map(|(state, count)| paint.wrap(state, &format!("{count} {}", state.word())))
@@ -158,6 +168,29 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
         .sum();
     lines.push(format!("{}; {objects} objects deployed", counts.join(", ")));
     lines
+}
+
+/// What is deployed twice: all is ready, and will not stay so.
+fn contested(picture: &Picture) -> Vec<String> {
+    let ready = picture.kustomizations.iter();
+    let ready = ready.filter(|node| node.state == State::Ready);
+    let mut lines = Vec::new();
+    for node in ready {
+        let sentences = node.message.split(['\n', ';']);
+        let twice = sentences.filter(|text| text.contains(" is applied by Kustomization/"));
+        lines.extend(twice.map(|text| format!("⚠ {}: {}", node.id.subject(), text.trim())));
+    }
+    lines
+}
+
+/// What nobody took care of, each message once.
+fn left_alone(picture: &Picture) -> Vec<String> {
+    let left = picture.all().filter(|node| {
+        node.state == State::Unsupported || (node.state == State::Skipped && node.reason == SKIPPED)
+    });
+    let messages: BTreeSet<&str> = left.map(|node| node.message.as_str()).collect();
+    let messages = messages.into_iter().filter(|message| !message.is_empty());
+    messages.map(str::to_owned).collect()
 }
 
 /// Why something is not as it should be.
@@ -228,7 +261,7 @@ fn hint(message: &str) -> Option<&'static str> {
     } else if has("variable not set (strict mode)") {
         Some("give it a value, or a default as in ${name:=default}; $${name} stays as it is")
     } else if has("spec.minReplicas: Invalid value: 0") {
-        Some("Kubernetes takes 0 only with the feature gate HPAScaleToZero, which is off here")
+        Some("for clusters with that feature gate: --feature-gates HPAScaleToZero=true")
     } else {
         None
     }
@@ -285,6 +318,37 @@ mod tests {
         assert_eq!(
             drawn[3],
             "  ✔ Kustomization/flux-system/ok  ready: main@sha1:0123456789ab"
+        );
+    }
+
+    #[test]
+    fn what_holds_for_many_is_said_once() {
+        let mut release = node(
+            "web",
+            State::Unsupported,
+            "HelmReleases are not supported yet",
+        );
+        release.id.kind = "HelmRelease".into();
+        let mut contested = node("ok", State::Ready, "");
+        contested.message =
+            "Applied revision: r; ConfigMap/n/a is applied by Kustomization/n/b too: take it out"
+                .into();
+        let picture = Picture {
+            kustomizations: vec![contested],
+            others: vec![release.clone(), release.clone()],
+            ..Picture::default()
+        };
+        assert_eq!(
+            line(&release, Paint::Plain),
+            "⊝ HelmRelease/flux-system/web  not supported yet"
+        );
+        assert_eq!(
+            summary(&picture, Paint::Plain),
+            [
+                "⚠ Kustomization/flux-system/ok: ConfigMap/n/a is applied by Kustomization/n/b too: take it out",
+                "HelmReleases are not supported yet",
+                "1 ready, 2 not supported yet; 0 objects deployed",
+            ]
         );
     }
 

@@ -3,6 +3,7 @@
 mod data;
 pub mod diff;
 mod lines;
+mod live;
 mod repository;
 mod screen;
 pub mod test;
@@ -66,6 +67,9 @@ pub struct Common {
     /// variables of ConfigMaps and Secrets that the repository does not contain
     #[arg(long, visible_alias = "without-decryption")]
     pub placeholders: bool,
+    /// Feature gates that the cluster has on: HPAScaleToZero=true
+    #[arg(long, value_name = "GATE=true", value_delimiter = ',', value_parser = feature_gate)]
+    pub feature_gates: Vec<String>,
     /// How long to wait until everything is there
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span)]
     pub timeout: Duration,
@@ -78,6 +82,14 @@ pub struct Common {
     /// Log what the controllers do to standard error
     #[arg(long)]
     pub verbose: bool,
+}
+
+/// A gate that changes what the embedded API server accepts.
+fn feature_gate(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some(("HPAScaleToZero", "true")) => Ok("HPAScaleToZero".to_owned()),
+        _ => Err("only HPAScaleToZero=true is known".to_owned()),
+    }
 }
 
 /// `everflow up`
@@ -120,13 +132,30 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
 async fn up(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;
-    let mut session = Session::start(&args.common, &scratch).await?;
-    let ended = session.settle(args.common.timeout).await?;
+    let work = async {
+        let mut session = Session::start(&args.common, &scratch).await?;
+        let ended = session.settle(args.common.timeout).await?;
+        Ok((session, ended))
+    };
+    let (mut session, ended) = unless_interrupted(work).await?;
     session.conclude(ended, begun.elapsed())?;
     if args.watch || args.kubeconfig_out.is_some() {
         watch::stay(&mut session, args.watch, args.kubeconfig_out.as_deref()).await?;
     }
     session.end(ended).await
+}
+
+/// Does some work, and stops in good order when somebody presses ^C.
+async fn unless_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        done = work => done,
+        stopped = tokio::signal::ctrl_c() => {
+            stopped?;
+            Err(Failure::Work("interrupted".to_owned()))
+        }
+    }
 }
 
 /// A repository that is up, and how it is shown.
@@ -196,7 +225,7 @@ impl Session {
         };
         let settled = world.settle(patience, detail, |picture| match screen {
             Some(screen) => {
-                let lines = lines::tree(picture, Paint::Colours);
+                let lines = live::fitted(picture, Paint::Colours, Screen::room());
                 if lines != last {
                     // A terminal that is gone cannot be told so.
                     let _ = screen.draw(&lines);
@@ -220,19 +249,12 @@ impl Session {
 
     /// Prints the outcome.
     fn conclude(&mut self, ended: Ended, took: Duration) -> Result<(), Failure> {
-        let missing = &self.opened.missing;
         match self.options.output {
             Some(Format::Json) => {
-                return print_data(
-                    &data::data(&self.picture, missing, &self.opened.former),
-                    DataFormat::Json,
-                );
+                return print_data(&data::data(&self.picture, &self.opened), DataFormat::Json);
             }
             Some(Format::Yaml) => {
-                return print_data(
-                    &data::data(&self.picture, missing, &self.opened.former),
-                    DataFormat::Yaml,
-                );
+                return print_data(&data::data(&self.picture, &self.opened), DataFormat::Yaml);
             }
             Some(Format::Junit) => {
                 return print_text(&data::junit(&self.picture, took.as_secs_f64()));
@@ -242,7 +264,7 @@ impl Session {
         let paint = self.told.paint;
         let mut text = String::from("\n");
         if let Some(screen) = &mut self.screen {
-            screen.draw(&lines::tree(&self.picture, paint))?;
+            screen.draw(&live::fitted(&self.picture, paint, Screen::room()))?;
             *screen = Screen::default();
         }
         text += &self.opened.lacking(self.picture.is_ready());

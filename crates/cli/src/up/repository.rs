@@ -134,6 +134,7 @@ impl Opened {
                 mapped: self.mapped.clone(),
                 offline: options.offline,
             },
+            features: options.feature_gates.clone(),
             workload_delay: options.workload_delay,
             log,
         }

@@ -15,10 +15,15 @@ impl Screen {
         (io::stdout().is_terminal() && !dumb).then(Screen::default)
     }
 
+    /// How many lines can be drawn over again.
+    pub fn room() -> usize {
+        size().1.saturating_sub(1).max(1)
+    }
+
     /// Draws lines, cut to the width; where they are too many for the height, the last ones.
     pub fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        let (width, height) = size();
-        let room = height.saturating_sub(1).max(1);
+        let width = size().0;
+        let room = Self::room();
         let skipped = lines.len().saturating_sub(room);
         let mut text = self.up();
         for line in &lines[skipped..] {

@@ -25,7 +25,7 @@ pub struct Args {
 
 /// Runs `everflow test`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    super::in_runtime(test(args))
+    super::in_runtime(super::unless_interrupted(test(args)))
 }
 
 async fn test(args: &Args) -> Result<(), Failure> {

@@ -238,7 +238,7 @@ impl<'a> Attempt<'a> {
             Contents::Empty(_) => Vec::new(),
         };
         if self.options().kustomize.as_served {
-            objects.iter_mut().for_each(as_served);
+            objects.iter_mut().for_each(super::former::as_served);
         }
         self.progress("Detecting drift");
         let before = self.inventory()?;
@@ -694,13 +694,5 @@ impl<'a> Attempt<'a> {
             looks: 0,
             contested: Vec::new(),
         }
-    }
-}
-
-/// Makes an object of a version that is not served any more one of today.
-fn as_served(object: &mut Value) {
-    let text = |field: &str| object[field].as_str().unwrap_or_default();
-    if let Some(served) = everflow_apply::served_instead(text("apiVersion"), text("kind")) {
-        object["apiVersion"] = served.into();
     }
 }

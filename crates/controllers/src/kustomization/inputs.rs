@@ -87,7 +87,13 @@ pub(super) async fn keys(
         let at = At::new(namespace, name);
         secret = client.get(&resources::SECRETS, at).await;
     }
-    let secret = secret.map_err(|error| error.to_string())?;
+    let secret = secret.map_err(|error| match error {
+        ClientError::NotFound(_) => format!(
+            "{error} (spec.decryption names it: create it in the namespace {namespace} with the \
+             private key, as NAME.agekey for age)"
+        ),
+        error => error.to_string(),
+    })?;
     for (key, content) in secret_bytes(&secret) {
         keys.add(&key, &content).map_err(|error| {
             format!(

@@ -12,6 +12,7 @@ mod attempt;
 mod depends;
 mod draft;
 mod finalize;
+mod former;
 mod health;
 mod inputs;
 mod source;

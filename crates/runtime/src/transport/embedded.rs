@@ -48,12 +48,24 @@ impl Transport for EmbeddedTransport {
 pub struct ServerWorld {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
+    features: Vec<String>,
 }
 
 impl ServerWorld {
     /// With this clock and this chance.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
-        ServerWorld { clock, random }
+        ServerWorld {
+            clock,
+            random,
+            features: Vec::new(),
+        }
+    }
+
+    /// With these feature gates on.
+    #[must_use]
+    pub fn with_features(mut self, gates: &[String]) -> Self {
+        self.features = gates.to_vec();
+        self
     }
 }
 
@@ -65,5 +77,9 @@ impl Environment for ServerWorld {
 
     fn random(&self) -> u64 {
         self.random.next()
+    }
+
+    fn has_feature(&self, gate: &str) -> bool {
+        self.features.iter().any(|on| on == gate)
     }
 }

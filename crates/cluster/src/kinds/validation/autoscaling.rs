@@ -17,13 +17,13 @@ const SOURCES: [&str; 5] = [
 const NOT_GIVEN: &str = "must populate information for the given metric source";
 
 /// Checks a new autoscaler.
-pub fn create(_: &Context<'_>, object: &Value, errors: &mut Errors) {
-    autoscaler(object, None, errors);
+pub fn create(context: &Context<'_>, object: &Value, errors: &mut Errors) {
+    autoscaler(context, object, None, errors);
 }
 
 /// Checks a changed autoscaler.
-pub fn update(_: &Context<'_>, new: &Value, old: &Value, errors: &mut Errors) {
-    autoscaler(new, Some(old), errors);
+pub fn update(context: &Context<'_>, new: &Value, old: &Value, errors: &mut Errors) {
+    autoscaler(context, new, Some(old), errors);
 }
 
 /// Checks a changed status.
@@ -34,12 +34,17 @@ pub fn status_update(_: &Context<'_>, new: &Value, _: &Value, errors: &mut Error
     status.child("desiredReplicas").not_negative(errors);
 }
 
-fn autoscaler(object: &Value, old: Option<&Value>, errors: &mut Errors) {
+fn autoscaler(context: &Context<'_>, object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let root = At::root(object);
     let spec = root.child("spec");
     let (least, most) = (spec.child("minReplicas"), spec.child("maxReplicas"));
-    if least.int().is_some_and(|least| least < 1) {
-        least.invalid(errors, "must be greater than or equal to 1");
+    let smallest = match context.env.has_feature("HPAScaleToZero") {
+        true => 0,
+        false => 1,
+    };
+    if least.int().is_some_and(|least| least < smallest) {
+        let detail = format!("must be greater than or equal to {smallest}");
+        least.invalid(errors, &detail);
     }
     if most.number() == 0 {
         most.required(errors, "must be set and greater than 0");
