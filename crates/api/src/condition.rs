@@ -58,7 +58,8 @@ impl Condition {
         }
     }
 
-    fn has_same_state(&self, other: &Condition) -> bool {
+    /// Whether it says the same, whenever and for whichever generation.
+    pub fn has_same_state(&self, other: &Condition) -> bool {
         (self.status, &self.reason, &self.message) == (other.status, &other.reason, &other.message)
     }
 

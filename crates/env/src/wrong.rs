@@ -51,7 +51,7 @@ wrongs! {
     ArtifactDeletedFirst,
     /// Files are renamed without having been synced.
     NoSyncBeforeRename,
-    /// The watch is believed when it comes to what is gone (Sieve's stale state).
+    /// What is to be pruned is not looked at before, whoever it belongs to by now (kustomize-controller 339).
     StoreTrustedForDeletion,
     /// A list older than what is known is believed (time travel).
     OlderListBelieved,

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_env::{Clock, within};
+use everflow_env::{Clock, Wrong, is_wrong, within};
 
 /// A point on a clock. Waits share it, so that many short waits cannot add up to a long one.
 #[derive(Debug, Clone)]
@@ -48,6 +48,10 @@ impl Deadline {
         work: impl Future<Output = T>,
     ) -> Result<T, bool> {
         let left = self.left();
+        let span = match is_wrong(&*self.clock, Wrong::NoDeadlineOnFetch) {
+            true => left,
+            false => span,
+        };
         within(&*self.clock, left.min(span), work)
             .await
             .map_err(|_| left <= span)

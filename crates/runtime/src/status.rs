@@ -78,9 +78,14 @@ impl StatusWriter<'_> {
         let (mut rounds, mut failures) = (0, 0);
         let mut fresh = self.fresh.filter(|fresh| *fresh == revision(&base));
         loop {
-            let desired = with_foreign_conditions(status, base.get("status"), self.owned);
+            let mut desired = with_foreign_conditions(status, base.get("status"), self.owned);
+            keep_times(&mut desired, base.get("status"));
             if base.get("status") == Some(&desired) {
-                return Ok(Written::Unchanged);
+                // An answer was lost, and the write was not: this is news to those who ask.
+                return Ok(match rounds {
+                    0 => Written::Unchanged,
+                    _ => Written::Stored(base),
+                });
             }
             if pointless() {
                 return Ok(Written::GivenUp);
@@ -211,6 +216,27 @@ fn patch(uid: &str, base: &Value, desired: Value, politely: bool) -> Patch {
     }
     operations.push(json!({"op": "add", "path": "/status", "value": desired}));
     Patch::Json(operations.into())
+}
+
+/// A condition that says what it said before has not changed, whatever it was in between: its time stays.
+fn keep_times(status: &mut Value, current: Option<&Value>) {
+    const TIME: &str = "lastTransitionTime";
+    let before = current.and_then(|current| current["conditions"].as_array());
+    let Some(before) = before else {
+        return;
+    };
+    let now = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in now.into_iter().flatten() {
+        let of_type = |known: &&Value| known["type"] == condition["type"];
+        let Some(known) = before.iter().find(of_type) else {
+            continue;
+        };
+        let time = known.get(TIME).cloned().unwrap_or_default();
+        let kept = std::mem::replace(&mut condition[TIME], time);
+        if condition != known {
+            condition[TIME] = kept;
+        }
+    }
 }
 
 /// A status with the conditions of others from `current` added, in Flux's order.

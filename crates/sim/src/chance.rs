@@ -164,6 +164,7 @@ impl Profile<'_> {
             Fate::DiesBefore(chance.down()),
             Fate::DiesAfter(chance.down()),
             Fate::Denied,
+            Fate::Stops([2_000, 20_000, 60_000][chance.below(3) as usize]),
         ];
         let fate = *chance.one(&fates)?;
         Some(Fault::Request {
@@ -266,6 +267,8 @@ impl Profile<'_> {
             Weather::EventsHeld(kind.clone()),
             Weather::ViewHeld,
             Weather::ViewHeld,
+            Weather::ViewBehind([1_000, 10_000, 60_000][chance.below(3) as usize]),
+            Weather::Stopped,
             Weather::HostDown(host.clone()),
             Weather::HostSilent(host.clone()),
             Weather::HostAnswers(host, 503),

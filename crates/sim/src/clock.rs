@@ -1,6 +1,7 @@
 //! The clock of one replica: it may be ahead or behind, run fast or slow, and jump.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use everflow_env::{BoxFuture, Clock};
@@ -17,6 +18,8 @@ pub struct WrongClock {
     offset_millis: AtomicI64,
     /// How much faster it runs, in millionths; negative when slower.
     drift: i64,
+    /// Until when the process stands still, in nanoseconds since the start.
+    stopped: Arc<AtomicU64>,
     #[cfg(feature = "wrong")]
     wrong: Option<everflow_env::Wrong>,
 }
@@ -28,6 +31,7 @@ impl WrongClock {
             start,
             offset_millis: AtomicI64::new(offset_millis),
             drift,
+            stopped: Arc::default(),
             #[cfg(feature = "wrong")]
             wrong: None,
         }
@@ -43,6 +47,23 @@ impl WrongClock {
     /// The time of day jumps. Timers do not notice.
     pub fn jump(&self, millis: i64) {
         self.offset_millis.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// The process stands still for so long, and its clock goes on: nobody in it wakes before.
+    pub fn stop_for(&self, span: Duration) {
+        let until = self.start.elapsed() + span;
+        let until = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
+        self.stopped.fetch_max(until, Ordering::Relaxed);
+    }
+
+    /// Another process begins.
+    pub fn go_on(&self) {
+        self.stopped.store(0, Ordering::Relaxed);
+    }
+
+    /// For how much longer the process stands still.
+    pub fn stopped(&self) -> Option<Duration> {
+        left(&self.stopped, self.start)
     }
 
     fn as_it_runs(&self, real: Duration) -> Duration {
@@ -62,6 +83,11 @@ impl WrongClock {
     }
 }
 
+fn left(stopped: &AtomicU64, start: Instant) -> Option<Duration> {
+    let until = Duration::from_nanos(stopped.load(Ordering::Relaxed));
+    Some(until.saturating_sub(start.elapsed())).filter(|left| !left.is_zero())
+}
+
 impl Clock for WrongClock {
     fn now(&self) -> Timestamp {
         let moment = Timestamp::from_seconds(START) + self.as_it_runs(self.start.elapsed());
@@ -78,7 +104,13 @@ impl Clock for WrongClock {
     }
 
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(self.really(span)))
+        let (span, stopped, start) = (self.really(span), self.stopped.clone(), self.start);
+        Box::pin(async move {
+            tokio::time::sleep(span).await;
+            while let Some(left) = left(&stopped, start) {
+                tokio::time::sleep(left).await;
+            }
+        })
     }
 
     #[cfg(feature = "wrong")]
@@ -104,5 +136,16 @@ mod tests {
         assert_eq!(shown(&clock), "2026-01-01T00:00:41");
         clock.jump(60_000);
         assert_eq!(shown(&clock), "2026-01-01T00:01:41");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_wakes_while_the_process_stands_still() {
+        let clock = WrongClock::new(Instant::now(), 0, 0);
+        let began = Instant::now();
+        clock.stop_for(Duration::from_secs(60));
+        clock.sleep(Duration::from_secs(5)).await;
+        assert_eq!(began.elapsed().as_secs(), 60);
+        assert_eq!(clock.elapsed().as_secs(), 60);
+        assert_eq!(clock.stopped(), None);
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A scenario is not what it should be.
-    #[error("{file}: {why}; see crates/sim/scenarios for examples")]
+    #[error("{file}: {why}; `everflow sim show basic` prints a scenario to compare with")]
     Scenario {
         /// Where it came from.
         file: String,

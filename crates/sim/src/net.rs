@@ -1,6 +1,7 @@
 //! Connections of one replica to the hosts of the world, and what goes wrong with them.
 
 use std::fmt;
+use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use everflow_env::{BoxFuture, Dialer, MemoryDialer, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
+use crate::clock::WrongClock;
 use crate::plan::HostFate;
 
 /// Judges connections.
@@ -25,34 +27,99 @@ pub struct JudgedDialer {
     pub hosts: MemoryDialer,
     /// Who judges.
     pub judge: Arc<dyn LineJudge>,
+    /// The clock of a process that may stand still.
+    pub clock: Option<Arc<WrongClock>>,
 }
 
 impl Dialer for JudgedDialer {
     fn connect(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>> {
         let (hosts, host) = (self.hosts.clone(), host.to_owned());
         let fate = self.judge.connect(&host);
+        let clock = self.clock.clone();
         Box::pin(async move {
-            match fate {
-                None => hosts.connect(&host, port).await,
-                Some(HostFate::Refused) => {
-                    let text = format!("dial tcp {host}:{port}: connect: connection refused");
-                    Err(io::Error::new(io::ErrorKind::ConnectionRefused, text))
-                }
-                Some(HostFate::Slow(millis)) => {
-                    tokio::time::sleep(Duration::from_millis(millis)).await;
-                    hosts.connect(&host, port).await
-                }
-                Some(HostFate::Silent) => Ok(limited(hosts.connect(&host, port).await?, 0, true)),
-                Some(HostFate::SilentAfter(bytes)) => {
-                    Ok(limited(hosts.connect(&host, port).await?, bytes, true))
-                }
-                Some(HostFate::CutAfter(bytes)) => {
-                    Ok(limited(hosts.connect(&host, port).await?, bytes, false))
-                }
-                Some(HostFate::Answers(status)) => Ok(canned(status, None)),
-                Some(HostFate::TooBusy(seconds)) => Ok(canned(429, Some(seconds))),
-            }
+            let stream = connected(hosts, host, port, fate).await?;
+            Ok(match clock {
+                Some(clock) => Box::new(Standing {
+                    stream,
+                    clock,
+                    sleep: None,
+                }),
+                None => stream,
+            })
         })
+    }
+}
+
+async fn connected(
+    hosts: MemoryDialer,
+    host: String,
+    port: u16,
+    fate: Option<HostFate>,
+) -> io::Result<Box<dyn Stream>> {
+    match fate {
+        None => hosts.connect(&host, port).await,
+        Some(HostFate::Refused) => {
+            let text = format!("dial tcp {host}:{port}: connect: connection refused");
+            Err(io::Error::new(io::ErrorKind::ConnectionRefused, text))
+        }
+        Some(HostFate::Slow(millis)) => {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            hosts.connect(&host, port).await
+        }
+        Some(HostFate::Silent) => Ok(limited(hosts.connect(&host, port).await?, 0, true)),
+        Some(HostFate::SilentAfter(bytes)) => {
+            Ok(limited(hosts.connect(&host, port).await?, bytes, true))
+        }
+        Some(HostFate::CutAfter(bytes)) => {
+            Ok(limited(hosts.connect(&host, port).await?, bytes, false))
+        }
+        Some(HostFate::Answers(status)) => Ok(canned(status, None)),
+        Some(HostFate::TooBusy(seconds)) => Ok(canned(429, Some(seconds))),
+    }
+}
+
+/// The stream of a process that hears nothing while it stands still.
+struct Standing {
+    stream: Box<dyn Stream>,
+    clock: Arc<WrongClock>,
+    sleep: Option<Pin<Box<tokio::time::Sleep>>>,
+}
+
+impl AsyncRead for Standing {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        while let Some(left) = self.clock.stopped() {
+            let sleep = self
+                .sleep
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(left)));
+            match sleep.as_mut().poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) => self.sleep = None,
+            }
+        }
+        self.sleep = None;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Standing {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

@@ -59,6 +59,8 @@ pub enum Fate {
     DiesBefore(Millis),
     /// The replica dies after it was done, before it hears of it.
     DiesAfter(Millis),
+    /// It is done, and the process stands still for so long before it hears of it.
+    Stops(Millis),
 }
 
 /// What becomes of a watch event.
@@ -133,6 +135,10 @@ pub enum Weather {
     EventsHeld(String),
     /// The API server that the replica talks to sees nothing new.
     ViewHeld,
+    /// The replica is moved to an API server that is so far behind, has no history, and sees nothing new.
+    ViewBehind(Millis),
+    /// The process stands still, and its clock goes on.
+    Stopped,
     /// A host is down.
     HostDown(String),
     /// A host gives no answer.
@@ -233,6 +239,22 @@ impl Fault {
         }
     }
 
+    /// For how long a process stands still by it.
+    pub fn stops(&self) -> Option<Millis> {
+        match self {
+            Fault::Request {
+                fate: Fate::Stops(span),
+                ..
+            } => Some(*span),
+            Fault::Weather {
+                lasts,
+                what: Weather::Stopped,
+                ..
+            } => Some(*lasts),
+            _ => None,
+        }
+    }
+
     /// The class of faults it is of, for counting.
     pub fn class(&self) -> &'static str {
         match self {
@@ -248,6 +270,7 @@ impl Fault {
                 Fate::Twice => "request repeated",
                 Fate::DiesBefore(_) => "crash before a request",
                 Fate::DiesAfter(_) => "crash after a request",
+                Fate::Stops(_) => "process stands still",
             },
             Fault::Event { fate, .. } => match fate {
                 EventFate::Late(_) => "event late",
@@ -280,6 +303,8 @@ impl Fault {
                 Weather::EventsLate(..) => "watch late",
                 Weather::EventsHeld(_) => "watch frozen",
                 Weather::ViewHeld => "stale API server",
+                Weather::ViewBehind(_) => "API server goes back",
+                Weather::Stopped => "process stands still",
                 Weather::HostDown(_) => "host down",
                 Weather::HostSilent(_) => "host black hole",
                 Weather::HostAnswers(..) => "host errors",

@@ -27,7 +27,7 @@ use crate::history::Who;
 use crate::hooks::Hook;
 use crate::net::JudgedDialer;
 use crate::plan::Millis;
-use crate::shared::{Command, Shared};
+use crate::shared::Shared;
 
 /// The key of the Lease.
 pub const LEASE: &str = "flux-system/source-controller-leader-election";
@@ -137,6 +137,7 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
         state.life += 1;
         state.alive = true;
         state.line = Arc::new(Line::new());
+        state.clock.go_on();
         (
             state.life,
             state.clock.clone(),
@@ -153,12 +154,14 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
         life,
     });
     let chance = all.seed ^ ((replica as u64 + 1) << 48) ^ (u64::from(life) << 32);
+    let may_stop = shared.faults.iter().any(|fault| fault.stops().is_some());
     let env = Env {
-        clock,
+        clock: clock.clone(),
         random: Arc::new(SeededRandom::new(chance)),
         dialer: Arc::new(JudgedDialer {
             hosts: hosts.clone(),
             judge: hook.clone(),
+            clock: may_stop.then(|| clock.clone()),
         }),
         disk: Arc::new(JudgedDisk {
             files,
@@ -286,12 +289,5 @@ pub fn bury(shared: &Shared, replica: usize) {
     };
     for task in tasks {
         task.abort();
-    }
-}
-
-/// Whom a command is about.
-pub fn subject(command: Command) -> (usize, Millis) {
-    match command {
-        Command::Restart(replica, down) => (replica, down),
     }
 }

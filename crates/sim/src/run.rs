@@ -1,7 +1,10 @@
 //! One run: a world is made, goes wrong, heals, and is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use everflow_cluster::auth::User;
@@ -17,23 +20,17 @@ use tokio::time::Instant;
 use crate::clock::WrongClock;
 use crate::history::{History, Who};
 use crate::hooks::{Observer, UserHook};
-use crate::oracles::world::{World as Picture, differences, picture, unmet};
-use crate::oracles::{self, Finding, Oracles};
-use crate::plan::{Asked, EventFate, Fault, Millis, Plan, Weather};
-use crate::scenario::{Deed, Scenario};
+use crate::oracles::world::{World as Picture, picture, unmet};
+use crate::oracles::{Finding, Oracles};
+use crate::plan::{Asked, Fault, Millis, Plan};
+use crate::scenario::{Action, Scenario};
 use crate::shared::{Command, ReplicaState, Shared};
 use crate::{Error, cluster, replica, users};
 
-/// Within so long after the last fault everything must be well.
-const WITHIN: Duration = Duration::from_secs(120);
-/// A watch that lost an event without noticing compares with the server within this.
-const RESYNC: Duration = Duration::from_secs(12 * 60);
-/// How long it must be quiet in the end.
-const QUIET: Duration = Duration::from_secs(3_600);
 /// When a user comes again who found something missing.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How often it is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// How a run is made.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +39,8 @@ pub struct Settings {
     pub trace: bool,
     /// Whether the quiet hour at the end is left out.
     pub no_quiet: bool,
+    /// Whether all sources are asked to look at once after each action, as webhooks do.
+    pub webhooks: bool,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
     /// A behaviour that is wrong on purpose.
@@ -111,9 +110,24 @@ pub fn calm(scenario: &Scenario, settings: &Settings) -> Result<Calm, Error> {
             why: format!("{}: {}", finding.oracle, finding.text),
         });
     }
+    // An action allows what is deleted right after it, when nobody has to wait for an interval.
+    let at_once = Settings {
+        webhooks: true,
+        no_quiet: true,
+        trace: false,
+        ..settings.clone()
+    };
+    let mut deletions = outcome.deletions;
+    let at_once = run(&peaceful, &Plan::calm(0), None, &at_once)?;
+    for (place, needed) in at_once.deletions {
+        deletions
+            .entry(place)
+            .and_modify(|known| *known = needed.min(*known))
+            .or_insert(needed);
+    }
     Ok(Calm {
         world: outcome.world,
-        deletions: outcome.deletions,
+        deletions,
         stats: outcome.stats,
     })
 }
@@ -143,28 +157,32 @@ async fn run_in(
     settings: &Settings,
 ) -> Result<Outcome, Error> {
     let world = World::new(scenario, plan, calm, settings);
-    world.begin().await?;
-    world.let_users_act();
-    world.go_wrong().await;
-    world.heal();
-    let healed_after = world.get_well(calm).await;
-    if !world.shared.found() && scenario.quiet && !settings.no_quiet {
-        world.stay_quiet().await;
-    }
+    let healed_after = {
+        let mut found = pin!(world.shared.over.notified());
+        let mut life = pin!(world.live(calm, settings));
+        // What was found ends the run at once: time may not pass any more.
+        poll_fn(|context| match found.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Ok(Duration::ZERO)),
+            Poll::Pending => life.as_mut().poll(context),
+        })
+        .await?
+    };
     Ok(world.outcome(healed_after))
 }
 
-struct World<'a> {
-    scenario: &'a Scenario,
-    plan: &'a Plan,
-    shared: Arc<Shared>,
-    server: ApiServer,
+/// A world while it lasts.
+pub(crate) struct World<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) plan: &'a Plan,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) server: ApiServer,
     client: Client,
     hosts: users::Hosts,
     dialer: MemoryDialer,
     /// The newest revision before anything happened.
-    since: u64,
+    pub(crate) since: u64,
     stand_ins: Option<Arc<StandIns>>,
+    webhooks: bool,
 }
 
 impl<'a> World<'a> {
@@ -238,9 +256,23 @@ impl<'a> World<'a> {
             dialer,
             since,
             stand_ins: settings.stand_ins.clone(),
+            webhooks: settings.webhooks,
         };
         world.supervise(inbox);
         world
+    }
+
+    /// From the beginning to the end; how long it took to be well after the last fault.
+    async fn live(&self, calm: Option<&Calm>, settings: &Settings) -> Result<Duration, Error> {
+        self.begin().await?;
+        self.let_users_act();
+        self.go_wrong().await;
+        self.heal();
+        let healed_after = self.get_well(calm).await;
+        if !self.shared.found() && self.scenario.quiet && !settings.no_quiet {
+            self.stay_quiet().await;
+        }
+        Ok(healed_after)
     }
 
     /// Starts replicas again that have died.
@@ -248,8 +280,7 @@ impl<'a> World<'a> {
         let (shared, dialer) = (self.shared.clone(), self.dialer.clone());
         let life = self.life();
         tokio::spawn(async move {
-            while let Some(command) = inbox.recv().await {
-                let (index, down) = replica::subject(command);
+            while let Some(Command::Restart(index, down)) = inbox.recv().await {
                 replica::bury(&shared, index);
                 let (shared, dialer, life) = (shared.clone(), dialer.clone(), life.clone());
                 tokio::spawn(async move {
@@ -315,23 +346,28 @@ impl<'a> World<'a> {
 
     /// Lets users act, one deed after the other, each no sooner than its moment. Who finds an object missing comes again.
     fn let_users_act(&self) {
-        let deeds: Vec<(Millis, u32, Deed)> = self
+        let deeds: Vec<(Millis, u32, Action)> = self
             .scenario
             .deeds()
             .into_iter()
-            .map(|(at, number, deed)| (at + self.plan.later, number, deed.clone()))
+            .map(|(at, number, action)| (at + self.plan.later, number, action.clone()))
             .collect();
         self.shared.state().to_do = deeds.len();
         let (shared, hosts, client) =
             (self.shared.clone(), self.hosts.clone(), self.client.clone());
+        let server = self.server.clone();
+        let (webhooks, objects) = (self.webhooks, self.scenario.objects.clone());
         tokio::spawn(async move {
-            for (at, number, deed) in deeds {
+            for (at, number, action) in deeds {
                 let now = shared.millis();
                 tokio::time::sleep(Duration::from_millis(at.saturating_sub(now))).await;
+                while !unmet(&server, action.when.as_slice()).is_empty() {
+                    tokio::time::sleep(AGAIN).await;
+                }
                 // What follows from it may happen while it is still being told.
                 shared.state().deeds += 1;
                 loop {
-                    let done = users::act(&hosts, &client, &deed, number).await;
+                    let done = users::act(&hosts, &client, &action.deed, number).await;
                     let missing = matches!(&done, Err((_, why)) if why.contains("not found"));
                     shared.history.note(Who::User, || match done {
                         Ok(what) => what,
@@ -341,6 +377,9 @@ impl<'a> World<'a> {
                         break;
                     }
                     tokio::time::sleep(AGAIN).await;
+                }
+                if webhooks {
+                    users::call_webhooks(&client, &objects, number).await;
                 }
                 let mut state = shared.state();
                 state.to_do -= 1;
@@ -386,204 +425,6 @@ impl<'a> World<'a> {
         let now = self.shared.millis();
         if at > now {
             tokio::time::sleep(Duration::from_millis(at - now)).await;
-        }
-    }
-
-    fn begin_fault(&self, fault: &Fault) {
-        match fault {
-            Fault::Weather { replica, what, .. } => {
-                self.shared
-                    .history
-                    .note(Who::Fault, || format!("replica {replica}: {what:?} begins"));
-                if *what == Weather::ApiDown
-                    && let Some(state) = self.shared.replicas().get(*replica)
-                    && state.alive
-                {
-                    // What is open breaks; what comes is judged one by one.
-                    state.line.cut();
-                    state.line.mend();
-                }
-                if *what == Weather::ViewHeld {
-                    let view = self
-                        .shared
-                        .replicas()
-                        .get(*replica)
-                        .map(|state| state.view.clone());
-                    if let Some(view) = view {
-                        view.hold_at(self.server.store().revision());
-                        self.shared
-                            .hit(fault.class(), || "the view is held".to_owned());
-                    }
-                }
-            }
-            Fault::Crash {
-                replica,
-                down,
-                wiped,
-                ..
-            } => {
-                let life = self.shared.replicas().get(*replica).map(|state| state.life);
-                if let Some(life) = life.filter(|life| self.shared.lives(*replica, *life)) {
-                    self.shared
-                        .hit(fault.class(), || format!("replica {replica} dies"));
-                    self.shared.kill(*replica, life, *down, *wiped);
-                }
-            }
-            Fault::Jump {
-                replica, seconds, ..
-            } => {
-                if let Some(state) = self.shared.replicas().get(*replica) {
-                    state.clock.jump(seconds * 1_000);
-                }
-                self.shared.hit(fault.class(), || {
-                    format!("the clock of replica {replica} jumps {seconds}s")
-                });
-            }
-            _ => {}
-        }
-    }
-
-    fn end_fault(&self, fault: &Fault) {
-        if let Fault::Weather { replica, what, .. } = fault {
-            self.shared
-                .history
-                .note(Who::Fault, || format!("replica {replica}: {what:?} ends"));
-            if let Some(state) = self.shared.replicas().get(*replica)
-                && *what == Weather::ViewHeld
-            {
-                state.view.catch_up();
-            }
-            let now = self.shared.history.now();
-            let mut state = self.shared.state();
-            state.last_hit = state.last_hit.max(now);
-        }
-    }
-
-    /// Nothing goes wrong any more.
-    fn heal(&self) {
-        self.shared.state().healed = true;
-        for state in self.shared.replicas().iter() {
-            state.view.catch_up();
-        }
-        self.shared
-            .history
-            .note(Who::Fault, || "from here on nothing goes wrong".to_owned());
-    }
-
-    fn patience(&self) -> Duration {
-        let said = self.scenario.within.map_or(WITHIN, Duration::from_secs);
-        let lost = self.shared.faults.iter().any(|fault| {
-            let fate = match fault {
-                Fault::Event { fate, .. } => fate,
-                _ => return false,
-            };
-            matches!(fate, EventFate::Lost | EventFate::Behind(_))
-        });
-        let crash = self
-            .shared
-            .faults
-            .iter()
-            .any(|fault| fault.class().starts_with("crash"));
-        // A Lease must run out before another replica takes over.
-        let takeover = match crash && self.scenario.replicas > 1 {
-            true => Duration::from_secs(45),
-            false => Duration::ZERO,
-        };
-        takeover + if lost { RESYNC.max(said) } else { said }
-    }
-
-    /// Waits until all is as it should be; a finding when it takes too long.
-    async fn get_well(&self, calm: Option<&Calm>) -> Duration {
-        let began = self.shared.history.now();
-        let Some(calm) = calm else {
-            // This run is the measure: it has all the time.
-            tokio::time::sleep(WITHIN).await;
-            self.judge_end();
-            return Duration::ZERO;
-        };
-        let mut revision = 0;
-        let mut wrong = Vec::new();
-        loop {
-            if self.shared.found() {
-                return Duration::ZERO;
-            }
-            let newest = self.server.store().revision();
-            if newest != revision {
-                revision = newest;
-                wrong = differences(&calm.world, &picture(&self.server, self.since));
-            }
-            let now = self.shared.history.now();
-            let all_alive = self.shared.replicas().iter().all(|state| state.alive);
-            let (to_do, last_deed) = {
-                let state = self.shared.state();
-                (state.to_do, state.last_deed)
-            };
-            // Users who wait for an object have all the time that a lost event takes.
-            let deadline = match to_do {
-                0 => began.max(last_deed) + self.patience(),
-                _ => began + RESYNC,
-            };
-            if wrong.is_empty() && all_alive && to_do == 0 {
-                self.judge_end();
-                return now - began;
-            }
-            if now >= deadline {
-                let patience = self.patience().as_secs();
-                self.shared.ask(|_| {
-                    vec![Finding {
-                        oracle: "convergence",
-                        at: now,
-                        text: format!("{patience}s after the last fault: {}", wrong.join("\n  ")),
-                    }]
-                });
-                return now - began;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-
-    fn judge_end(&self) {
-        let at = self.shared.history.now();
-        self.shared.ask(|_| oracles::debris(&self.shared));
-        let unmet = unmet(&self.server, &self.scenario.expect);
-        if !unmet.is_empty() {
-            self.shared.ask(|_| {
-                vec![Finding {
-                    oracle: "expectation",
-                    at,
-                    text: unmet.join("\n  "),
-                }]
-            });
-        }
-    }
-
-    /// Where nothing changes, nothing is written.
-    async fn stay_quiet(&self) {
-        // Old artifacts are kept for a minute and then collected, which is told.
-        tokio::time::sleep(Duration::from_secs(240)).await;
-        let (writes, told) = {
-            let state = self.shared.state();
-            (state.writes, state.told)
-        };
-        tokio::time::sleep(QUIET).await;
-        let (now_writes, now_told) = {
-            let state = self.shared.state();
-            (state.writes, state.told)
-        };
-        if (now_writes, now_told) != (writes, told) {
-            let at = self.shared.history.now();
-            let text = format!(
-                "{} writes and {} events in an hour without a change",
-                now_writes - writes,
-                now_told - told
-            );
-            self.shared.ask(|_| {
-                vec![Finding {
-                    oracle: "quiet",
-                    at,
-                    text,
-                }]
-            });
         }
     }
 

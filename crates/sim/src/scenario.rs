@@ -35,6 +35,9 @@ pub struct Scenario {
     /// The files of artifacts in a registry, by `REPOSITORY:TAG`, at `registry:80`.
     #[serde(default)]
     pub registry: BTreeMap<String, BTreeMap<String, String>>,
+    /// What a web server has, by path, at `http://web/PATH`: texts, and archives of files, charts for one.
+    #[serde(default)]
+    pub web: BTreeMap<String, Page>,
     /// The objects that are applied at the beginning.
     #[serde(default)]
     pub objects: Vec<Value>,
@@ -88,6 +91,16 @@ pub struct Reference {
     pub name: String,
 }
 
+/// Something that a web server has.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Page {
+    /// A text.
+    Text(String),
+    /// A packed archive of files.
+    Archive(BTreeMap<String, String>),
+}
+
 /// What a user does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +113,9 @@ pub struct Action {
     /// How many seconds lie between.
     #[serde(default)]
     pub every: f64,
+    /// Not before this is true.
+    #[serde(default)]
+    pub when: Option<Expectation>,
     /// What. `$N` in texts is the number of the repetition.
     #[serde(flatten)]
     pub deed: Deed,
@@ -142,6 +158,13 @@ pub enum Deed {
         key: String,
         /// What; nothing removes.
         content: Option<String>,
+    },
+    /// Puts something on the web server, or removes it.
+    Serve {
+        /// Where.
+        path: String,
+        /// What; nothing removes.
+        content: Option<Page>,
     },
     /// Pushes an artifact to the registry.
     Push {
@@ -189,6 +212,30 @@ pub struct Expectation {
     pub fields: BTreeMap<String, Value>,
 }
 
+/// Where in a scenario an error is: the field without which it is another one, and which item of it.
+fn place(scenario: &Value, error: &str) -> Option<String> {
+    let fails_so = |value: Value| {
+        let read = serde_json::from_value::<Scenario>(value);
+        read.is_err_and(|other| other.to_string() == error)
+    };
+    let fields = scenario.as_object()?;
+    let (field, content) = fields.iter().find(|(field, _)| {
+        let mut without = fields.clone();
+        without.remove(*field);
+        !fails_so(without.into())
+    })?;
+    let items = content.as_array().into_iter().flatten();
+    let item = items.enumerate().find(|(_, item)| {
+        let mut alone = fields.clone();
+        alone.insert(field.clone(), Value::Array(vec![(*item).clone()]));
+        fails_so(alone.into())
+    });
+    Some(match item {
+        Some((at, _)) => format!("{field}[{at}]"),
+        None => field.clone(),
+    })
+}
+
 impl Scenario {
     /// Reads a scenario.
     ///
@@ -201,8 +248,13 @@ impl Scenario {
         };
         let value = everflow_yaml::kyaml::yaml_to_json(text.as_bytes())
             .map_err(|error| wrong(error.to_string()))?;
-        let scenario: Scenario =
-            serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+        let scenario: Scenario = serde_json::from_value(value.clone()).map_err(|error| {
+            let error = error.to_string();
+            match place(&value, &error) {
+                Some(place) => wrong(format!("{place}: {error}")),
+                None => wrong(error),
+            }
+        })?;
         if !(1..=5).contains(&scenario.replicas) {
             return Err(wrong("replicas must be between 1 and 5".to_owned()));
         }
@@ -220,6 +272,7 @@ impl Scenario {
             git: BTreeMap::new(),
             buckets: BTreeMap::new(),
             registry: BTreeMap::new(),
+            web: BTreeMap::new(),
             objects,
             actions: Vec::new(),
             faults: Vec::new(),
@@ -244,15 +297,20 @@ impl Scenario {
             })?;
             return Scenario::parse(name, &text);
         }
+        Scenario::parse(name, Scenario::text(name)?)
+    }
+
+    /// The file of a scenario that comes with the program.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn text(name: &str) -> Result<&'static str, Error> {
         let found = crate::scenarios::ALL
             .iter()
             .find(|(file, _)| file.trim_end_matches(".yaml") == name);
-        match found {
-            Some((file, text)) => Scenario::parse(file, text),
-            None => Err(Error::NoScenario {
-                name: name.to_owned(),
-            }),
-        }
+        found.map(|(_, text)| *text).ok_or(Error::NoScenario {
+            name: name.to_owned(),
+        })
     }
 
     /// All that come with the program, in order of their names.
@@ -275,15 +333,59 @@ impl Scenario {
     }
 
     /// The deeds with their moments, in order.
-    pub fn deeds(&self) -> Vec<(Millis, u32, &Deed)> {
+    pub fn deeds(&self) -> Vec<(Millis, u32, &Action)> {
         let mut deeds = Vec::new();
         for action in &self.actions {
             for number in 0..action.times {
                 let seconds = action.at + action.every * f64::from(number);
-                deeds.push(((seconds * 1_000.0) as Millis, number + 1, &action.deed));
+                deeds.push(((seconds * 1_000.0) as Millis, number + 1, action));
             }
         }
         deeds.sort_by_key(|(at, _, _)| *at);
         deeds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let text = format!("name: a\nabout: b\n{text}");
+        Scenario::parse("a.yaml", &text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let remedy = "; `everflow sim show basic` prints a scenario to compare with";
+        for (text, said) in [
+            (
+                "replicas: two",
+                "a.yaml: replicas: invalid type: string \"two\", expected usize",
+            ),
+            ("replicas: 9", "a.yaml: replicas must be between 1 and 5"),
+            (
+                "faults:\n- jump: {replica: 0, at: 1, seconds: 1}\n- jump: {replica: 0, at: x, seconds: 1}",
+                "a.yaml: faults[1]: ",
+            ),
+            ("actions:\n- at: 1\n  deleet: {}", "a.yaml: actions[0]: "),
+            (
+                "colour: red",
+                "a.yaml: colour: unknown field `colour`, expected one of ",
+            ),
+        ] {
+            let found = refused(text);
+            assert!(
+                found.starts_with(said) && found.ends_with(remedy),
+                "{found}"
+            );
+        }
+        let found = Scenario::parse("a.yaml", "name: a")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            found.starts_with("a.yaml: missing field `about`"),
+            "{found}"
+        );
     }
 }

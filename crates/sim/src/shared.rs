@@ -8,13 +8,18 @@ use everflow_cluster::ApiServer;
 use everflow_cluster::faults::{Line, View};
 use everflow_env::MemoryDisk;
 use everflow_runtime::engine::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use crate::clock::WrongClock;
 use crate::history::{History, Who};
 use crate::oracles::{Finding, Oracles};
 use crate::plan::{Asked, Fault, Millis, Weather};
+
+/// More requests and connections of one replica than this...
+const MOST_REQUESTS: u64 = 5_000;
+/// ...within so long are a loop.
+const RATE_SPAN: Duration = Duration::from_secs(10);
 
 /// What the world does about a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +107,19 @@ pub struct State {
     pub sum: u64,
     /// Whether faults are over.
     pub healed: bool,
+    /// The revision after each write, with its moment.
+    pub revisions: Vec<(Duration, u64)>,
+    /// Requests and connections of each replica since a moment.
+    pub rates: BTreeMap<usize, (Duration, u64)>,
+}
+
+impl State {
+    /// The newest revision at a moment; 0 before the first write.
+    pub fn revision_at(&self, moment: Duration) -> u64 {
+        let written = self.revisions.partition_point(|(at, _)| *at <= moment);
+        let last = written.checked_sub(1).and_then(|at| self.revisions.get(at));
+        last.map_or(0, |(_, revision)| *revision)
+    }
 }
 
 /// What all parts of a world share.
@@ -113,6 +131,8 @@ pub struct Shared {
     pub faults: Vec<Fault>,
     /// Who tells the world what to do.
     pub commands: mpsc::UnboundedSender<Command>,
+    /// Told when something was found.
+    pub over: Notify,
     server: OnceLock<ApiServer>,
     state: Mutex<State>,
     replicas: Mutex<Vec<ReplicaState>>,
@@ -132,6 +152,7 @@ impl Shared {
             history,
             faults,
             commands,
+            over: Notify::new(),
             server: OnceLock::new(),
             state: Mutex::default(),
             replicas: Mutex::new(replicas),
@@ -168,6 +189,7 @@ impl Shared {
                 format!("WRONG ({}): {}", finding.oracle, finding.text)
             });
             oracles.findings.push(finding);
+            self.over.notify_one();
         }
     }
 
@@ -216,6 +238,35 @@ impl Shared {
             _ => None,
         });
         weather.collect()
+    }
+
+    /// Counts what a replica asks of others, so that a loop in which no time passes is found, too.
+    pub fn count(&self, replica: usize) {
+        let now = self.history.now();
+        let mut state = self.state();
+        let (since, count) = state.rates.entry(replica).or_default();
+        if now - *since > RATE_SPAN {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        if *count != MOST_REQUESTS {
+            return;
+        }
+        drop(state);
+        let text =
+            format!("replica {replica} asks more than {MOST_REQUESTS} times within {RATE_SPAN:?}");
+        self.ask(|_| {
+            vec![Finding {
+                oracle: "no loop",
+                at: now,
+                text,
+            }]
+        });
+    }
+
+    /// For how much longer a replica stands still.
+    pub fn stopped(&self, replica: usize) -> Option<Duration> {
+        self.replicas().get(replica)?.clock.stopped()
     }
 
     /// Whether a life of a replica still lasts.

@@ -68,6 +68,11 @@ impl fmt::Display for Fault {
                     Fate::DiesAfter(down) => {
                         write!(f, "is done, then the process dies, for {}", span(*down))
                     }
+                    Fate::Stops(millis) => write!(
+                        f,
+                        "is done, then the process stands still for {}",
+                        span(*millis)
+                    ),
                 }
             }
             Fault::Event {
@@ -137,6 +142,12 @@ impl fmt::Display for Fault {
                     }
                     Weather::EventsHeld(kind) => write!(f, "no event of {kind:?} comes"),
                     Weather::ViewHeld => f.write_str("its API server sees nothing new"),
+                    Weather::ViewBehind(millis) => write!(
+                        f,
+                        "its API server is {} behind and sees nothing new",
+                        span(*millis)
+                    ),
+                    Weather::Stopped => f.write_str("the process stands still"),
                     Weather::HostDown(host) => write!(f, "{host} is down"),
                     Weather::HostSilent(host) => write!(f, "{host} does not answer"),
                     Weather::HostAnswers(host, status) => write!(f, "{host} answers {status}"),

@@ -1,15 +1,20 @@
 //! What users and remote hosts do.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use everflow_api::names::group;
 use everflow_env::MemoryDialer;
 use everflow_fetch::archive::{Algorithm, ArchiveWriter};
 use everflow_fetch::testing::{Buckets, Push, Registry, Repositories};
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, WriteOptions};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::scenario::{Deed, Reference, Scenario};
+use crate::scenario::{Deed, Page, Reference, Scenario};
+
+/// What asks for an attempt.
+const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 
 /// The hosts of a world.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +22,11 @@ pub struct Hosts {
     git: Repositories,
     buckets: Buckets,
     registry: Registry,
+    web: Web,
 }
+
+/// What a plain web server has, by path.
+type Web = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
 impl Hosts {
     /// The hosts of a scenario as they are at the beginning.
@@ -35,11 +44,24 @@ impl Hosts {
         for (to, files) in &scenario.registry {
             hosts.push(to, files);
         }
+        for (path, content) in &scenario.web {
+            hosts.serve(path, Some(content));
+        }
+        listen(dialer, "web", hosts.web.clone());
         hosts.git.listen(dialer, "git", 80);
         hosts.buckets.listen(dialer, "bucket", 80);
         hosts.registry.listen(dialer, "registry", 80);
-        sink(dialer);
+        listen(dialer, "sink", Web::default());
         hosts
+    }
+
+    fn serve(&self, path: &str, content: Option<&Page>) {
+        let mut web = self.web.lock().unwrap_or_else(PoisonError::into_inner);
+        match content {
+            Some(Page::Text(text)) => web.insert(path.to_owned(), text.clone().into_bytes()),
+            Some(Page::Archive(files)) => web.insert(path.to_owned(), packed(files)),
+            None => web.remove(path),
+        };
     }
 
     fn commit(&self, repository: &str, files: &Map<String, Value>) {
@@ -71,20 +93,21 @@ fn packed(files: &BTreeMap<String, String>) -> Vec<u8> {
     packed().map(|(bytes, _)| bytes).unwrap_or_default()
 }
 
-/// Takes events and says nothing of interest.
-fn sink(dialer: &MemoryDialer) {
-    let mut incoming = dialer.listen("sink", 80);
+/// A web server. What is posted to it is taken, and nothing of interest is said.
+fn listen(dialer: &MemoryDialer, host: &str, web: Web) {
+    let mut incoming = dialer.listen(host, 80);
     tokio::spawn(async move {
         while let Some(mut stream) = incoming.recv().await {
+            let web = web.clone();
             tokio::spawn(async move {
                 let mut buffer = [0; 16 * 1024];
                 let mut seen: Vec<u8> = Vec::new();
                 while let Ok(count @ 1..) = stream.read(&mut buffer).await {
                     seen.extend_from_slice(&buffer[..count]);
                     if whole(&seen) {
+                        let answer = answer(&seen, &web);
                         seen.clear();
-                        let answer = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
-                        if stream.write_all(answer).await.is_err() {
+                        if stream.write_all(&answer).await.is_err() {
                             return;
                         }
                     }
@@ -92,6 +115,26 @@ fn sink(dialer: &MemoryDialer) {
             });
         }
     });
+}
+
+fn answer(request: &[u8], web: &Web) -> Vec<u8> {
+    let head = String::from_utf8_lossy(request);
+    let mut words = head.split(' ');
+    let (method, target) = (words.next(), words.next().unwrap_or_default());
+    let path = target.split('?').next().unwrap_or_default();
+    let web = web.lock().unwrap_or_else(PoisonError::into_inner);
+    let (status, body) = match (method, web.get(path.trim_start_matches('/'))) {
+        (Some("POST"), _) => ("202 Accepted", &[][..]),
+        (_, Some(content)) => ("200 OK", content.as_slice()),
+        (_, None) => ("404 Not Found", &[][..]),
+    };
+    let mut answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    answer.extend_from_slice(body);
+    answer
 }
 
 /// Whether a request is complete.
@@ -164,6 +207,10 @@ pub async fn act(
             }
             Ok(format!("changes {key} in the bucket {bucket}"))
         }
+        Deed::Serve { path, content } => {
+            hosts.serve(path, content.as_ref());
+            Ok(format!("changes {path} on the web server"))
+        }
         Deed::Push { to, files } => {
             hosts.push(to, files);
             Ok(format!("pushes {to}"))
@@ -171,6 +218,11 @@ pub async fn act(
         Deed::Apply(object) => {
             let object = numbered(object, number);
             let what = format!("applies {} {}", object["kind"], object["metadata"]["name"]);
+            if is_going(client, &object).await {
+                let why =
+                    "not found: a place for the new one, while the old one is still being deleted";
+                return Err((what, why.to_owned()));
+            }
             apply(client, &object)
                 .await
                 .map(|()| what.clone())
@@ -206,6 +258,34 @@ pub async fn act(
             }
         }
     }
+}
+
+/// Asks all sources to look at once.
+pub async fn call_webhooks(client: &Client, objects: &[Value], number: u32) {
+    let asked = json!({"metadata": {"annotations": {REQUESTED_AT: number.to_string()}}});
+    let by = WriteOptions::by("webhook");
+    for object in objects {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        if !text("apiVersion").starts_with(group::SOURCE) {
+            continue;
+        }
+        // Who is gone need not be asked.
+        if let Ok(resource) = client.resource(text("apiVersion"), text("kind")).await {
+            let patch = Patch::Merge(asked.clone());
+            let _ = client.patch(&resource, At::of(object), &patch, &by).await;
+        }
+    }
+}
+
+/// Whether an object is being deleted: what is applied now would go with it.
+async fn is_going(client: &Client, object: &Value) -> bool {
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let live = async {
+        let resource = client.resource(&text("apiVersion"), &text("kind")).await?;
+        client.get(&resource, At::of(object)).await
+    };
+    let live = live.await;
+    live.is_ok_and(|live| !live["metadata"]["deletionTimestamp"].is_null())
 }
 
 /// Applies an object as a user.

@@ -4,24 +4,34 @@
 use everflow_sim::search::Ready;
 use everflow_sim::{Scenario, Settings};
 
-fn ready(name: &str) -> Ready {
+/// Runs a scenario twice under the plan of each seed, and compares what happened line by line.
+fn same_twice(scenario: Scenario, seeds: std::ops::Range<u64>) {
     let settings = Settings {
         trace: true,
+        no_quiet: true,
         ..Settings::default()
     };
-    Ready::new(Scenario::find(name).unwrap(), settings).unwrap()
-}
-
-#[test]
-fn the_same_seed_gives_the_same_history() {
-    let ready = ready("basic");
-    for seed in 0..20 {
+    let name = scenario.name.clone();
+    let ready = Ready::new(scenario, settings).unwrap();
+    for seed in seeds {
         let plan = ready.plan(seed);
         let (one, two) = (ready.run(&plan).unwrap(), ready.run(&plan).unwrap());
         assert!(one.history.len() > 50);
         for (number, (one, two)) in one.history.iter().zip(&two.history).enumerate() {
-            assert_eq!(one, two, "seed {seed}, line {number}");
+            assert_eq!(one, two, "{name}, seed {seed}, line {number}");
         }
-        assert_eq!(one.history.len(), two.history.len());
+        assert_eq!(one.history.len(), two.history.len(), "{name}, seed {seed}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    same_twice(Scenario::find("basic").unwrap(), 0..20);
+}
+
+#[test]
+fn so_it_does_in_all_scenarios() {
+    for (number, scenario) in (0..).zip(Scenario::all().unwrap()) {
+        same_twice(scenario, number..number + 2);
     }
 }

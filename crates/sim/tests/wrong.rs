@@ -102,3 +102,20 @@ fn each_is_found_within_two_thousand_seeds() {
         "not found within {WITHIN} seeds: {missed:?}"
     );
 }
+
+/// Prints what happens: `EVERFLOW_SIM_WRONG`, `EVERFLOW_SIM_SCENARIO` and `EVERFLOW_SIM_SEED` say of what.
+#[test]
+#[ignore = "for looking at one"]
+fn one_is_shown() {
+    let chosen = |name: &str| std::env::var(format!("EVERFLOW_SIM_{name}")).unwrap();
+    let scenario = Scenario::find(&chosen("SCENARIO")).unwrap();
+    let mut ready = Ready::new(scenario, Settings::default()).unwrap();
+    let plan = ready.plan(chosen("SEED").parse().unwrap());
+    ready.settings.wrong = Some(wrong_named(&chosen("WRONG")));
+    let outcome = ready.run_traced(&plan).unwrap();
+    println!(
+        "{plan:?}\n{}\n{:#?}",
+        outcome.history.join("\n"),
+        outcome.findings
+    );
+}

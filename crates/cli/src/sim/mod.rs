@@ -2,7 +2,9 @@
 
 mod repository;
 
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
@@ -32,6 +34,11 @@ enum Verb {
     Replay(Replay),
     /// Print the scenarios that come with the program
     List,
+    /// Print the file of a scenario that comes with the program, to write others like it
+    Show {
+        /// Its name
+        name: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -48,8 +55,8 @@ struct Run {
     #[arg(long)]
     systematic: bool,
     /// How many runs at once
-    #[arg(long, default_value_t = 1)]
-    jobs: usize,
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=512))]
+    jobs: u16,
 }
 
 #[derive(Debug, clap::Args)]
@@ -89,26 +96,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Verb::Run(run) => look_for_trouble(run),
         Verb::Replay(replay) => again(replay),
         Verb::List => list(),
+        Verb::Show { name } => print_text(Scenario::text(name).map_err(|error| failed(&error))?),
     }
 }
 
 fn failed(error: &everflow_sim::Error) -> Failure {
     match error {
-        everflow_sim::Error::Scenario { .. } | everflow_sim::Error::NoScenario { .. } => {
-            Failure::Usage(error.to_string())
-        }
+        everflow_sim::Error::Scenario { .. }
+        | everflow_sim::Error::NoScenario { .. }
+        | everflow_sim::Error::Read { .. } => Failure::Usage(error.to_string()),
         error => Failure::Work(error.to_string()),
     }
 }
 
 impl What {
-    fn ready(&self) -> Result<Vec<Ready>, Failure> {
+    /// What was chosen, and how each is run.
+    fn scenarios(&self) -> Result<Vec<(Scenario, Settings)>, Failure> {
         if let Some(path) = &self.path {
-            let (scenario, settings) =
-                repository::scenario(path, self.entry.as_deref(), self.within)?;
-            return Ok(vec![
-                Ready::new(scenario, settings).map_err(|error| failed(&error))?,
-            ]);
+            let chosen = repository::scenario(path, self.entry.as_deref(), self.within)?;
+            return Ok(vec![chosen]);
         }
         let scenarios = match self.scenario.is_empty() {
             true => Scenario::all(),
@@ -118,27 +124,34 @@ impl What {
                 .map(|name| Scenario::find(name))
                 .collect(),
         };
-        let scenarios: Vec<Scenario> = scenarios.map_err(|error| failed(&error))?;
-        let ready = scenarios
+        let scenarios = scenarios.map_err(|error| failed(&error))?;
+        Ok(scenarios
             .into_iter()
-            .map(|scenario| Ready::new(scenario, Settings::default()));
-        ready
+            .map(|scenario| (scenario, Settings::default()))
+            .collect())
+    }
+
+    fn ready(&self) -> Result<Vec<Ready>, Failure> {
+        let scenarios = self.scenarios()?.into_iter();
+        scenarios
+            .map(|(scenario, settings)| Ready::new(scenario, settings))
             .collect::<Result<_, _>>()
             .map_err(|error| failed(&error))
     }
 
-    /// The options that say the same again.
-    fn again(&self, ready: &Ready) -> String {
-        match &self.path {
-            Some(path) => {
-                let entry = self.entry.as_ref().map(|entry| format!(" --entry {entry}"));
-                format!("--path {}{}", path.display(), entry.unwrap_or_default())
-            }
-            None => {
-                let file = self.scenario.iter().find(|name| name.ends_with(".yaml"));
-                format!("--scenario {}", file.unwrap_or(&ready.scenario.name))
-            }
-        }
+    /// The options that choose the same scenario again, which is the one at a place of the list.
+    fn again(&self, at: usize, ready: &Ready) -> String {
+        let Some(path) = &self.path else {
+            let named = self.scenario.get(at).unwrap_or(&ready.scenario.name);
+            return format!("--scenario {named}");
+        };
+        let entry = self.entry.as_ref().map(|entry| format!(" --entry {entry}"));
+        let within = everflow_time::Duration::from(self.within);
+        format!(
+            "--path {}{} --within {within}",
+            path.display(),
+            entry.unwrap_or_default()
+        )
     }
 }
 
@@ -151,14 +164,53 @@ fn seeds(text: &str) -> Result<std::ops::Range<u64>, Failure> {
         };
         Some(from..to.parse().ok()?)
     });
-    parsed.ok_or_else(|| Failure::Usage(format!("--seeds {text}: write FROM..TO, such as {SEEDS}")))
+    match parsed {
+        None => Err(Failure::Usage(format!(
+            "--seeds {text}: write FROM..TO, such as {SEEDS}"
+        ))),
+        Some(seeds) if seeds.is_empty() => Err(Failure::Usage(format!(
+            "--seeds {text}: there is no seed in it; TO must be greater than FROM"
+        ))),
+        Some(seeds) => Ok(seeds),
+    }
+}
+
+/// Says now and then on a terminal how far it is.
+struct Progress {
+    told: Mutex<Instant>,
+    shown: bool,
+}
+
+impl Progress {
+    const EVERY: Duration = Duration::from_secs(5);
+
+    fn new() -> Self {
+        Progress {
+            told: Mutex::new(Instant::now()),
+            shown: std::io::stderr().is_terminal(),
+        }
+    }
+
+    fn tell(&self, tally: &Tally) {
+        let Ok(mut told) = self.told.lock() else {
+            return;
+        };
+        if self.shown && told.elapsed() >= Self::EVERY {
+            *told = Instant::now();
+            let (runs, states) = (tally.runs, tally.states.len());
+            let _ = writeln!(std::io::stderr(), "{runs} runs, {states} states");
+        }
+    }
 }
 
 fn look_for_trouble(run: &Run) -> Result<(), Failure> {
     let seeds = seeds(&run.seeds)?;
+    let jobs = usize::from(run.jobs);
     let ready = run.what.ready()?;
     let started = Instant::now();
-    let in_time = |_: &Tally| {
+    let progress = Progress::new();
+    let in_time = |tally: &Tally| {
+        progress.tell(tally);
         run.time_budget
             .is_none_or(|budget| started.elapsed() < budget)
     };
@@ -167,12 +219,12 @@ fn look_for_trouble(run: &Run) -> Result<(), Failure> {
         false => Plans::Seeds(seeds.clone()),
     };
     let (mut tally, mut bad) =
-        search(&ready, &first, run.jobs, &in_time).map_err(|error| failed(&error))?;
+        search(&ready, &first, jobs, &in_time).map_err(|error| failed(&error))?;
     if run.time_budget.is_some() && bad.is_none() && in_time(&tally) {
         // There is time left: what led to new states is followed up.
         let guided = Plans::Guided(seeds.end);
         let (more, worse) =
-            search(&ready, &guided, run.jobs, &in_time).map_err(|error| failed(&error))?;
+            search(&ready, &guided, jobs, &in_time).map_err(|error| failed(&error))?;
         tally.runs += more.runs;
         tally.attempts += more.attempts;
         tally.simulated += more.simulated;
@@ -186,7 +238,7 @@ fn look_for_trouble(run: &Run) -> Result<(), Failure> {
     print_text(&summary(&tally, ready.len(), started.elapsed()))?;
     match bad {
         None => Ok(()),
-        Some(bad) => tell(run, &ready[bad.scenario], &bad),
+        Some(bad) => tell(&run.what, &ready[bad.scenario], &bad),
     }
 }
 
@@ -217,7 +269,7 @@ fn summary(tally: &Tally, scenarios: usize, took: Duration) -> String {
 }
 
 /// Makes a finding short, tells its story and fails.
-fn tell(run: &Run, ready: &Ready, bad: &Bad) -> Result<(), Failure> {
+fn tell(what: &What, ready: &Ready, bad: &Bad) -> Result<(), Failure> {
     let fails = |plan: &Plan| {
         ready.run(plan).is_ok_and(|outcome| {
             outcome
@@ -229,7 +281,7 @@ fn tell(run: &Run, ready: &Ready, bad: &Bad) -> Result<(), Failure> {
     let short = shrink(&bad.plan, fails);
     let outcome = ready.run_traced(&short).map_err(|error| failed(&error))?;
     let mut text = format!("\n{}", story(&ready.scenario, &short, &outcome));
-    let what = run.what.again(ready);
+    let what = what.again(bad.scenario, ready);
     text.push_str("\nSee it again:\n");
     if let Some(seed) = bad.seed {
         text.push_str(&format!("  everflow sim replay {seed} {what} --trace\n"));
@@ -244,12 +296,15 @@ fn tell(run: &Run, ready: &Ready, bad: &Bad) -> Result<(), Failure> {
 }
 
 fn again(replay: &Replay) -> Result<(), Failure> {
-    let ready = replay.what.ready()?;
+    let mut scenarios = replay.what.scenarios()?;
     let seed = replay.seed.unwrap_or_default();
-    let at = usize::try_from(seed % (ready.len() as u64).max(1)).unwrap_or_default();
-    let Some(ready) = ready.get(at) else {
-        return Err(Failure::Usage("there is no scenario".to_owned()));
-    };
+    if replay.plan.is_some() && scenarios.len() > 1 {
+        let text = "--plan: say which --scenario it is for, as the run has printed it";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let at = usize::try_from(seed % (scenarios.len() as u64).max(1)).unwrap_or_default();
+    let (scenario, settings) = scenarios.swap_remove(at);
+    let ready = Ready::new(scenario, settings).map_err(|error| failed(&error))?;
     let plan = match &replay.plan {
         None => ready.plan(seed),
         Some(text) => serde_json::from_str(text)

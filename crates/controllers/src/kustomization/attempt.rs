@@ -26,7 +26,7 @@ use super::apply::Refusal;
 use super::draft::{Draft, silent};
 use super::health::{Verdicts, Wait};
 use super::source::{Source, SourceName};
-use super::stop::{Failure, Stop, Tell, Then};
+use super::stop::{Failure, Stop, Then};
 use super::target::Target;
 use super::{KustomizationController, OWNED, apply, depends, inputs};
 use crate::Options;
@@ -480,13 +480,6 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn note_failure(&mut self, stop: Stop, digest: &str, started: Duration) -> Stop {
-        if let Stop::Failed(failure) = &stop {
-            self.note_history(digest, failure.reason, started);
-        }
-        stop
-    }
-
     pub(super) fn note_history(&mut self, digest: &str, status: Reason, started: Duration) {
         let mut metadata = std::collections::BTreeMap::new();
         let revisions = [
@@ -558,7 +551,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Whether nobody has asked for this attempt.
-    fn is_unasked(&self) -> bool {
+    pub(super) fn is_unasked(&self) -> bool {
         matches!(
             self.context.ticket.priority,
             Priority::Interval | Priority::Dependency
@@ -625,59 +618,6 @@ impl<'a> Attempt<'a> {
             }
         }
         watches
-    }
-
-    /// Reports a failure.
-    fn fail(mut self, failure: Failure) -> Report {
-        self.controller.waits().remove(&self.context.key);
-        let spec = &self.object.spec;
-        let retry = spec.retry_interval().unsigned();
-        let soon = self.options().runtime.requeue_dependency;
-        let stalled = failure.then == Then::Change;
-        let source_lost = failure.then == Then::WaitForSource;
-        if source_lost
-            && self.context.ticket.priority == Priority::Dependency
-            && condition::is_true(&self.before.conditions, READY)
-        {
-            // What is applied stays; it is said when it matters.
-            let next = Next::When {
-                changes: self.wakes(),
-                no_later_than: spec.interval.unsigned(),
-            };
-            return silent(next, Verdict::Waiting);
-        }
-        match stalled {
-            true => self.draft.stall(failure.reason, &failure.message),
-            false => self.draft.fail(failure.reason, &failure.message),
-        }
-        match &failure.event {
-            Tell::Nothing => {}
-            Tell::Info(text) => self.draft.tell(Severity::Info, text.clone()),
-            Tell::Message => self.draft.tell(Severity::Error, failure.message.clone()),
-            Tell::Text(text) => self.draft.tell(Severity::Error, text.clone()),
-        }
-        let mut changes = self.wakes();
-        if failure.reason == Reason::DependencyNotReady {
-            changes.extend(depends::wakes(&self.object));
-        }
-        let (span, verdict) = match failure.then {
-            Then::Retry => (retry, Verdict::Failure),
-            Then::WaitForSource => (retry, Verdict::Waiting),
-            Then::Wait => (soon, Verdict::Waiting),
-            Then::Change => {
-                let mut slowest = self.options().runtime.max_retry_delay;
-                if self.context.env.is_wrong(Wrong::NoRetryWhenStalled) {
-                    slowest = Duration::from_secs(365 * 86_400);
-                }
-                (slowest.max(spec.interval.unsigned()), Verdict::Stalled)
-            }
-        };
-        self.context.release_watches(&self.config_watches());
-        let next = Next::When {
-            changes,
-            no_later_than: span,
-        };
-        self.draft.report(next, verdict)
     }
 
     /// A wait for objects to go.

@@ -11,6 +11,7 @@ mod artifact;
 mod attempt;
 mod depends;
 mod draft;
+mod failure;
 mod finalize;
 mod former;
 mod health;

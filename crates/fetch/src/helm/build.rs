@@ -287,7 +287,8 @@ impl Draft {
         let (file, mut writer) = TemporaryFile::create(env, "helm-chart")?;
         let failing = |error| Error::disk("write", file.path(), error);
         writer.write_all(bytes).map_err(failing)?;
-        drop(writer);
+        // It is named by a status soon: a crash must not take it back.
+        writer.sync().map_err(failing)?;
         Ok(Build {
             name: self.name,
             version: self.version,

@@ -162,8 +162,11 @@ impl FetchedIndex {
         let file = BufWriter::with_capacity(256 << 10, disk.create(&json).map_err(writing)?);
         let mut file = DigestWriter::new(file, algorithm);
         outline.write(reading, &mut file).map_err(writing)?;
-        let (mut file, digest, size) = file.finish();
-        file.flush().map_err(writing)?;
+        let (file, digest, size) = file.finish();
+        let mut file = file
+            .into_inner()
+            .map_err(|error| writing(error.into_error()))?;
+        file.sync().map_err(writing)?;
         Ok(LoadedIndex {
             directory: self.directory,
             revision: self.digest,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
+use everflow_env::{Wrong, is_wrong};
 use futures_util::StreamExt as _;
 use http::Method;
 use serde_json::Value;
@@ -81,6 +82,10 @@ impl Client {
             WatchFrom::Everything => {
                 query.add("sendInitialEvents", "true");
                 query.add("resourceVersionMatch", "NotOlderThan");
+                // Without a revision the server must be up to date first; with 0 it need not be.
+                if is_wrong(&*self.shared.clock, Wrong::OlderListBelieved) {
+                    query.add("resourceVersion", "0");
+                }
             }
         }
         query.add("timeoutSeconds", &span.as_secs().max(1).to_string());

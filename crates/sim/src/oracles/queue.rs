@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use everflow_env::Clock as _;
 use everflow_runtime::attempt::Next;
 use everflow_runtime::queue::Key;
 
@@ -15,8 +16,8 @@ const MANY: usize = 60;
 /// ...within so long are a loop.
 const SPAN: Duration = Duration::from_secs(10);
 
-/// However an attempt ends, the next one is no later than this.
-const FAR: Duration = Duration::from_secs(2 * 3_600);
+/// However an attempt ends, the next one is no later than this. Nobody has longer intervals.
+const FAR: Duration = Duration::from_secs(8 * 86_400);
 
 /// Whether the next attempt is within reach.
 pub(super) fn next(at: Duration, who: Who, key: &Key, next: &Next) -> Vec<Finding> {
@@ -41,7 +42,7 @@ pub(super) fn next(at: Duration, who: Who, key: &Key, next: &Next) -> Vec<Findin
 #[derive(Debug, Default)]
 pub struct Queues {
     orphans: BTreeSet<(usize, String)>,
-    attempts: BTreeMap<(usize, String), VecDeque<Duration>>,
+    attempts: BTreeMap<(usize, Key), VecDeque<Duration>>,
 }
 
 impl Queues {
@@ -54,7 +55,7 @@ impl Queues {
         let Some(replica) = who.replica() else {
             return Vec::new();
         };
-        let times = self.attempts.entry((replica, key.to_string())).or_default();
+        let times = self.attempts.entry((replica, key.clone())).or_default();
         times.push_back(now);
         while times.front().is_some_and(|first| now - *first > SPAN) {
             times.pop_front();
@@ -77,12 +78,21 @@ impl Queues {
             .iter()
             .enumerate()
             .filter(|(_, replica)| replica.alive)
-            .filter_map(|(index, replica)| Some((index, replica.handle.clone()?)))
+            .filter_map(|(index, replica)| {
+                let elapsed = replica.clock.elapsed();
+                Some((index, replica.handle.clone()?, elapsed))
+            })
             .collect();
         let mut found = Vec::new();
         let mut now = BTreeSet::new();
         let at = shared.history.now();
-        for (index, handle) in handles {
+        for (index, handle, elapsed) in handles {
+            let keys = self.attempts.keys();
+            for (_, key) in keys.filter(|(whose, _)| *whose == index) {
+                let until = handle.sleeping_until(key).unwrap_or_default();
+                let span = until.saturating_sub(elapsed);
+                found.extend(next(at, Who::Replica(index, 0), key, &Next::At(span)));
+            }
             let (orphans, flaws) = handle.orphans();
             for flaw in flaws {
                 found.push(Finding {

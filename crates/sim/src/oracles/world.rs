@@ -134,6 +134,19 @@ fn untimed(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Whether some object of Flux says that it is not ready.
+pub fn someone_fails(server: &ApiServer) -> bool {
+    let store = server.store();
+    let tables = store.tables();
+    let mut objects = tables
+        .iter()
+        .filter(|table| is_flux(table))
+        .flat_map(|table| store.list(table, "", None, 0).items);
+    objects.any(|stored| {
+        condition(&stored.value, "Ready").is_some_and(|ready| ready["status"] != "True")
+    })
+}
+
 /// Where two worlds differ, in words.
 pub fn differences(wanted: &World, found: &World) -> Vec<String> {
     let mut all = Vec::new();

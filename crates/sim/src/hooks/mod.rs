@@ -1,20 +1,20 @@
 //! Where the world gets between a replica and everything else.
 
-use std::io;
-use std::sync::{Arc, Weak};
+mod commits;
+mod hosts;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_cluster::Request;
-use everflow_cluster::faults::{Commits, EventVerdict, Faults, Verdict};
+use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
 use everflow_cluster::status::ApiError;
-use everflow_cluster::store::Stored;
 
-use crate::disk::{Change, DiskJudge};
 use crate::history::Who;
-use crate::net::LineJudge;
-use crate::oracles::Commit;
-use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, HostFate, Weather};
+use crate::plan::{Asked, EventFate, Fate, Fault, Weather};
 use crate::shared::{Doing, Shared};
+
+pub use commits::{Observer, UserHook};
 
 /// Judges what one life of a replica does.
 #[derive(Debug, Clone)]
@@ -115,6 +115,7 @@ impl Hook {
     /// Counts a request and finds what becomes of it.
     fn fate(&self, request: &Request) -> Option<Fate> {
         let kinds = kinds_of(request);
+        self.shared.count(self.replica);
         let mut state = self.shared.state();
         let mut numbers = Vec::new();
         for kind in kinds {
@@ -163,6 +164,13 @@ impl Hook {
                 {
                     failed(500, "InternalError", "simulated: conversion webhook failed")
                 }
+                // It was restarted, and knows nothing of what the watch has seen.
+                Weather::ViewBehind(_)
+                    if kinds_of(request) == [Asked::Watch]
+                        && request.param("sendInitialEvents").is_none() =>
+                {
+                    failed(410, "Expired", "simulated: too old resource version")
+                }
                 _ => continue,
             };
             self.shared.hit(fault.class(), || {
@@ -205,7 +213,11 @@ impl Faults for Hook {
                 self.shared.kill(self.replica, self.life, down, false);
                 Verdict::Pass
             }
-            Fate::FailsAfter | Fate::LostAfter | Fate::AnswerLate(_) | Fate::DiesAfter(_) => {
+            Fate::FailsAfter
+            | Fate::LostAfter
+            | Fate::AnswerLate(_)
+            | Fate::DiesAfter(_)
+            | Fate::Stops(_) => {
                 let mut state = self.shared.state();
                 state.afterwards.insert(address(request), fate);
                 Verdict::Pass
@@ -242,6 +254,14 @@ impl Faults for Hook {
             };
             format!("{} {}{query} → {status}", request.method, request.path)
         });
+        if let Some(Fate::Stops(millis)) = fate
+            && let Some(state) = self.shared.replicas().get(self.replica)
+        {
+            state.clock.stop_for(Duration::from_millis(millis));
+        }
+        if let Some(left) = self.shared.stopped(self.replica) {
+            return Verdict::Delay(left);
+        }
         match fate {
             None => Verdict::Pass,
             Some(Fate::FailsAfter) => failed(500, "InternalError", "simulated: etcd timed out"),
@@ -257,6 +277,9 @@ impl Faults for Hook {
     fn event(&self, request: &Request, kind: &str, line: &[u8]) -> EventVerdict {
         let plural = plural_of(&request.path);
         let shared = &self.shared;
+        if let Some(left) = shared.stopped(self.replica) {
+            return EventVerdict::Delay(left);
+        }
         if kind == "BOOKMARK" {
             let held = shared
                 .weather(self.replica)
@@ -340,174 +363,4 @@ fn heard(kind: &str, plural: &str, line: &[u8]) -> String {
         text("name"),
         text("resourceVersion")
     )
-}
-
-impl LineJudge for Hook {
-    fn connect(&self, host: &str) -> Option<HostFate> {
-        let shared = &self.shared;
-        if !shared.lives(self.replica, self.life) {
-            return Some(HostFate::Silent);
-        }
-        shared
-            .history
-            .note(self.who(), || format!("connects to {host}"));
-        for (fault, what, _) in shared.weather(self.replica) {
-            let fate = match what {
-                Weather::HostDown(name) if name == host => HostFate::Refused,
-                Weather::HostSilent(name) if name == host => HostFate::Silent,
-                Weather::HostAnswers(name, status) if name == host => HostFate::Answers(*status),
-                _ => continue,
-            };
-            shared.hit(fault.class(), || format!("{host}: {fate:?}"));
-            return Some(fate);
-        }
-        let mut state = shared.state();
-        let number = state.connections.entry(host.to_owned()).or_default();
-        *number += 1;
-        let number = *number;
-        if state.healed {
-            return None;
-        }
-        drop(state);
-        let found = shared.faults.iter().find_map(|fault| match fault {
-            Fault::Host {
-                host: name,
-                nth,
-                fate,
-            } if name == host && *nth == number => Some((fault.class(), *fate)),
-            _ => None,
-        });
-        let (class, fate) = found?;
-        shared.hit(class, || format!("{host}: {fate:?}"));
-        Some(fate)
-    }
-}
-
-fn dead() -> io::Error {
-    io::Error::other("the process is dead")
-}
-
-impl DiskJudge for Hook {
-    fn before(&self, change: Change<'_>) -> io::Result<()> {
-        let shared = &self.shared;
-        if !shared.lives(self.replica, self.life) {
-            return Err(dead());
-        }
-        let mut state = shared.state();
-        let number = state.changes.entry(self.replica).or_default();
-        *number += 1;
-        let number = *number;
-        let healed = state.healed;
-        drop(state);
-        if healed {
-            return Ok(());
-        }
-        for (fault, what, _) in shared.weather(self.replica) {
-            if *what == Weather::DiskFull && matches!(change, Change::Create(_) | Change::Sync(_)) {
-                shared.hit(fault.class(), || format!("{change:?}: no space"));
-                let text = "no space left on device";
-                return Err(io::Error::new(io::ErrorKind::StorageFull, text));
-            }
-        }
-        match self.disk_fate(number) {
-            Some((class, DiskFate::Fails)) => {
-                shared.hit(class, || format!("{change:?} fails"));
-                Err(io::Error::other("input/output error"))
-            }
-            Some((class, DiskFate::Full)) => {
-                shared.hit(class, || format!("{change:?}: no space"));
-                let text = "no space left on device";
-                Err(io::Error::new(io::ErrorKind::StorageFull, text))
-            }
-            Some((class, DiskFate::DiesBefore(down))) => {
-                shared.hit(class, || format!("before {change:?}"));
-                shared.kill(self.replica, self.life, down, false);
-                Err(dead())
-            }
-            Some((_, DiskFate::DiesAfter(_))) | None => Ok(()),
-        }
-    }
-
-    fn after(&self, change: Change<'_>) {
-        let shared = &self.shared;
-        shared.history.note(self.who(), || format!("{change:?}"));
-        shared.ask(|oracles| oracles.disk(shared, self.replica, change));
-        let number = shared.state().changes.get(&self.replica).copied();
-        if shared.state().healed {
-            return;
-        }
-        if let Some((class, DiskFate::DiesAfter(down))) =
-            number.and_then(|number| self.disk_fate(number))
-        {
-            shared.hit(class, || format!("after {change:?}"));
-            shared.kill(self.replica, self.life, down, false);
-        }
-    }
-}
-
-impl Hook {
-    fn disk_fate(&self, number: u64) -> Option<(&'static str, DiskFate)> {
-        self.shared.faults.iter().find_map(|fault| match fault {
-            Fault::Disk { replica, nth, fate } if *replica == self.replica && *nth == number => {
-                Some((fault.class(), *fate))
-            }
-            _ => None,
-        })
-    }
-}
-
-/// Says whose requests the users' are. Nothing goes wrong with them.
-#[derive(Debug, Clone)]
-pub struct UserHook(pub Arc<Shared>);
-
-impl Faults for UserHook {
-    fn handling(&self, request: &Request) {
-        let (table, key, part) = parts(&request.path).unwrap_or_default();
-        self.0.state().doing = Some(Doing {
-            who: Who::User,
-            method: request.method.clone(),
-            table,
-            key,
-            part,
-        });
-    }
-
-    fn after(&self, _: &Request, _: u16) -> Verdict {
-        self.0.state().doing = None;
-        Verdict::Pass
-    }
-}
-
-/// Is told of all that is written.
-#[derive(Debug)]
-pub struct Observer(pub Weak<Shared>);
-
-impl Commits for Observer {
-    fn committed(
-        &self,
-        table: &str,
-        key: &str,
-        new: Option<&Arc<Stored>>,
-        old: Option<&Arc<Stored>>,
-    ) {
-        let Some(shared) = self.0.upgrade() else {
-            return;
-        };
-        let doing = shared.state().doing.clone();
-        let asked = doing
-            .as_ref()
-            .filter(|doing| doing.table == table && (doing.key == key || doing.key.is_empty()));
-        let who = asked.map_or(Who::Cluster, |doing| doing.who);
-        let commit = Commit {
-            at: shared.history.now(),
-            who,
-            part: asked.map(|doing| doing.part.clone()).unwrap_or_default(),
-            table,
-            key,
-            new: new.map(|stored| &*stored.value),
-            old: old.map(|stored| &*stored.value),
-        };
-        shared.history.note(who, || commit.to_string());
-        shared.ask(|oracles| oracles.commit(&shared, &commit));
-    }
 }

@@ -1,0 +1,149 @@
+//! The end of a run: nothing goes wrong any more, and all must be well again.
+
+use std::time::Duration;
+
+use crate::history::Who;
+use crate::oracles::world::{differences, picture, someone_fails, unmet};
+use crate::oracles::{self, Finding};
+use crate::plan::{EventFate, Fault};
+use crate::run::{Calm, LOOK, World};
+
+/// Within so long after the last fault everything must be well.
+const WITHIN: Duration = Duration::from_secs(120);
+/// A watch that lost an event without noticing compares with the server within this.
+const RESYNC: Duration = Duration::from_secs(12 * 60);
+/// How long it must be quiet in the end.
+const QUIET: Duration = Duration::from_secs(3_600);
+/// How long in most runs: an hour takes three quarters of all the work, and one run of eight has it.
+const MOSTLY_QUIET: Duration = Duration::from_secs(300);
+
+impl World<'_> {
+    /// Nothing goes wrong any more.
+    pub(crate) fn heal(&self) {
+        self.shared.state().healed = true;
+        for state in self.shared.replicas().iter() {
+            state.view.catch_up();
+        }
+        self.shared
+            .history
+            .note(Who::Fault, || "from here on nothing goes wrong".to_owned());
+    }
+
+    fn patience(&self) -> Duration {
+        let said = self.scenario.within.map_or(WITHIN, Duration::from_secs);
+        let lost = self.shared.faults.iter().any(|fault| {
+            let fate = match fault {
+                Fault::Event { fate, .. } => fate,
+                _ => return false,
+            };
+            matches!(fate, EventFate::Lost | EventFate::Behind(_))
+        });
+        let crash = self
+            .shared
+            .faults
+            .iter()
+            .any(|fault| fault.class().starts_with("crash"));
+        // A Lease must run out before another replica takes over.
+        let takeover = match crash && self.scenario.replicas > 1 {
+            true => Duration::from_secs(45),
+            false => Duration::ZERO,
+        };
+        let stops = self.shared.faults.iter().filter_map(Fault::stops).max();
+        let stops = Duration::from_millis(stops.unwrap_or_default());
+        takeover + stops + if lost { RESYNC.max(said) } else { said }
+    }
+
+    /// Waits until all is as it should be; a finding when it takes too long.
+    pub(crate) async fn get_well(&self, calm: Option<&Calm>) -> Duration {
+        let began = self.shared.history.now();
+        let Some(calm) = calm else {
+            // This run is the measure: it has all the time.
+            tokio::time::sleep(WITHIN).await;
+            self.judge_end();
+            return Duration::ZERO;
+        };
+        let mut revision = 0;
+        let mut wrong = Vec::new();
+        loop {
+            if self.shared.found() {
+                return Duration::ZERO;
+            }
+            let newest = self.server.store().revision();
+            if newest != revision {
+                revision = newest;
+                wrong = differences(&calm.world, &picture(&self.server, self.since));
+            }
+            let now = self.shared.history.now();
+            let all_alive = self.shared.replicas().iter().all(|state| state.alive);
+            let (to_do, last_deed) = {
+                let state = self.shared.state();
+                (state.to_do, state.last_deed)
+            };
+            // Users who wait for an object have all the time that a lost event takes.
+            let deadline = match to_do {
+                0 => began.max(last_deed) + self.patience(),
+                _ => began + RESYNC,
+            };
+            if wrong.is_empty() && all_alive && to_do == 0 {
+                self.judge_end();
+                return now - began;
+            }
+            if now >= deadline {
+                let patience = self.patience().as_secs();
+                self.shared.ask(|_| {
+                    vec![Finding {
+                        oracle: "convergence",
+                        at: now,
+                        text: format!("{patience}s after the last fault: {}", wrong.join("\n  ")),
+                    }]
+                });
+                return now - began;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    fn judge_end(&self) {
+        let at = self.shared.history.now();
+        self.shared.ask(|_| oracles::debris(&self.shared));
+        let unmet = unmet(&self.server, &self.scenario.expect);
+        if !unmet.is_empty() {
+            self.shared.ask(|_| {
+                vec![Finding {
+                    oracle: "expectation",
+                    at,
+                    text: unmet.join("\n  "),
+                }]
+            });
+        }
+    }
+
+    /// Where nothing changes, nothing is written. Only those who keep failing say so again and again.
+    pub(crate) async fn stay_quiet(&self) {
+        // Old artifacts are kept for a minute and then collected, which is told.
+        tokio::time::sleep(Duration::from_secs(240)).await;
+        let counts = || {
+            let state = self.shared.state();
+            (state.writes, state.told)
+        };
+        let (writes, told) = counts();
+        let span = match self.plan.seed.is_multiple_of(8) {
+            true => QUIET,
+            false => MOSTLY_QUIET,
+        };
+        tokio::time::sleep(span).await;
+        let (writes, told) = (counts().0 - writes, counts().1 - told);
+        if writes == 0 && (told == 0 || someone_fails(&self.server)) {
+            return;
+        }
+        let at = self.shared.history.now();
+        let text = format!("{writes} writes and {told} events in {span:?} without a change");
+        self.shared.ask(|_| {
+            vec![Finding {
+                oracle: "quiet",
+                at,
+                text,
+            }]
+        });
+    }
+}
