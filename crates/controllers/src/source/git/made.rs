@@ -50,14 +50,17 @@ pub(super) struct Archive {
     pub(super) hash: String,
 }
 
+/// By form, reference and revision: the archive, and when it was made.
+type Archives = BTreeMap<(Form, String, String), (Archive, Duration)>;
+
 /// The archives.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    all: Mutex<BTreeMap<(Form, String, String), (Archive, Duration)>>,
+    all: Mutex<Archives>,
 }
 
 impl Made {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Form, String, String), (Archive, Duration)>> {
+    fn lock(&self) -> MutexGuard<'_, Archives> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
