@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use everflow_env::{BoxFuture, Env};
@@ -224,8 +222,6 @@ pub struct Context {
     pub(crate) recorder: Recorder,
     /// The name that events are reported under.
     pub(crate) reporter: String,
-    /// The version that the last write of this attempt was answered with; 0 before the first.
-    pub(crate) written: Arc<AtomicU64>,
 }
 
 /// Watches more on behalf of an object.
@@ -233,6 +229,7 @@ pub(crate) trait WatchFor: Send + Sync {
     fn watch(&self, user: &Key, watched: &Watched, matters: Option<Matters>) -> Store;
     fn release(&self, user: &Key, but: &[Watched]);
     fn note_write(&self, key: &Key, version: u64);
+    fn own_write(&self, key: &Key) -> Option<u64>;
 }
 
 #[derive(Clone)]
@@ -324,7 +321,6 @@ impl Context {
             Written::Unchanged => Ok(Some(object.clone())),
             Written::Stored(stored) => {
                 self.watcher.0.note_write(&self.key, revision(&stored));
-                self.note_version(&stored);
                 self.learn(&stored);
                 Ok(Some(stored))
             }
@@ -366,19 +362,15 @@ impl Context {
         let edited =
             metadata::ensure_finalizer(&self.client, &self.resource, object, name, manager).await?;
         if let Edited::Stored(object) = &edited {
-            self.note_version(object);
+            self.watcher.0.note_write(&self.key, revision(object));
             self.learn(object);
         }
         Ok(edited)
     }
 
-    fn note_version(&self, object: &Value) {
-        self.written.store(revision(object), Ordering::Relaxed);
-    }
-
-    /// The version that the last write of this attempt was answered with.
+    /// The version that our own last write of the object was answered with.
     pub(crate) fn fresh(&self) -> Option<u64> {
-        Some(self.written.load(Ordering::Relaxed)).filter(|version| *version > 0)
+        self.watcher.0.own_write(&self.key)
     }
 
     /// Lets the object go, after all that its finalizer protects is done.

@@ -7,9 +7,9 @@
 //! of yet are not lost. When that test fails the object is read from the server and the write made
 //! again on top of it; after a few rounds it is made without that test.
 //!
-//! An object that this very attempt has written a moment ago is replaced at the version of that
-//! write: the server works a third less on that than on the patch. When someone else was faster, the
-//! patch follows at once.
+//! An object that nobody has touched since our own last write, as far as we know, is replaced at the
+//! version of that write: the server works a quarter less on that than on the patch. When someone has,
+//! the patch follows at once.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -55,8 +55,8 @@ pub struct StatusWriter<'a> {
     pub owned: &'a [&'a str],
     /// After so long of failures it is given up for this attempt.
     pub patience: Duration,
-    /// The version that the last write of this attempt was answered with. An object that still has
-    /// it can be replaced, which costs the server less than a patch.
+    /// The version that our own last write was answered with. An object that still has it can be
+    /// replaced, which costs the server less than a patch.
     pub fresh: Option<u64>,
 }
 

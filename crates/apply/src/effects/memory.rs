@@ -145,7 +145,8 @@ impl Memory {
     }
 
     /// Whether an object was found healthy by these rules, and a watch says that nothing of it,
-    /// its status included, has changed since.
+    /// its status included, has changed since. A watch that has not told of our own last write yet
+    /// says nothing.
     pub fn is_still_healthy(&self, id: &ObjectId, seen: &Seen, rules: [u8; 32]) -> bool {
         let Seen::Present(live) = seen else {
             return false;
@@ -154,6 +155,13 @@ impl Memory {
         let Some(healthy) = inner.healthy.get(id) else {
             return false;
         };
+        if inner
+            .known
+            .get(id)
+            .is_some_and(|known| known.is_after(live))
+        {
+            return false;
+        }
         healthy.rules == rules
             && live["metadata"]["uid"] == healthy.uid.as_str()
             && live["metadata"]["resourceVersion"] == healthy.revision.as_str()
@@ -275,4 +283,38 @@ fn metadata(live: &Value) -> [u8; 32] {
 
 fn digest(desired: &Value) -> [u8; 32] {
     Sha256::digest(desired.to_string()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn live(version: u64) -> Value {
+        json!({"metadata": {"uid": "u", "resourceVersion": version.to_string(), "generation": 1}})
+    }
+
+    #[test]
+    fn what_a_late_watch_tells_does_not_count_after_our_own_write() {
+        let (memory, rules) = (Memory::default(), [0; 32]);
+        let id = ObjectId {
+            namespace: "n".into(),
+            name: "a".into(),
+            group: "apps".into(),
+            kind: "Deployment".into(),
+        };
+        let seen = |version| Seen::Present(live(version));
+        memory.remember(&id, &json!({"a": 1}), &live(5));
+        memory.note_healthy(&id, &live(7), rules);
+        assert!(memory.is_still_healthy(&id, &seen(7), rules));
+        memory.remember(&id, &json!({"a": 2}), &live(9));
+        assert!(!memory.is_still_healthy(&id, &seen(7), rules));
+        assert!(memory.is_outdated(&id, &live(7)));
+        assert!(!memory.is_outdated(&id, &live(9)));
+        // While it is waited for, whatever is not our own write matters.
+        memory.await_changes([id.clone()]);
+        assert!(!memory.matters(&id, Some(&live(9))));
+        assert!(memory.matters(&id, Some(&live(10))));
+        assert!(memory.matters(&id, None));
+    }
 }

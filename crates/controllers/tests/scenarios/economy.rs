@@ -55,7 +55,7 @@ fn asked(world: &World, since: usize) -> Vec<String> {
             && !target.contains("fieldManager=user")
             && !target.contains("fieldManager=flux")
             && !line.contains("gitrepositories")
-            && !line.contains("\"GitRepository\"")
+            && !(path.ends_with("/events") && line.contains("\"GitRepository\""))
     };
     lines[since..].iter().filter(counts).cloned().collect()
 }

@@ -13,6 +13,9 @@ const ARCHIVES: usize = 2 << 20;
 const ARCHIVE: usize = 512 << 10;
 /// For so long: objects that are made together ask for the same chart together.
 const MOMENT: Duration = Duration::from_secs(30);
+/// Of so many charts in one index is remembered for a moment what it has of them, where nobody asked
+/// for more.
+const FEW: usize = 8;
 
 /// The versions of charts in stored indexes. The files of the store never change, so that what was
 /// found in one stays true as long as it has that name.
@@ -47,7 +50,7 @@ struct Index {
 
 impl IndexCache {
     /// Remembers what is in at most so many indexes, each for so long after its last use; what is
-    /// too old is looked for so often.
+    /// too old is looked for so often. With 0 a few charts of one index are remembered for a moment.
     pub fn new(most: usize, lasts: Duration, purge: Duration) -> Self {
         IndexCache {
             most,
@@ -69,8 +72,15 @@ impl IndexCache {
             state.indexes.remove(index);
             return None;
         }
-        known.until = now + self.lasts;
+        known.until = now + self.lasts();
         known.charts.get(chart).cloned()
+    }
+
+    fn lasts(&self) -> Duration {
+        match self.most {
+            0 => MOMENT,
+            _ => self.lasts,
+        }
     }
 
     /// An archive that was pulled a moment ago.
@@ -82,7 +92,7 @@ impl IndexCache {
 
     /// Remembers an archive for a moment.
     pub(super) fn put_archive(&self, place: String, pulled: &Arc<Pulled>, now: Duration) {
-        if self.most == 0 || pulled.bytes.len() > ARCHIVE {
+        if pulled.bytes.len() > ARCHIVE {
             return;
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,11 +110,8 @@ impl IndexCache {
 
     /// Remembers what was found of a chart.
     pub fn put(&self, index: &str, chart: &str, found: Arc<StoredVersions>, now: Duration) {
-        if self.most == 0 {
-            return;
-        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.indexes.len() >= self.most && !state.indexes.contains_key(index) {
+        while state.indexes.len() >= self.most.max(1) && !state.indexes.contains_key(index) {
             let oldest = state.indexes.iter().min_by_key(|(_, index)| index.until);
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else {
                 break;
@@ -116,7 +123,10 @@ impl IndexCache {
             until: now,
         };
         let known = state.indexes.entry(index.to_owned()).or_insert_with(fresh);
-        known.until = now + self.lasts;
+        known.until = now + self.lasts();
+        if self.most == 0 && known.charts.len() >= FEW {
+            known.charts.clear();
+        }
         known.charts.insert(chart.to_owned(), found);
     }
 }
@@ -139,8 +149,11 @@ mod tests {
         let here = ["a", "b", "c"].map(|index| cache.get(index, "x", span(4)).is_some());
         assert_eq!(here, [true, false, true]);
         assert_eq!(cache.get("a", "x", span(14)), None);
-        let none = IndexCache::new(0, span(10), span(5));
-        none.put("a", "x", found(), span(0));
-        assert_eq!(none.get("a", "x", span(0)), None);
+        let little = IndexCache::new(0, span(10), span(5));
+        little.put("a", "x", found(), span(0));
+        little.put("b", "x", found(), span(0));
+        let here = ["a", "b"].map(|index| little.get(index, "x", span(20)).is_some());
+        assert_eq!(here, [false, true]);
+        assert_eq!(little.get("b", "x", span(20) + MOMENT), None);
     }
 }

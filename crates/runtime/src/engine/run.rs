@@ -44,6 +44,10 @@ impl WatchFor for EngineWatcher {
     fn note_write(&self, key: &Key, version: u64) {
         self.0.lock().own_writes.insert(key.clone(), version);
     }
+
+    fn own_write(&self, key: &Key) -> Option<u64> {
+        self.0.lock().own_writes.get(key).copied()
+    }
 }
 
 /// What follows.
@@ -204,7 +208,6 @@ async fn make(
         watcher: Watcher(Arc::new(EngineWatcher(shared.clone()))),
         recorder: shared.recorder.clone(),
         reporter: controller.reports_as().to_owned(),
-        written: Arc::default(),
     };
     let report = match attempt(shared, &*controller, &object, &context).await {
         Ok(report) => report,
