@@ -180,7 +180,10 @@ pub fn missing(contents: &Contents, served: &dyn Fn(&str, &str) -> bool) -> Vec<
     let mut defined: BTreeSet<GroupKind> = BTreeSet::new();
     for found in contents.objects.iter().filter(|found| !is_hidden(found)) {
         if found.object["kind"] == "CustomResourceDefinition" {
-            defined.insert(definition_of(&found.object));
+            // Those of other versions are not served any more, and define nothing.
+            if found.object["apiVersion"] == "apiextensions.k8s.io/v1" {
+                defined.insert(definition_of(&found.object));
+            }
             continue;
         }
         note(found, &mut used);

@@ -63,11 +63,19 @@ fn remark(node: &Node) -> String {
         // The same for all of them: the summary says it once.
         State::Unsupported => String::new(),
         State::Skipped if node.reason == SKIPPED => "--offline".to_owned(),
+        State::Skipped if made_elsewhere(node) => {
+            "its source is made by an ArtifactGenerator, which is not supported yet".to_owned()
+        }
         State::Blocked | State::Waiting if !node.waits_for.is_empty() => {
             format!("waits for {}", node.waits_for.join(", "))
         }
         _ => first.to_owned(),
     }
+}
+
+fn made_elsewhere(node: &Node) -> bool {
+    let mut names = node.waits_for.iter();
+    names.any(|name| name.starts_with("ExternalArtifact/"))
 }
 
 /// A revision with the first twelve digits of its hash.

@@ -21,6 +21,7 @@ pub(super) fn as_served(object: &mut Value) {
         }
         "HelmRelease" => release(spec),
         "Ingress" => ingress(spec),
+        "CustomResourceDefinition" => definition(spec),
         _ => {}
     }
 }
@@ -61,6 +62,43 @@ fn release(spec: &mut Map<String, Value>) {
         if let Value::Array(files) = files {
             files.push(file);
         }
+    }
+}
+
+/// A definition of the first version, with a schema that accepts whatever is written: those of that
+/// version need not be structural.
+fn definition(spec: &mut Map<String, Value>) {
+    let version = spec.remove("version");
+    let subresources = spec.remove("subresources").unwrap_or_else(|| json!({}));
+    for field in [
+        "validation",
+        "additionalPrinterColumns",
+        "preserveUnknownFields",
+    ] {
+        spec.remove(field);
+    }
+    let versions = match spec.remove("versions") {
+        Some(Value::Array(versions)) if !versions.is_empty() => versions,
+        _ => vec![json!({"name": version, "served": true, "storage": true})],
+    };
+    let accepting = |version: &Value| {
+        json!({
+            "name": version["name"],
+            "served": version["served"],
+            "storage": version["storage"],
+            "subresources": match &version["subresources"] {
+                Value::Null => &subresources,
+                own => own,
+            },
+            "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            }},
+        })
+    };
+    let versions: Vec<Value> = versions.iter().map(accepting).collect();
+    spec.insert("versions".to_owned(), versions.into());
+    if spec.get("scope").is_none_or(Value::is_null) {
+        spec.insert("scope".to_owned(), json!("Namespaced"));
     }
 }
 
@@ -138,6 +176,21 @@ mod tests {
             json!({"path": "/", "pathType": "ImplementationSpecific",
                 "backend": {"service": {"name": "s", "port": {"number": 80}}}})
         );
+    }
+
+    #[test]
+    fn definitions_accept_whatever_is_written() {
+        let definition = converted(json!({
+            "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+            "spec": {"group": "a.b", "names": {"kind": "K", "plural": "ks"}, "version": "v1",
+                "validation": {"openAPIV3Schema": {}}, "subresources": {"status": {}}},
+        }));
+        assert_eq!(definition["apiVersion"], "apiextensions.k8s.io/v1");
+        assert_eq!(definition["spec"]["scope"], "Namespaced");
+        let version = &definition["spec"]["versions"][0];
+        assert_eq!(version["name"], "v1");
+        assert_eq!(version["subresources"], json!({"status": {}}));
+        assert!(definition["spec"].get("validation").is_none());
     }
 
     #[test]
