@@ -14,7 +14,9 @@ pub fn of_variable(name: &str) -> String {
     let upper = name.to_ascii_uppercase();
     let words: Vec<&str> = upper.split('_').collect();
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
-    let shaped = if has(&["CIDR", "CIDRS", "SUBNET"]) {
+    let own = upper.to_ascii_lowercase().replace('_', "-");
+    let own = own.trim_matches('-');
+    let shaped = if has(&["CIDR", "CIDRS", "SUBNET", "NETWORK", "RANGE"]) {
         "192.0.2.0/24"
     } else if has(&["IP", "IPS", "ADDR", "ADDRESS", "VIP", "IPV4", "GATEWAY"]) {
         "192.0.2.1"
@@ -27,14 +29,13 @@ pub fn of_variable(name: &str) -> String {
     } else if has(&["SIZE", "CAPACITY"]) {
         "1Gi"
     } else if has(&["DOMAIN", "HOST", "HOSTNAME", "FQDN"]) {
-        "placeholder.example"
+        return format!("{own}.{PLACEHOLDER}.example");
     } else if has(&["EMAIL", "MAIL"]) {
-        "placeholder@placeholder.example"
+        return format!("{own}@{PLACEHOLDER}.example");
     } else if has(&["TIMEZONE", "TZ"]) {
         "Etc/UTC"
     } else {
-        let own = upper.to_ascii_lowercase().replace('_', "-");
-        return format!("{PLACEHOLDER}-{}", own.trim_matches('-'));
+        return format!("{PLACEHOLDER}-{own}");
     };
     shaped.to_owned()
 }
@@ -103,7 +104,7 @@ mod tests {
         for (name, text) in [
             ("NAS_IP", "192.0.2.1"),
             ("cluster_pod_cidr", "192.0.2.0/24"),
-            ("SECRET_DOMAIN", "placeholder.example"),
+            ("SECRET_DOMAIN", "secret-domain.placeholder.example"),
             ("SHIPPING", "placeholder-shipping"),
             ("_USER_NAME", "placeholder-user-name"),
             ("API_PORT", "8080"),

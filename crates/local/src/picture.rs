@@ -417,7 +417,10 @@ fn node(object: &Value) -> Node {
             .to_owned()
     };
     let waits_for = waits_for(object);
-    let state = state(object, &text("reason"), !waits_for.is_empty());
+    // A directory that is not there will not come by waiting for the source.
+    let is_lost = text("message").starts_with("kustomization path not found");
+    let depends = !waits_for.is_empty() && !is_lost;
+    let state = state(object, &text("reason"), depends);
     let revision = view::artifact_revision(object)
         .or_else(|| object.pointer("/status/lastAppliedRevision")?.as_str())
         .unwrap_or_default()
@@ -634,6 +637,15 @@ mod tests {
             kustomization("a", "False", "DependencyNotReady", &["nobody"]),
         ]);
         assert_eq!(states, [State::Blocked]);
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_has_failed() {
+        let mut lost = kustomization("a", "False", "ArtifactFailed", &[]);
+        lost["status"]["conditions"][0]["message"] =
+            json!("kustomization path not found: stat apps: no such file or directory");
+        let (_, states) = drawn(&[repository("True", "Succeeded"), lost]);
+        assert_eq!(states, [State::Failed]);
     }
 
     #[test]
