@@ -51,11 +51,12 @@ fn asked(world: &World, since: usize) -> Vec<String> {
             && (target.contains("watch=")
                 || target.contains("limit=")
                 || path.split('/').count() <= 4);
+        let of_source = line.contains("gitrepositories")
+            || path.ends_with("/events") && line.contains("\"GitRepository\"");
         !shared
             && !target.contains("fieldManager=user")
             && !target.contains("fieldManager=flux")
-            && !line.contains("gitrepositories")
-            && !(path.ends_with("/events") && line.contains("\"GitRepository\""))
+            && !of_source
     };
     lines[since..].iter().filter(counts).cloned().collect()
 }
