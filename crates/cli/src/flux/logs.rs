@@ -1,5 +1,6 @@
 //! `everflow logs`
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use everflow_runtime::client::{At, Client, Resource, Selection};
@@ -183,7 +184,8 @@ async fn print(client: &Client, targets: &[String], filter: &Filter) -> Result<(
             Ok::<(), everflow_runtime::Error>(())
         };
         if let Err(error) = read.await {
-            eprintln!("failed getting logs: {error}");
+            // Nobody to tell is no reason to stop.
+            let _ = writeln!(std::io::stderr(), "failed getting logs: {error}");
             all_read = false;
         }
     }
