@@ -27,10 +27,12 @@ pub(super) fn commit(commit: &Commit<'_>) -> Option<Finding> {
             }
         }
     }
-    // What a Kustomization applies is its own to change.
-    let owned = old
-        .pointer("/metadata/labels")
-        .is_some_and(|labels| labels.get("kustomize.toolkit.fluxcd.io/name").is_some());
+    // What a Kustomization applies is its own to change, from the first time on: one that was applied by hand before
+    // may be in its own repository.
+    let owned = [old, new].iter().any(|object| {
+        let labels = object.pointer("/metadata/labels");
+        labels.is_some_and(|labels| labels.get("kustomize.toolkit.fluxcd.io/name").is_some())
+    });
     if !commit.is_flux() || owned {
         return None;
     }
