@@ -82,6 +82,7 @@ impl Case {
                 release,
                 enable_helm: false,
                 lenient: false,
+                without_remote: false,
             },
             want: match read("want.yaml") {
                 Some(yaml) => Ok(yaml),
