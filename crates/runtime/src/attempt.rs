@@ -229,7 +229,6 @@ pub(crate) trait WatchFor: Send + Sync {
     fn watch(&self, user: &Key, watched: &Watched, matters: Option<Matters>) -> Store;
     fn release(&self, user: &Key, but: &[Watched]);
     fn note_write(&self, key: &Key, version: u64);
-    fn own_write(&self, key: &Key) -> Option<u64>;
 }
 
 #[derive(Clone)]
@@ -310,7 +309,6 @@ impl Context {
             field_manager: &self.field_manager,
             owned,
             patience: STATUS_PATIENCE,
-            fresh: self.fresh(),
         };
         let pointless = || {
             self.epoch
@@ -366,11 +364,6 @@ impl Context {
             self.learn(object);
         }
         Ok(edited)
-    }
-
-    /// The version that our own last write of the object was answered with.
-    pub(crate) fn fresh(&self) -> Option<u64> {
-        self.watcher.0.own_write(&self.key)
     }
 
     /// Lets the object go, after all that its finalizer protects is done.

@@ -6,10 +6,6 @@
 //! conditions as they were last seen, so that conditions of others which the store has not heard
 //! of yet are not lost. When that test fails the object is read from the server and the write made
 //! again on top of it; after a few rounds it is made without that test.
-//!
-//! An object that nobody has touched since our own last write, as far as we know, is replaced at the
-//! version of that write: the server works a quarter less on that than on the patch. When someone has,
-//! the patch follows at once.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -17,7 +13,7 @@ use std::time::Duration;
 use everflow_env::{Env, Wrong};
 use serde_json::{Value, json};
 
-use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text, revision};
+use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
 use crate::error::Error;
 
 /// So often the conditions of others are looked after; then ours are written in any case.
@@ -55,9 +51,6 @@ pub struct StatusWriter<'a> {
     pub owned: &'a [&'a str],
     /// After so long of failures it is given up for this attempt.
     pub patience: Duration,
-    /// The version that our own last write was answered with. An object that still has it can be
-    /// replaced, which costs the server less than a patch.
-    pub fresh: Option<u64>,
 }
 
 impl StatusWriter<'_> {
@@ -76,7 +69,6 @@ impl StatusWriter<'_> {
         let uid = meta_text(known, "uid").to_owned();
         let mut base = known.clone();
         let (mut rounds, mut failures) = (0, 0);
-        let mut fresh = self.fresh.filter(|fresh| *fresh == revision(&base));
         loop {
             let mut desired = with_foreign_conditions(status, base.get("status"), self.owned);
             keep_times(&mut desired, base.get("status"));
@@ -92,18 +84,8 @@ impl StatusWriter<'_> {
             }
             let at = At::of(&base).status();
             let options = WriteOptions::by(self.field_manager);
-            let replaces = fresh.take().is_some();
-            let result = match replaces {
-                true => {
-                    let object = replacement(&base, desired);
-                    let client = self.client;
-                    client.update(self.resource, at, &object, &options).await
-                }
-                false => {
-                    let patch = patch(&uid, &base, desired, rounds < POLITE_ROUNDS);
-                    self.client.patch(self.resource, at, &patch, &options).await
-                }
-            };
+            let patch = patch(&uid, &base, desired, rounds < POLITE_ROUNDS);
+            let result = self.client.patch(self.resource, at, &patch, &options).await;
             let error = match result {
                 Ok(object) => return Ok(Written::Stored(object)),
                 Err(error) => error,
@@ -129,8 +111,6 @@ impl StatusWriter<'_> {
                 Error::Conflict(_) if self.env.is_wrong(Wrong::ConflictTakenAsSuccess) => {
                     return Ok(Written::Unchanged);
                 }
-                // Someone was there in the meantime: the patch does not mind.
-                Error::Conflict(_) if replaces => {}
                 error @ Error::Conflict(_) if patient => self.pause(&mut failures, &error).await,
                 error if error.is_transient() && patient => {
                     self.pause(&mut failures, &error).await;
@@ -190,16 +170,6 @@ impl StatusWriter<'_> {
 
 fn conditions(object: &Value) -> Option<&Value> {
     object.get("status")?.get("conditions")
-}
-
-/// The object with another status.
-fn replacement(base: &Value, status: Value) -> Value {
-    let mut object = base.clone();
-    if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.remove("managedFields");
-    }
-    object["status"] = status;
-    object
 }
 
 fn patch(uid: &str, base: &Value, desired: Value, politely: bool) -> Patch {

@@ -172,7 +172,6 @@ async fn one_write_of_the_status(world: &World) {
         field_manager: "toy-controller",
         owned: &["Ready"],
         patience: Duration::from_secs(5),
-        fresh: None,
     };
     let status =
         json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]});

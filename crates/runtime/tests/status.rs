@@ -25,7 +25,6 @@ fn writer(world: &World) -> StatusWriter<'_> {
         field_manager: "source-controller",
         owned: const { &OWNED },
         patience: Duration::from_secs(20),
-        fresh: None,
     }
 }
 
@@ -118,53 +117,6 @@ async fn conditions_of_others_survive_also_unheard_of_ones() {
         .unwrap();
     assert_eq!(again, Written::Unchanged);
     assert_eq!(count(&world, "PATCH"), 2);
-}
-
-/// What this attempt wrote a moment ago is replaced; where someone else was faster, the patch follows.
-#[tokio::test(start_paused = true)]
-async fn what_was_just_written_is_replaced() {
-    let world = World::new(1).await;
-    let known = world.create_toy("one", json!({})).await;
-    let version = |object: &Value| {
-        object["metadata"]["resourceVersion"]
-            .as_str()
-            .unwrap()
-            .parse()
-    };
-    let fresh = StatusWriter {
-        fresh: version(&known).ok(),
-        ..writer(&world)
-    };
-    let status = json!({"observedGeneration": 1, "conditions": [condition("Ready", "Unknown")]});
-    let written = fresh.write(&known, &status, || false).await.unwrap();
-    let Written::Stored(stored) = written else {
-        panic!("{written:?}")
-    };
-    assert_eq!(stored["status"], status);
-    assert_eq!(stored["spec"], known["spec"]);
-    assert_eq!((count(&world, "PUT"), count(&world, "PATCH")), (1, 0));
-    let entries = stored["metadata"]["managedFields"].as_array().unwrap();
-    let ours = |entry: &&Value| entry["subresource"] == "status";
-    let ours: Vec<&Value> = entries.iter().filter(ours).collect();
-    assert_eq!(
-        (ours.len(), &ours[0]["manager"]),
-        (1, &json!("source-controller"))
-    );
-    let foreign = json!({"status": {"conditions": [condition("PolicyChecked", "True")]}});
-    patch_status(&world, "policy", foreign).await;
-    let fresh = StatusWriter {
-        fresh: version(&stored).ok(),
-        ..writer(&world)
-    };
-    let status = json!({"observedGeneration": 1, "conditions": [condition("Ready", "True")]});
-    let written = fresh.write(&stored, &status, || false).await.unwrap();
-    let Written::Stored(stored) = written else {
-        panic!("{written:?}")
-    };
-    let conditions = stored["status"]["conditions"].as_array().unwrap();
-    let kinds: Vec<&Value> = conditions.iter().map(|one| &one["type"]).collect();
-    assert_eq!(kinds, ["Ready", "PolicyChecked"]);
-    assert_eq!((count(&world, "PUT"), count(&world, "PATCH")), (2, 2));
 }
 
 /// Someone who changes the conditions all the time does not keep us from writing ours.

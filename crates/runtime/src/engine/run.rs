@@ -44,10 +44,6 @@ impl WatchFor for EngineWatcher {
     fn note_write(&self, key: &Key, version: u64) {
         self.0.lock().own_writes.insert(key.clone(), version);
     }
-
-    fn own_write(&self, key: &Key) -> Option<u64> {
-        self.0.lock().own_writes.get(key).copied()
-    }
 }
 
 /// What follows.
@@ -278,7 +274,6 @@ async fn publish(
             field_manager: controller.field_manager(),
             owned: controller.owned_conditions(),
             patience: STATUS_PATIENCE,
-            fresh: context.fresh(),
         };
         let pointless = || {
             context
