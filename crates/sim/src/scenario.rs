@@ -214,15 +214,23 @@ pub struct Expectation {
 
 /// Where in a scenario an error is: the field without which it is another one, and which item of it.
 fn place(scenario: &Value, error: &str) -> Option<String> {
-    let fails_so = |value: Value| {
+    let failure = |value: Value| {
         let read = serde_json::from_value::<Scenario>(value);
-        read.is_err_and(|other| other.to_string() == error)
+        read.err().map(|error| error.to_string())
     };
+    let fails_so = |value: Value| failure(value).is_some_and(|other| other == error);
     let fields = scenario.as_object()?;
     let (field, content) = fields.iter().find(|(field, _)| {
         let mut without = fields.clone();
         without.remove(*field);
-        !fails_so(without.into())
+        match failure(without.into()) {
+            // A field that must be there is to blame only for what it holds.
+            Some(other) if other == format!("missing field `{field}`") => {
+                !error.starts_with("missing field") && other != error
+            }
+            Some(other) => other != error,
+            None => true,
+        }
     })?;
     let items = content.as_array().into_iter().flatten();
     let item = items.enumerate().find(|(_, item)| {
@@ -369,6 +377,10 @@ mod tests {
                 "a.yaml: faults[1]: ",
             ),
             ("actions:\n- at: 1\n  deleet: {}", "a.yaml: actions[0]: "),
+            (
+                "actions:\n- delete: {kind: ConfigMap, name: x}",
+                "a.yaml: actions[0]: missing field `at`",
+            ),
             (
                 "colour: red",
                 "a.yaml: colour: unknown field `colour`, expected one of ",
