@@ -74,10 +74,22 @@ fn plain(object: &Value) -> Value {
         match field.as_str() {
             "apiVersion" | "kind" | "status" => {}
             "metadata" => drop(kept.insert(field.clone(), metadata(object))),
+            "spec" => drop(kept.insert(field.clone(), without_allocated(object))),
             _ => drop(kept.insert(field.clone(), value.clone())),
         }
     }
     kept.into()
+}
+
+/// The spec without the addresses that the server gives to a Service as chance has it.
+fn without_allocated(object: &Value) -> Value {
+    let mut spec = object["spec"].clone();
+    if object["kind"] == "Service" && spec["clusterIP"] != "None" {
+        for field in ["clusterIP", "clusterIPs"] {
+            spec.as_object_mut().map(|spec| spec.remove(field));
+        }
+    }
+    spec
 }
 
 fn of_flux(object: &Value) -> Value {
