@@ -284,18 +284,19 @@ impl Applier {
         recalled: Result<Recalled, ClientError>,
         alone: bool,
     ) -> Result<Plan, ApplyError> {
-        let entry = Entry::of(object);
+        let mut entry = Entry::of(object);
         if is_encrypted_secret(object) {
             return Err(ApplyError::Encrypted {
                 entry: entry.into(),
             });
         }
-        let refused = |source| ApplyError::DryRun {
-            entry: entry.clone().into(),
-            source,
+        let (resource, seen, recall) = match recalled {
+            Ok(recalled) => recalled,
+            Err(source) => {
+                let entry = entry.into();
+                return Err(ApplyError::DryRun { entry, source });
+            }
         };
-        let (resource, seen, recall) = recalled.map_err(refused)?;
-        let mut entry = entry;
         if !resource.namespaced {
             // A kustomization may have given it one: it must not be listed twice.
             entry.id.namespace.clear();

@@ -208,20 +208,9 @@ impl Storage {
         let path = owner.file(name)?;
         self.check_quota(size).await?;
         let (from, to, directory) = (finished.to_owned(), path.clone(), owner.directory.clone());
-        self.blocking(move |disk| {
-            disk.create_dir(&directory)
-                .and_then(|()| disk.rename(&from, &to))
-                .and_then(|()| disk.sync_dir(&directory))
-                .map_err(|error| Error::disk("store", &to, error))
-        })
-        .await?;
-        self.note(&path);
-        Ok(Stored {
-            url: self.url(&path),
-            path,
-            digest,
-            size,
-        })
+        self.blocking(move |disk| put_in_place(disk, &from, &directory, &to))
+            .await?;
+        Ok(self.stored(path, digest, size))
     }
 
     /// The same, and makes `link` in the source's directory point to it. That may fail without
@@ -242,21 +231,11 @@ impl Storage {
         let target = name.to_owned();
         let link = self
             .blocking(move |disk| {
-                disk.create_dir(&directory)
-                    .and_then(|()| disk.rename(&from, &to))
-                    .and_then(|()| disk.sync_dir(&directory))
-                    .map_err(|error| Error::disk("store", &to, error))?;
+                put_in_place(disk, &from, &directory, &to)?;
                 Ok(link_to(disk, &target, &linked))
             })
             .await?;
-        self.note(&path);
-        let stored = Stored {
-            url: self.url(&path),
-            path,
-            digest,
-            size,
-        };
-        Ok((stored, link.map(|()| url)))
+        Ok((self.stored(path, digest, size), link.map(|()| url)))
     }
 
     /// Stores a copy of a file of the store for another source. `None` when it is not there any
@@ -278,23 +257,22 @@ impl Storage {
                 if !copy(&env, disk, &from, file.path(), writer, &expected)? {
                     return Ok(false);
                 }
-                disk.create_dir(&directory)
-                    .and_then(|()| disk.rename(file.path(), &to))
-                    .and_then(|()| disk.sync_dir(&directory))
-                    .map_err(|error| Error::disk("store", &to, error))?;
+                put_in_place(disk, file.path(), &directory, &to)?;
                 Ok(true)
             })
             .await?;
-        if !copied {
-            return Ok(None);
-        }
+        Ok(copied.then(|| self.stored(path, digest, size)))
+    }
+
+    /// A file that has its name in the store from now on.
+    fn stored(&self, path: String, digest: Digest, size: u64) -> Stored {
         self.note(&path);
-        Ok(Some(Stored {
+        Stored {
             url: self.url(&path),
             path,
             digest,
             size,
-        }))
+        }
     }
 
     /// Stores bytes as a file.
@@ -509,6 +487,14 @@ fn read_whole(
         modified: entry.modified,
         read: now,
     }))
+}
+
+/// Gives a finished file its name in a directory of the store, so that a crash cannot undo it.
+fn put_in_place(disk: &dyn Disk, from: &str, directory: &str, to: &str) -> Result<(), Error> {
+    disk.create_dir(directory)
+        .and_then(|()| disk.rename(from, to))
+        .and_then(|()| disk.sync_dir(directory))
+        .map_err(|error| Error::disk("store", to, error))
 }
 
 /// Copies a file and makes it durable; whether it was there, with its digest.

@@ -1,5 +1,6 @@
 //! Signatures by the real gpg and ssh-keygen.
 
+use std::path::Path;
 use std::process::Command;
 
 use everflow_fetch::git::GitRef;
@@ -20,22 +21,10 @@ async fn signatures_by_ssh_are_verified() {
         return;
     };
     let (_, stranger) = keygen(directory.path(), "stranger", "ed25519", "").unwrap();
-    std::fs::write(path.join("a"), "1").unwrap();
-    git(&path, 1, &["add", "-A"]);
     let key = directory.path().join("signer.pub");
     let signing = format!("user.signingkey={}", key.display());
     let with = ["-c", "gpg.format=ssh", "-c", &signing];
-    git(
-        &path,
-        1,
-        &[&with[..], &["commit", "-q", "-S", "-m", "signed"]].concat(),
-    );
-    git(
-        &path,
-        1,
-        &[&with[..], &["tag", "-s", "-m", "signed", "v1"]].concat(),
-    );
-    git(&path, 1, &["tag", "plain"]);
+    commit_and_tag(&path, &with);
     check_signatures(
         &world,
         TrustedKeys {
@@ -88,8 +77,6 @@ async fn signatures_by_gpg_are_verified() {
         }
         let public = gpg(&["--armor", "--export", "signer@example.com"]);
         let stranger = gpg(&["--armor", "--export", "stranger@example.com"]);
-        std::fs::write(path.join("a"), "1").unwrap();
-        git(&path, 1, &["add", "-A"]);
         // Through a program, because git is run without our environment's home.
         let program = home.path().join("gpg.sh");
         let script = format!(
@@ -101,23 +88,26 @@ async fn signatures_by_gpg_are_verified() {
         std::fs::set_permissions(&program, mode).unwrap();
         let program = format!("gpg.program={}", program.display());
         let with = ["-c", &program, "-c", "user.signingkey=signer@example.com"];
-        git(
-            &path,
-            1,
-            &[&with[..], &["commit", "-q", "-S", "-m", "signed"]].concat(),
-        );
-        git(
-            &path,
-            1,
-            &[&with[..], &["tag", "-s", "-m", "signed", "v1"]].concat(),
-        );
-        git(&path, 1, &["tag", "plain"]);
+        commit_and_tag(&path, &with);
         let keys = |ring: String| TrustedKeys {
             pgp: vec![ring],
             ..TrustedKeys::default()
         };
         check_signatures(&world, keys(public), keys(stranger), "").await;
     }
+}
+
+/// A signed commit with a signed tag `v1` and another one that is not signed.
+fn commit_and_tag(path: &Path, settings: &[&str]) {
+    std::fs::write(path.join("a"), "1").unwrap();
+    git(path, 1, &["add", "-A"]);
+    for words in [
+        ["commit", "-q", "-S", "-m", "signed"],
+        ["tag", "-m", "signed", "-s", "v1"],
+    ] {
+        git(path, 1, &[settings, &words].concat());
+    }
+    git(path, 1, &["tag", "plain"]);
 }
 
 async fn check_signatures(world: &World, good: TrustedKeys, bad: TrustedKeys, key_start: &str) {

@@ -16,8 +16,7 @@ const LONGEST_LINE: usize = 16 << 20;
 pub struct Lines {
     what: String,
     body: BodyStream,
-    buffer: BytesMut,
-    scanned: usize,
+    read: LineBuffer,
     at_end: bool,
 }
 
@@ -38,8 +37,7 @@ impl Client {
         Ok(Lines {
             what,
             body: response.into_body(),
-            buffer: BytesMut::new(),
-            scanned: 0,
+            read: LineBuffer::default(),
             at_end: false,
         })
     }
@@ -49,29 +47,21 @@ impl Lines {
     /// The next line without its end; `None` after the last one.
     pub async fn next(&mut self) -> Result<Option<String>, Error> {
         loop {
-            let found = self.buffer[self.scanned..]
-                .iter()
-                .position(|byte| *byte == b'\n');
-            if let Some(place) = found {
-                let line = self.buffer.split_to(self.scanned + place);
-                self.buffer.advance(1);
-                self.scanned = 0;
-                return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
+            if let Some(line) = self.read.line() {
+                return Ok(Some(text(&line)));
             }
             if self.at_end {
-                let rest = self.buffer.split();
-                self.scanned = 0;
-                return Ok((!rest.is_empty()).then(|| String::from_utf8_lossy(&rest).into_owned()));
+                let rest = self.read.bytes.split();
+                return Ok((!rest.is_empty()).then(|| text(&rest)));
             }
-            self.scanned = self.buffer.len();
-            if self.buffer.len() > LONGEST_LINE {
+            if self.read.bytes.len() > LONGEST_LINE {
                 return Err(Error::Undecodable {
                     what: self.what.clone(),
                     why: "a line has no end".to_owned(),
                 });
             }
             match self.body.next().await {
-                Some(Ok(chunk)) => self.buffer.extend_from_slice(&chunk),
+                Some(Ok(chunk)) => self.read.bytes.extend_from_slice(&chunk),
                 Some(Err(source)) => {
                     return Err(Error::Transport {
                         what: self.what.clone(),
@@ -81,5 +71,31 @@ impl Lines {
                 None => self.at_end = true,
             }
         }
+    }
+}
+
+fn text(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).into_owned()
+}
+
+/// What was read of lines, and how far it holds no end of one.
+#[derive(Default)]
+pub(super) struct LineBuffer {
+    pub(super) bytes: BytesMut,
+    scanned: usize,
+}
+
+impl LineBuffer {
+    /// Takes out the next whole line, without its end.
+    pub(super) fn line(&mut self) -> Option<BytesMut> {
+        let new = self.bytes.get(self.scanned..).unwrap_or_default();
+        let Some(place) = new.iter().position(|byte| *byte == b'\n') else {
+            self.scanned = self.bytes.len();
+            return None;
+        };
+        let line = self.bytes.split_to(self.scanned + place);
+        self.bytes.advance(1);
+        self.scanned = 0;
+        Some(line)
     }
 }

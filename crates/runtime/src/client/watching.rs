@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use bytes::{Buf as _, BytesMut};
 use everflow_env::{Wrong, is_wrong};
 use futures_util::StreamExt as _;
 use http::Method;
 use serde_json::Value;
 
+use super::lines::LineBuffer;
 use super::options::Query;
 use super::resource::Resource;
 use super::transport::BodyStream;
@@ -51,8 +51,7 @@ pub struct WatchStream {
     resource: Resource,
     metadata_only: bool,
     body: BodyStream,
-    buffer: BytesMut,
-    scanned: usize,
+    read: LineBuffer,
 }
 
 impl fmt::Debug for WatchStream {
@@ -99,8 +98,7 @@ impl Client {
             resource: resource.clone(),
             metadata_only: selection.metadata_only,
             body: response.into_body(),
-            buffer: BytesMut::new(),
-            scanned: 0,
+            read: LineBuffer::default(),
         })
     }
 }
@@ -109,43 +107,25 @@ impl WatchStream {
     /// The next event. `None` is an orderly end; an error is the server's or the connection's.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         loop {
-            if let Some(line) = self.line() {
+            if let Some(line) = self.read.line() {
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
                 return self.event(&line).map(Some);
             }
-            if self.buffer.len() > LONGEST_LINE {
+            if self.read.bytes.len() > LONGEST_LINE {
                 return Err(self.undecodable("an event has no end"));
             }
             match self.body.next().await {
-                Some(Ok(chunk)) => self.buffer.extend_from_slice(&chunk),
+                Some(Ok(chunk)) => self.read.bytes.extend_from_slice(&chunk),
                 Some(Err(source)) => {
                     return Err(Error::Transport {
                         what: self.what.clone(),
                         source,
                     });
                 }
-                None if self.buffer.iter().all(u8::is_ascii_whitespace) => return Ok(None),
+                None if self.read.bytes.iter().all(u8::is_ascii_whitespace) => return Ok(None),
                 None => return Err(self.undecodable("it ends in the middle of an event")),
-            }
-        }
-    }
-
-    fn line(&mut self) -> Option<BytesMut> {
-        let found = self.buffer[self.scanned..]
-            .iter()
-            .position(|byte| *byte == b'\n');
-        match found {
-            Some(place) => {
-                let line = self.buffer.split_to(self.scanned + place);
-                self.buffer.advance(1);
-                self.scanned = 0;
-                Some(line)
-            }
-            None => {
-                self.scanned = self.buffer.len();
-                None
             }
         }
     }
