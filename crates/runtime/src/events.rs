@@ -396,7 +396,7 @@ async fn tell_one(
     told: &Told,
 ) -> Result<(), Error> {
     let namespace = told.involved["namespace"].as_str().unwrap_or("default");
-    let options = WriteOptions::by(&told.controller);
+    let options = WriteOptions::by(&told.controller).lean();
     if let Some((name, count)) = memory.known.get(&identity).cloned() {
         let again = json!({"count": count + 1, "lastTimestamp": told.at.rfc3339()});
         let at = At::new(namespace, &name);

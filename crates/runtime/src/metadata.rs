@@ -67,7 +67,7 @@ pub async fn edit(
     change: impl Fn(&Value) -> Option<Value>,
 ) -> Result<Edited, Error> {
     let uid = meta_text(known, "uid").to_owned();
-    let options = WriteOptions::by(field_manager);
+    let options = WriteOptions::by(field_manager).lean();
     let mut base = known.clone();
     for _ in 0..TRIES {
         let Some(operations) = change(&base) else {

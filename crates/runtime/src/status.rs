@@ -83,7 +83,7 @@ impl StatusWriter<'_> {
                 return Ok(Written::GivenUp);
             }
             let at = At::of(&base).status();
-            let options = WriteOptions::by(self.field_manager);
+            let options = WriteOptions::by(self.field_manager).lean();
             let patch = patch(&uid, &base, desired, rounds < POLITE_ROUNDS);
             let result = self.client.patch(self.resource, at, &patch, &options).await;
             let error = match result {

@@ -73,6 +73,8 @@ async fn taking_over_a_status_leaves_no_stale_field() {
         panic!("{written:?}")
     };
     assert_eq!(stored["status"], status);
+    assert_eq!(world.faults.requests().len(), 1);
+    let stored = world.user.get(&TOYS, At::new("apps", "one")).await.unwrap();
     let entries = stored["metadata"]["managedFields"].as_array().unwrap();
     let ours: Vec<&Value> = entries
         .iter()
@@ -84,7 +86,6 @@ async fn taking_over_a_status_leaves_no_stale_field() {
         (Some("source-controller"), Some("Update"))
     );
     assert_eq!(ours[0]["fieldsV1"]["f:status"].get("f:url"), None);
-    assert_eq!(world.faults.requests().len(), 1);
 }
 
 /// (b) and (c) Conditions of others survive, also those that the store has not heard of.

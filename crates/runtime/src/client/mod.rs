@@ -5,6 +5,7 @@
 
 mod budget;
 mod discovery;
+mod lean;
 mod lines;
 mod meter;
 mod options;
@@ -265,8 +266,7 @@ impl Client {
         options.query(&mut query);
         let target = query.on(&resource.path(Some(namespace)));
         let body = Some(("application/json", object));
-        self.ask(Method::POST, &target, "application/json", body)
-            .await
+        self.write(Method::POST, &target, body, options).await
     }
 
     /// Replaces an object. Its `resourceVersion` guards it.
@@ -281,8 +281,7 @@ impl Client {
         options.query(&mut query);
         let target = query.on(&resource.object_path(&at));
         let body = Some(("application/json", object));
-        self.ask(Method::PUT, &target, "application/json", body)
-            .await
+        self.write(Method::PUT, &target, body, options).await
     }
 
     /// Changes an object.
@@ -297,8 +296,27 @@ impl Client {
         options.query(&mut query);
         let target = query.on(&resource.object_path(&at));
         let body = Some((patch.media_type(), patch.body()));
-        self.ask(Method::PATCH, &target, "application/json", body)
-            .await
+        self.write(Method::PATCH, &target, body, options).await
+    }
+
+    async fn write(
+        &self,
+        method: Method,
+        target: &str,
+        body: Option<(&str, &Value)>,
+        options: &WriteOptions,
+    ) -> Result<Value, Error> {
+        let accept = "application/json";
+        let bytes = self.ask_bytes(&method, target, accept, body);
+        self.timed(&method, &format!("{method} {target}"), async {
+            let bytes = bytes.await?;
+            let read = match options.lean_answer {
+                true => lean::object(&bytes),
+                false => serde_json::from_slice(&bytes),
+            };
+            read.map_err(|error| undecodable(&method, target, &error))
+        })
+        .await
     }
 
     /// Deletes an object. The answer is the object as long as something holds it, else a Status.
@@ -323,26 +341,34 @@ impl Client {
         accept: &str,
         body: Option<(&str, &Value)>,
     ) -> Result<Value, Error> {
-        let what = format!("{method} {target}");
-        let work = async {
-            let _place = match self.view.urgent {
-                true => None,
-                false => Some(self.shared.budget.enter().await),
-            };
-            let response = match self.send(&method, target, accept, body).await {
-                // The credentials may have changed a moment ago.
-                Err(Error::Unauthorized(_)) if self.shared.transport.refresh() => {
-                    self.send(&method, target, accept, body).await?
-                }
-                response => response?,
-            };
-            let bytes = read(response, &what).await?;
-            serde_json::from_slice(&bytes).map_err(|error| Error::Undecodable {
-                what: what.clone(),
-                why: error.to_string(),
-            })
+        let bytes = self.ask_bytes(&method, target, accept, body);
+        self.timed(&method, &format!("{method} {target}"), async {
+            serde_json::from_slice(&bytes.await?)
+                .map_err(|error| undecodable(&method, target, &error))
+        })
+        .await
+    }
+
+    /// Sends a request when it is its turn, and once more when the credentials were refused.
+    async fn ask_bytes(
+        &self,
+        method: &Method,
+        target: &str,
+        accept: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Bytes, Error> {
+        let _place = match self.view.urgent {
+            true => None,
+            false => Some(self.shared.budget.enter().await),
         };
-        self.timed(&method, &what, work).await
+        let response = match self.send(method, target, accept, body).await {
+            // The credentials may have changed a moment ago.
+            Err(Error::Unauthorized(_)) if self.shared.transport.refresh() => {
+                self.send(method, target, accept, body).await?
+            }
+            response => response?,
+        };
+        read(response, &format!("{method} {target}")).await
     }
 
     /// Runs a request under the deadline and counts it.
@@ -434,6 +460,13 @@ impl Client {
             return Ok(response);
         }
         Err(refused(response, &what()).await)
+    }
+}
+
+fn undecodable(method: &Method, target: &str, error: &serde_json::Error) -> Error {
+    Error::Undecodable {
+        what: format!("{method} {target}"),
+        why: error.to_string(),
     }
 }
 

@@ -60,6 +60,8 @@ pub struct WriteOptions {
     pub dry_run: bool,
     /// `Ignore`, `Warn`, `Strict` or empty.
     pub field_validation: &'static str,
+    /// Whether the answer is read without `managedFields`.
+    pub lean_answer: bool,
 }
 
 impl WriteOptions {
@@ -82,6 +84,13 @@ impl WriteOptions {
     #[must_use]
     pub fn force(mut self) -> Self {
         self.force = true;
+        self
+    }
+
+    /// The same, and nobody looks at the `managedFields` of the answer.
+    #[must_use]
+    pub fn lean(mut self) -> Self {
+        self.lean_answer = true;
         self
     }
 

@@ -8,6 +8,7 @@ use futures_util::StreamExt as _;
 use http::Method;
 use serde_json::Value;
 
+use super::lean;
 use super::lines::LineBuffer;
 use super::options::Query;
 use super::resource::Resource;
@@ -27,7 +28,7 @@ pub enum WatchFrom {
     Everything,
 }
 
-/// Something that a watch tells.
+/// Something that a watch tells, objects without their `managedFields`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchEvent {
     /// An object came or changed.
@@ -138,7 +139,7 @@ impl WatchStream {
     }
 
     fn event(&self, line: &[u8]) -> Result<WatchEvent, Error> {
-        let mut event: Value = match serde_json::from_slice(line) {
+        let mut event = match lean::event(line) {
             Ok(event) => event,
             Err(error) => return Ok(WatchEvent::Unreadable(error.to_string())),
         };

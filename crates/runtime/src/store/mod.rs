@@ -225,6 +225,10 @@ impl Store {
     pub(crate) fn set(&self, object: &Value) -> Verdict {
         let mut inner = self.lock();
         inner.heard = Some(self.shared.clock.elapsed());
+        if let Some(version) = inner.knows(object) {
+            inner.revision = inner.revision.max(version);
+            return Verdict::Old;
+        }
         let Some(stored) = Stored::read(object, self.shared.keep) else {
             inner.note_unreadable(object);
             return Verdict::Old;
@@ -233,7 +237,6 @@ impl Store {
         let told = inner.revision;
         inner.revision = told.max(stored.revision);
         match inner.objects.get(&stored.key()) {
-            Some(known) if stored.revision <= known.revision => Verdict::Old,
             None if stored.revision <= told => Verdict::OutOfOrder,
             _ => {
                 inner.put(stored);
@@ -343,6 +346,15 @@ impl Store {
 }
 
 impl Inner {
+    /// The revision of an object that came, when it or a newer one is known: what we wrote
+    /// ourselves mostly is, and need not be read again.
+    fn knows(&self, object: &Value) -> Option<u64> {
+        let text = |field| SmolStr::from(meta_text(object, field));
+        let known = self.objects.get(&(text("namespace"), text("name")))?;
+        let came = meta_text(object, "resourceVersion").parse().ok()?;
+        (came <= known.revision).then_some(came)
+    }
+
     fn put(&mut self, stored: Stored) {
         let name = stored.key();
         let new = Arc::new(stored);

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde::Serializer as _;
+use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::client::{annotation, generation, meta_text};
@@ -16,8 +17,6 @@ pub enum Keep {
     /// All but `managedFields`, which nobody reads and which are half of an object.
     #[default]
     WithoutManagedFields,
-    /// All.
-    Everything,
     /// The same without the templates of Pods and claims either, which are most of a workload.
     WithoutTemplates,
     /// Only the metadata, without `managedFields`. The server is asked for no more.
@@ -128,19 +127,11 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> 
         bytes.push(b':');
         let from = u32::try_from(bytes.len()).ok()?;
         match (field.as_str(), value) {
-            ("metadata", Value::Object(metadata))
-                if keep != Keep::Everything && metadata.contains_key("managedFields") =>
-            {
-                let mut metadata = metadata.clone();
-                metadata.remove("managedFields");
-                serde_json::to_writer(&mut *bytes, &metadata).ok()?;
+            ("metadata", Value::Object(metadata)) => {
+                write_without(metadata, &["managedFields"], bytes)?;
             }
             ("spec", Value::Object(spec)) if keep == Keep::WithoutTemplates => {
-                let kept = spec.iter().filter(|(field, _)| {
-                    !["template", "volumeClaimTemplates"].contains(&field.as_str())
-                });
-                let kept: std::collections::BTreeMap<&String, &Value> = kept.collect();
-                serde_json::to_writer(&mut *bytes, &kept).ok()?;
+                write_without(spec, &["template", "volumeClaimTemplates"], bytes)?;
             }
             _ => serde_json::to_writer(&mut *bytes, value).ok()?,
         }
@@ -150,4 +141,11 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> 
     }
     bytes.push(b'}');
     Some(status)
+}
+
+fn write_without(map: &Map<String, Value>, left_out: &[&str], bytes: &mut Vec<u8>) -> Option<()> {
+    let kept = map
+        .iter()
+        .filter(|(field, _)| !left_out.contains(&field.as_str()));
+    serde_json::Serializer::new(bytes).collect_map(kept).ok()
 }
