@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kustomizations with four objects each (ServiceAccount, Service, Deployment without replicas, Ingress) and
 # `wait: true` from one GitRepository, delivered by `everflow run` to a real kube-apiserver with etcd (which
-# does not sync to disk here) and the Deployment controllers, in one run with
+# does not sync to disk here) and the Deployment controllers, in one run with, each on an API server of its own,
 #
 # - raw: the same 4 objects for each, server-side applied by a bare HTTP/2 client on one connection, 20
 #   requests at once, into namespaces that exist;
@@ -34,22 +34,26 @@ trap cleanup EXIT
 cp "${OURS:-$target/release/everflow}" "$work/everflow"
 cp "${BENCH:-$target/release/examples/kustomizations}" "$work/bench"
 
-# measure NAME COUNT PROGRAM ARGUMENTS...: on a new API server
+# measure NAME COUNT WHAT...: on a new API server
 measure() {
   local name=$1 count=$2 manager=(--controller-manager)
   shift 2
   real=$work/$name-$count
   [ -z "${CONFIGMAPS:-}" ] || manager=()
   real/peers.sh start --dir "$real" "${manager[@]}" >/dev/null
-  echo "== $name, $count Kustomizations"
+  mkdir "$real/artifacts"
   "$work/bench" "$real/kubeconfig" "$real/bench" \
-    "$(cat "$real/kube-apiserver.pid"),$(cat "$real/etcd.pid")" "$count" "$@"
+    "$(cat "$real/kube-apiserver.pid"),$(cat "$real/etcd.pid")" "$count" "$work/figures-$count" "$@"
   real/peers.sh stop --dir "$real"
+  [ -n "${KEEP:-}" ] || rm -rf "$real"
   real=
 }
 
 for count in "${counts[@]}"; do
-  measure everflow "$count" "$work/everflow" run --kubeconfig "$work/everflow-$count/kubeconfig" \
+  echo "== everflow, $count Kustomizations"
+  measure raw "$count" raw
+  measure least "$count" least
+  measure everflow "$count" engine "$work/everflow" run --kubeconfig "$work/everflow-$count/kubeconfig" \
     --storage-path "$work/everflow-$count/artifacts" --log-level error --concurrent 20
 done
 
@@ -62,7 +66,8 @@ if [ ! -x "$kustomize" ] || [ ! -x "$source" ]; then
   echo "skipped: Flux (source-controller and kustomize-controller are not at hand)"
   exit
 fi
-measure flux "${counts[0]}" \
+echo "== flux, ${counts[0]} Kustomizations"
+measure flux "${counts[0]}" engine \
   "$source" --storage-path="$work/flux-${counts[0]}/artifacts" --storage-addr=127.0.0.1:19090 \
   --storage-adv-addr=127.0.0.1:19090 --metrics-addr=0 --health-addr=127.0.0.1:19091 --events-addr= \
   --concurrent=20 --log-level=error -- \

@@ -1,10 +1,51 @@
 //! What was used: time, CPU, memory, requests.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 use crate::world::World;
+
+/// Requests by verb and resource.
+type Requests = BTreeMap<String, f64>;
+
+/// What the engine is measured by.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Measure {
+    /// Seconds that applying the objects took.
+    pub raw: f64,
+    /// Seconds that making their namespaces took.
+    pub namespaces: f64,
+    /// Seconds that the least of an engine took.
+    pub least: f64,
+    /// What the controllers of Kubernetes asked for because of the objects.
+    pub others: Requests,
+}
+
+impl Measure {
+    /// From what was applied raw.
+    pub fn of_raw(raw: &Usage, namespaces: Duration, others: &Usage) -> Self {
+        Measure {
+            raw: raw.wall,
+            namespaces: namespaces.as_secs_f64(),
+            least: 0.0,
+            others: others.requests.clone(),
+        }
+    }
+
+    /// As it was kept.
+    pub fn read(file: &Path) -> Result<Self, Failure> {
+        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+    }
+
+    /// Keeps it.
+    pub fn write(&self, file: &Path) -> Result<(), Failure> {
+        Ok(std::fs::write(file, serde_json::to_vec(self)?)?)
+    }
+}
 
 /// What was used up to a moment.
 #[derive(Debug, Clone)]
@@ -17,7 +58,7 @@ pub struct Usage {
     /// Seconds of CPU of the API server and its storage.
     pub server: f64,
     /// Requests that the API server counted, by verb and resource.
-    requests: BTreeMap<(String, String), f64>,
+    requests: Requests,
 }
 
 impl Usage {
@@ -50,10 +91,10 @@ impl Usage {
 
     /// The same without what others asked for meanwhile: so many times what they asked for in
     /// another span, applies left out, which are ours.
-    pub fn without(mut self, others: &Usage) -> Usage {
+    pub fn without(mut self, others: &Requests) -> Usage {
         for (key, count) in &mut self.requests {
-            if key.0 != "APPLY" {
-                *count -= others.requests.get(key).copied().unwrap_or_default();
+            if !key.starts_with("APPLY ") {
+                *count -= others.get(key).copied().unwrap_or_default();
             }
         }
         self.requests.retain(|_, count| *count > 0.0);
@@ -65,7 +106,7 @@ impl Usage {
         let lines: Vec<String> = self
             .requests
             .iter()
-            .map(|((verb, resource), count)| format!("{verb} {resource} {:.2}", count / over))
+            .map(|(request, count)| format!("{request} {:.2}", count / over))
             .collect();
         (all / over, lines.join(", "))
     }
@@ -89,7 +130,7 @@ impl Usage {
 }
 
 /// Counts of requests, watches and our own questions left out.
-fn requests(metrics: &str) -> BTreeMap<(String, String), f64> {
+fn requests(metrics: &str) -> Requests {
     let mut all = BTreeMap::new();
     let lines = metrics.lines();
     for line in lines.filter(|line| line.starts_with("apiserver_request_total{")) {
@@ -121,7 +162,7 @@ fn requests(metrics: &str) -> BTreeMap<(String, String), f64> {
         if verb == "WATCH" || own {
             continue;
         }
-        *all.entry((verb, resource)).or_default() += count.unwrap_or(0.0);
+        *all.entry(format!("{verb} {resource}")).or_default() += count.unwrap_or(0.0);
     }
     all
 }

@@ -1,8 +1,13 @@
 //! What it costs to deliver many Kustomizations; `bench/kustomizations.sh` runs it.
 //!
-//! `kustomizations KUBECONFIG DIR SERVER_PIDS COUNT PROGRAM [ARGUMENTS...]`: the program is the engine,
-//! started with the arguments; several are separated by `--`. DIR is a new directory for the repository,
-//! SERVER_PIDS are those of the API server and its storage, separated by commas.
+//! `kustomizations KUBECONFIG DIR SERVER_PIDS COUNT FIGURES WHAT`, on a new API server each time. WHAT is
+//!
+//! - `raw`: their objects applied by a bare client;
+//! - `least`: the same with what each Kustomization needs besides;
+//! - `engine PROGRAM [ARGUMENTS...]`: by a program; several are separated by `--`.
+//!
+//! DIR is a new directory for the repository, SERVER_PIDS are those of the API server and its storage,
+//! separated by commas. FIGURES is a file: what the first two took is kept in it for the third.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -15,7 +20,7 @@ mod world;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use figures::{Usage, peak_memory};
+use figures::{Measure, Usage, peak_memory};
 use world::World;
 
 /// Anything that goes wrong ends the run.
@@ -24,56 +29,83 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// How long the engine is watched doing nothing, and the interval of that time.
 const IDLE: (Duration, &str) = (Duration::from_secs(75), "1m");
 
+const USAGE: &str =
+    "usage: kustomizations KUBECONFIG DIR SERVER_PIDS COUNT FIGURES raw|least|engine PROGRAM...";
+
 fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [kubeconfig, directory, servers, count, programs @ ..] = words.as_slice() else {
-        return Err("usage: kustomizations KUBECONFIG DIR SERVER_PIDS COUNT PROGRAM...".into());
+    let [
+        kubeconfig,
+        directory,
+        servers,
+        count,
+        figures,
+        what,
+        programs @ ..,
+    ] = words.as_slice()
+    else {
+        return Err(USAGE.into());
     };
     let servers: Vec<String> = servers.split(',').map(str::to_owned).collect();
     let count: usize = count.parse()?;
+    let figures = Path::new(figures);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let world = World::new(kubeconfig, Path::new(directory), servers, count).await?;
-        run(&world, programs).await
+        match what.as_str() {
+            "raw" => raw(&world, figures).await,
+            "least" => least(&world, figures).await,
+            "engine" => engine(&world, programs, &Measure::read(figures)?).await,
+            _ => Err(USAGE.into()),
+        }
     })
 }
 
-async fn run(world: &World, programs: &[String]) -> Result<(), Failure> {
-    let count = world.count as f64;
-    world.prepare().await?;
-    let begun = Usage::of(world, &[]).await?;
-    world.make_raw_namespaces().await?;
-    let namespaces = Usage::of(world, &[]).await?.since(&begun);
+async fn raw(world: &World, figures: &Path) -> Result<(), Failure> {
+    let namespaces = world.prepare().await?;
     let begun = world.until_quiet(&[]).await?;
-    world.apply_raw().await?;
-    let raw = Usage::of(world, &[]).await?.since(&begun);
+    let raw = world.apply_raw(&begun).await?;
+    world.until_all_observed().await?;
+    let observed = Usage::of(world, &[]).await?.since(&begun);
     println!(
-        "raw: {:.0} applies, 20 at once: {:.1} s, API server and etcd {:.1} s of CPU; the namespaces took {:.1} s before",
-        count * 4.0,
+        "raw: {} applies, 20 at once: {:.1} s, API server and etcd {:.1} s of CPU; all Deployments observed after {:.1} s, {:.1} s of CPU; the namespaces took {:.1} s before",
+        world.count * 4,
         raw.wall,
         raw.server,
-        namespaces.wall
+        observed.wall,
+        observed.server,
+        namespaces.as_secs_f64()
     );
     // What the controllers of Kubernetes ask for because of these objects.
     let others = world.until_quiet(&[]).await?.since(&begun);
+    Measure::of_raw(&raw, namespaces, &others).write(figures)
+}
 
-    world.declare_least(true).await?;
-    let least = Usage::of(world, &[]).await?;
+async fn least(world: &World, figures: &Path) -> Result<(), Failure> {
+    world.prepare().await?;
+    world.declare_least().await?;
+    let begun = world.until_quiet(&[]).await?;
     world.apply_least().await?;
-    let least = Usage::of(world, &[]).await?.since(&least);
+    let least = Usage::of(world, &[]).await?.since(&begun);
+    let mut measure = Measure::read(figures)?;
+    measure.least = least.wall;
     println!(
         "least: the same and what each Kustomization needs besides (finalizer, inventory, status, Event), by the same client: {:.1} s ({:.2} times raw), API server and etcd {:.1} s of CPU",
         least.wall,
-        least.wall / raw.wall,
+        least.wall / measure.raw,
         least.server
     );
-    world.declare_least(false).await?;
-    world.until_quiet(&[]).await?;
+    measure.write(figures)
+}
 
+async fn engine(world: &World, programs: &[String], measure: &Measure) -> Result<(), Failure> {
+    let count = world.count as f64;
+    world.prepare().await?;
     world.declare().await?;
+    world.until_quiet(&[]).await?;
     let engines = world.start(programs)?;
     let pids: Vec<String> = engines.iter().map(world::Engine::pid).collect();
     let mut before = Usage::of(world, &pids).await?;
@@ -85,15 +117,15 @@ async fn run(world: &World, programs: &[String]) -> Result<(), Failure> {
     println!(
         "new: all {count} Kustomizations ready after {:.1} s ({:.2} times raw, {:.2} times raw with the namespaces, {:.2} times the least), engine {:.1} s of CPU, API server and etcd {:.1} s",
         new.wall,
-        new.wall / raw.wall,
-        new.wall / (raw.wall + namespaces.wall),
-        new.wall / least.wall,
+        new.wall / measure.raw,
+        new.wall / (measure.raw + measure.namespaces),
+        new.wall / measure.least,
         new.engine,
         new.server
     );
     // Events are told in their own time.
     let settled = world.until_quiet(&pids).await?;
-    let all = settled.since(&before).without(&others);
+    let all = settled.since(&before).without(&measure.others);
     println!("new: {}", all.requests_each(count));
     println!("new: peak memory {:.1} MB", peak_memory(&pids)?);
 
@@ -113,7 +145,7 @@ async fn run(world: &World, programs: &[String]) -> Result<(), Failure> {
         );
         let mut all = world.until_quiet(&pids).await?.since(&before);
         if commit == payload::Commit::Changed {
-            all = all.without(&others);
+            all = all.without(&measure.others);
         }
         println!("{what}: {}", all.requests_each(count));
     }

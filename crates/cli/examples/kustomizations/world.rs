@@ -138,8 +138,9 @@ impl World {
             .await
     }
 
-    /// What has to be there for both: definitions, namespaces, the repository.
-    pub async fn prepare(&self) -> Result<(), Failure> {
+    /// What has to be there for all: definitions, namespaces, the repository. How long the namespaces
+    /// took.
+    pub async fn prepare(&self) -> Result<Duration, Failure> {
         for definition in everflow_api::crds() {
             let name = definition["metadata"]["name"].as_str().unwrap_or_default();
             let path = format!(
@@ -149,9 +150,11 @@ impl World {
             self.send("PATCH", &path, media, definition.to_string())
                 .await?;
         }
-        let names = (0..self.count).map(namespace);
-        let names = names.chain(["bench".to_owned(), "warm-up".to_owned()]);
-        self.make_namespaces(names).await?;
+        let names = ["bench", "warm-up"].map(str::to_owned);
+        self.make_namespaces(names.into_iter()).await?;
+        let begun = Instant::now();
+        self.make_namespaces((0..self.count).map(namespace)).await?;
+        let took = begun.elapsed();
         payload::write(&self.repository, self.count, Commit::First)?;
         self.git(&["init", "-q", "-b", "main"]);
         self.git(&["add", "-A"]);
@@ -161,7 +164,7 @@ impl World {
             self.apply_all(self.raw_objects("warm-up".to_owned(), "app"))
                 .await?;
         }
-        Ok(())
+        Ok(took)
     }
 
     async fn make_namespaces(&self, names: impl Iterator<Item = String>) -> Result<(), Failure> {
@@ -172,11 +175,6 @@ impl World {
             (path, object)
         }))
         .await
-    }
-
-    /// The namespaces of what is applied raw.
-    pub async fn make_raw_namespaces(&self) -> Result<(), Failure> {
-        self.make_namespaces((0..self.count).map(raw)).await
     }
 
     fn raw_objects(
@@ -191,9 +189,25 @@ impl World {
     }
 
     /// The same objects, applied by nobody but us.
-    pub async fn apply_raw(&self) -> Result<(), Failure> {
-        self.apply_all((0..self.count).flat_map(|index| self.raw_objects(raw(index), "app")))
-            .await
+    pub async fn apply_raw(&self, begun: &Usage) -> Result<Usage, Failure> {
+        let all = (0..self.count).flat_map(|index| self.raw_objects(namespace(index), "app"));
+        self.apply_all(all).await?;
+        Ok(Usage::of(self, &[]).await?.since(begun))
+    }
+
+    /// Waits until the controllers of Kubernetes have seen all Deployments.
+    pub async fn until_all_observed(&self) -> Result<(), Failure> {
+        loop {
+            let all = self.text("/apis/apps/v1/deployments").await?;
+            let all: Value = serde_json::from_str(&all)?;
+            let unseen = |object: &Value| {
+                object["status"]["observedGeneration"] != object["metadata"]["generation"]
+            };
+            if !all["items"].as_array().into_iter().flatten().any(unseen) {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
     }
 
     /// The least that an engine has to write: the same objects, and for each Kustomization its
@@ -205,10 +219,7 @@ impl World {
     }
 
     async fn least(&self, index: usize) -> Result<(), Failure> {
-        let mut object = payload::kustomization(index, "1h");
-        object["metadata"]["namespace"] = "raw-00000".into();
-        object["spec"]["suspend"] = true.into();
-        let path = KUSTOMIZATIONS.object_path(&At::of(&object));
+        let path = KUSTOMIZATIONS.object_path(&At::of(&idle_kustomization(index)));
         let patch = |path: String, operations: Value| async move {
             let media = "application/json-patch+json";
             let path = format!("{path}?fieldManager=raw");
@@ -221,10 +232,10 @@ impl World {
             json!([{"op": "add", "path": "/metadata/finalizers", "value": finalizers}]),
         )
         .await?;
-        let objects: Vec<(String, Value)> = self.raw_objects(raw(index), "least").collect();
+        let objects: Vec<(String, Value)> = self.raw_objects(namespace(index), "app").collect();
         let entries: Vec<Value> = objects
             .iter()
-            .map(|(_, object)| json!({"id": format!("{}_least__{}", raw(index), object["kind"]), "v": "v1"}))
+            .map(|(_, object)| json!({"id": format!("{}_app__{}", namespace(index), object["kind"]), "v": "v1"}))
             .collect();
         // At the version that was just answered: the cheapest way to write a status.
         let status = |answer: String, text: &str, ready: &str| {
@@ -247,40 +258,23 @@ impl World {
         self.apply_all(objects.into_iter()).await?;
         status(answer, "done", "True").await?;
         let event = json!({"apiVersion": "v1", "kind": "Event", "type": "Normal", "reason": "Done",
-            "metadata": {"name": format!("least-{index}"), "namespace": "raw-00000"},
-            "involvedObject": {"kind": "Kustomization", "namespace": "raw-00000", "name": namespace(index)},
+            "metadata": {"name": format!("least-{index}"), "namespace": "bench"},
+            "involvedObject": {"kind": "Kustomization", "namespace": "bench", "name": namespace(index)},
             "message": "created ".repeat(20), "source": {"component": "raw"}});
-        let path = "/api/v1/namespaces/raw-00000/events?fieldManager=raw";
+        let path = "/api/v1/namespaces/bench/events?fieldManager=raw";
         self.send("POST", path, "application/json", event.to_string())
             .await?;
         Ok(())
     }
 
-    /// Makes the Kustomizations of that, which nobody works on, and lets them go again.
-    pub async fn declare_least(&self, there: bool) -> Result<(), Failure> {
+    /// Makes the Kustomizations of that, which nobody works on.
+    pub async fn declare_least(&self) -> Result<(), Failure> {
         let all = (0..self.count).map(|index| {
-            let mut object = payload::kustomization(index, "1h");
-            object["metadata"]["namespace"] = "raw-00000".into();
-            object["spec"]["suspend"] = true.into();
+            let object = idle_kustomization(index);
             let path = KUSTOMIZATIONS.object_path(&At::of(&object));
-            (path, object)
+            (format!("{path}?fieldManager=bench&force=true"), object)
         });
-        stream::iter(all.map(Ok))
-            .try_for_each_concurrent(RAW, |(path, object)| async move {
-                if there {
-                    let path = format!("{path}?fieldManager=bench&force=true");
-                    let media = "application/apply-patch+yaml";
-                    self.send("PATCH", &path, media, object.to_string()).await?;
-                    return Ok(());
-                }
-                let media = "application/merge-patch+json";
-                let free = json!({"metadata": {"finalizers": null}}).to_string();
-                self.send("PATCH", &path, media, free).await?;
-                let json = "application/json";
-                self.send("DELETE", &path, json, String::new()).await?;
-                Ok(())
-            })
-            .await
+        self.apply_all(all).await
     }
 
     fn git(&self, arguments: &[&str]) -> String {
@@ -333,11 +327,13 @@ impl World {
     /// Starts the engines; their arguments are followed by `--` but for the last.
     pub fn start(&self, programs: &[String]) -> Result<Vec<Engine>, Failure> {
         let mut engines = Vec::new();
-        for words in programs.split(|word| word == "--") {
+        let programs = programs.split(|word| word == "--");
+        for (number, words) in programs.enumerate() {
             let Some((program, arguments)) = words.split_first() else {
                 continue;
             };
-            let log = std::fs::File::create(self.directory.join("engine.log"))?;
+            let log = self.directory.join(format!("engine-{number}.log"));
+            let log = std::fs::File::create(log)?;
             let child = Command::new(program)
                 .args(arguments)
                 .env("KUBECONFIG", &self.kubeconfig)
@@ -425,7 +421,9 @@ impl World {
     }
 }
 
-/// The namespace of objects that are applied raw.
-fn raw(index: usize) -> String {
-    format!("raw-{index:05}")
+/// A Kustomization that no engine works on.
+fn idle_kustomization(index: usize) -> Value {
+    let mut object = payload::kustomization(index, "1h");
+    object["spec"]["suspend"] = true.into();
+    object
 }
