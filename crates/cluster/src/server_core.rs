@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::auth::{Authenticator, User};
 use crate::env::Environment;
-use crate::faults::{Commits, View};
+use crate::faults::{Backup, Commits, View};
 use crate::resource::Registry;
 use crate::rest::request::{Answer, Request, target};
 use crate::status::{ApiError, ApiResult};
@@ -212,6 +212,35 @@ impl ApiServer {
     /// what its journal kept.
     pub fn crash(&self) {
         self.store().crash();
+    }
+
+    /// All that the server knows now, to [go back](ApiServer::go_back) to.
+    pub fn backup(&self) -> Backup {
+        Backup {
+            stored: self.store().snapshot(),
+            registry: self.registry(),
+        }
+    }
+
+    /// The cluster is restored from a backup: what happened since has never been, and revisions are given out a second
+    /// time. All connections break, as when the servers are started again.
+    pub fn go_back(&self, backup: &Backup) {
+        let _settling = self.settling();
+        let _writing = self.write_lock();
+        let forget = |tasks: &mut std::collections::VecDeque<_>| tasks.clear();
+        forget(
+            &mut self
+                .inner
+                .tasks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        let later = &self.inner.later;
+        later.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.change_registry(|registry| *registry = (*backup.registry).clone());
+        self.store().go_back(&backup.stored);
+        self.owners().clear();
+        self.resume();
     }
 
     /// Whether the server is dead.

@@ -150,6 +150,16 @@ impl ApiService {
             Verdict::Drop => return broken(),
             Verdict::Duplicate => twice = true,
             Verdict::Crash => self.server.crash(),
+            Verdict::Later { after, breaks } => {
+                let done = self.later(plain.clone(), after);
+                if breaks {
+                    return broken();
+                }
+                return match done.await {
+                    Ok(answer) if !connection.is_cut() => respond(answer, gzip, &plain, None),
+                    _ => broken(),
+                };
+            }
         }
         if connection.is_cut() {
             return broken();
@@ -160,7 +170,7 @@ impl ApiService {
             Verdict::Pass => {}
             Verdict::Delay(time) => tokio::time::sleep(time).await,
             Verdict::Fail(error) => answer = Answer::failure(&error),
-            Verdict::Drop => return broken(),
+            Verdict::Drop | Verdict::Later { .. } => return broken(),
             Verdict::Duplicate => twice = true,
             Verdict::Crash => self.server.crash(),
         }
@@ -172,6 +182,27 @@ impl ApiService {
             return broken();
         }
         respond(answer, gzip, &plain, Some((self.faults, connection)))
+    }
+}
+
+impl ApiService {
+    /// Handles a request after a while, whoever still waits for it then.
+    fn later(
+        &self,
+        request: Request,
+        after: std::time::Duration,
+    ) -> tokio::sync::oneshot::Receiver<Answer> {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let (server, faults) = (self.server.clone(), self.faults.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            faults.handling(&request);
+            let answer = server.handle(&request);
+            faults.after(&request, answer.status);
+            // Whoever asked may be gone.
+            let _ = tell.send(answer);
+        });
+        told
     }
 }
 

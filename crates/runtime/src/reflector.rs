@@ -6,7 +6,9 @@ use std::time::Duration;
 use everflow_env::{Env, Wrong, within};
 use serde_json::Value;
 
-use crate::client::{Client, Resource, Selection, WatchEvent, WatchFrom, WatchStream, revision};
+use crate::client::{
+    Client, Paging, Resource, Selection, WatchEvent, WatchFrom, WatchStream, revision,
+};
 use crate::error::Error;
 use crate::store::{Keep, Store, Verdict};
 
@@ -100,6 +102,8 @@ pub struct Reflector {
     no_streaming: bool,
     pages: bool,
     audited: Duration,
+    /// The last watch ended otherwise than was agreed, or there was none to be had.
+    broken: bool,
     note: Note,
 }
 
@@ -130,6 +134,7 @@ impl Reflector {
             older_lists: 0,
             no_streaming: false,
             pages: false,
+            broken: false,
             note: Note(Arc::new(|_, _| {})),
         }
     }
@@ -159,6 +164,7 @@ impl Reflector {
                 Ok(then) => then,
                 Err(error) => {
                     (self.note.0)(&self.watched, &error);
+                    self.broken = true;
                     // A kind that is not served may come back with other objects.
                     let lost = matches!(error, Error::Expired(_) | Error::NotFound(_));
                     let rebuild = lost || !self.store.is_synced();
@@ -219,7 +225,14 @@ impl Reflector {
             // A server that says nothing while it should tell everything is not to be waited for.
             let patience = left.min(Duration::from_secs(30));
             match within(&*self.env.clock, patience, stream.next()).await {
-                Ok(Ok(Some(WatchEvent::Set(object)))) => objects.push(object),
+                Ok(Ok(Some(WatchEvent::Set(object)))) => {
+                    if self.store.cannot_read(&object) {
+                        return Err(self.undecodable("an object of the first list makes no sense"));
+                    }
+                    objects.push(object);
+                }
+                // What was it? A list that lacks it would say that it is not there.
+                Ok(Ok(Some(WatchEvent::Unreadable(why)))) => return Err(self.undecodable(&why)),
                 Ok(Ok(Some(WatchEvent::Gone(object)))) => objects
                     .retain(|other| crate::client::At::of(other) != crate::client::At::of(&object)),
                 Ok(Ok(Some(WatchEvent::Bookmark {
@@ -266,12 +279,42 @@ impl Reflector {
         self.failures = 0;
         self.pages = false;
         self.audited = self.env.clock.elapsed();
+        self.broken = false;
         self.store.replace(objects, told, rewound);
         Ok(())
     }
 
+    /// Whether the server's newest revision is older than what it has told: it was restored from a backup. A watch from
+    /// a revision that is still to come would be told nothing, for as long as it takes to come there.
+    async fn went_back(&mut self) -> Result<bool, Error> {
+        let selection = self.watched.selection.clone().metadata();
+        let namespace = self.watched.namespace.as_deref();
+        let one = Paging {
+            limit: 1,
+            ..Paging::default()
+        };
+        let resource = &self.watched.resource;
+        match self
+            .client
+            .list(resource, namespace, &selection, &one)
+            .await
+        {
+            Ok(list) => {
+                self.broken = false;
+                Ok(list.revision < self.store.revision())
+            }
+            Err(error @ (Error::Transport { .. } | Error::Timeout { .. })) => Err(error),
+            // A kind that cannot be listed may still be watched; it is asked again when that watch has ended.
+            Err(_) => Ok(false),
+        }
+    }
+
     /// Watches from where the store is.
     async fn follow(&mut self) -> Result<Then, Error> {
+        // A server that is started again breaks its watches, or ends them early.
+        if self.broken && self.went_back().await? {
+            return Ok(Then::Rebuild);
+        }
         let span = self.watch_span();
         let start = self.env.clock.elapsed();
         let from = WatchFrom::Revision(self.store.revision());
@@ -311,9 +354,11 @@ impl Reflector {
                 Ok(Err(error)) => return Err(error),
                 Ok(Ok(None)) => {
                     // A server that ends every watch at once must not keep us busy.
-                    if self.env.clock.elapsed() - start < Duration::from_secs(1) {
+                    let lasted = self.env.clock.elapsed() - start;
+                    if lasted < Duration::from_secs(1) {
                         return Err(self.undecodable("it ended at once"));
                     }
+                    self.broken |= lasted + Duration::from_secs(1) < span;
                     return Ok(Then::Resume);
                 }
                 Ok(Ok(Some(event))) => {

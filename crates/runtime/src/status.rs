@@ -2,10 +2,11 @@
 //!
 //! The whole status goes in one JSON patch to the status subresource, without a precondition on
 //! the `resourceVersion`: progress never depends on winning a race. Two tests guard it: the unique
-//! id, so that a namesake created meanwhile is left alone, and, while there is hope, the
-//! conditions as they were last seen, so that conditions of others which the store has not heard
-//! of yet are not lost. When that test fails the object is read from the server and the write made
-//! again on top of it; after a few rounds it is made without that test.
+//! id, so that a namesake created meanwhile is left alone, and the status as it was last seen: a
+//! request that its client has given up, and that the server carries out late, must not undo what
+//! was written since, and conditions of others which the store has not heard of yet must not be
+//! lost. When that test fails the object is read from the server and the write made again on top of
+//! it; after a few rounds the conditions are left out of the test.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use std::time::Duration;
 use everflow_env::{Env, Wrong};
 use serde_json::{Value, json};
 
-use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
+use crate::client::{At, Client, Patch, Resource, WriteOptions, generation, meta_text};
 use crate::error::Error;
 
-/// So often the conditions of others are looked after; then ours are written in any case.
+/// So often the conditions of others are looked after; then ours are written whatever theirs are.
 const POLITE_ROUNDS: u32 = 3;
 /// The first pause after a failure.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
@@ -95,9 +96,13 @@ impl StatusWriter<'_> {
                 Error::NotFound(_) => return Ok(Written::Gone),
                 Error::Invalid(refusal) => match self.look(&base, &uid).await {
                     Ok(None) => return Ok(Written::Gone),
-                    // Nobody touched the conditions: it is the status that is wrong.
-                    Ok(Some(live)) if conditions(&live) == conditions(&base) => {
+                    // Nobody touched it: it is the new status that is wrong.
+                    Ok(Some(live)) if live.get("status") == base.get("status") => {
                         return Err(Error::Invalid(refusal));
+                    }
+                    // The cluster was restored from a backup: the generation that this is about has never been.
+                    Ok(Some(live)) if generation(&live) < generation(known) => {
+                        return Ok(Written::GivenUp);
                     }
                     Ok(Some(live)) => {
                         base = live;
@@ -168,24 +173,25 @@ impl StatusWriter<'_> {
     }
 }
 
-fn conditions(object: &Value) -> Option<&Value> {
-    object.get("status")?.get("conditions")
-}
-
+/// The whole status in place of the one that was last seen; impolitely, whatever the conditions are by now.
 fn patch(uid: &str, base: &Value, desired: Value, politely: bool) -> Patch {
-    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
-    if politely {
-        let (path, value) = match base.get("status") {
-            None => ("/status", &Value::Null),
-            Some(status) => {
-                let conditions = status.get("conditions").unwrap_or(&Value::Null);
-                ("/status/conditions", conditions)
+    let test = |path: &str, value: &Value| json!({"op": "test", "path": path, "value": value});
+    let mut operations = vec![test("/metadata/uid", &uid.into())];
+    match base.get("status") {
+        Some(Value::Object(status)) if !politely => {
+            for (field, value) in status.iter().filter(|(field, _)| *field != "conditions") {
+                operations.push(test(&format!("/status/{}", pointer(field)), value));
             }
-        };
-        operations.push(json!({"op": "test", "path": path, "value": value}));
+        }
+        status => operations.push(test("/status", status.unwrap_or(&Value::Null))),
     }
     operations.push(json!({"op": "add", "path": "/status", "value": desired}));
     Patch::Json(operations.into())
+}
+
+/// A field in a JSON pointer.
+fn pointer(field: &str) -> String {
+    field.replace('~', "~0").replace('/', "~1")
 }
 
 /// A condition that says what it said before has not changed, whatever it was in between: its time stays.

@@ -312,3 +312,57 @@ async fn finalizers_are_added_beside_others_and_removed_alone() {
         .unwrap();
     assert_eq!(removed, Edited::Gone);
 }
+
+/// A write that its client has given up, and that the server carries out late, undoes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_lands_late_undoes_nothing() {
+    let world = World::new(1).await;
+    let known = world.create_toy("one", json!({})).await;
+    let ready = json!([condition("Ready", "True")]);
+    let first = json!({"observedGeneration": 1, "inventory": ["a"], "conditions": ready});
+    let written = writer(&world).write(&known, &first, || false).await;
+    let Ok(Written::Stored(known)) = written else {
+        panic!("{written:?}")
+    };
+    let late = AtomicUsize::new(0);
+    world.faults.before(move |request| {
+        match request.method == "PATCH" && late.fetch_add(1, Ordering::SeqCst) == 0 {
+            true => Verdict::Later {
+                after: Duration::from_secs(7),
+                breaks: true,
+            },
+            false => Verdict::Pass,
+        }
+    });
+    let hasty = StatusWriter {
+        patience: Duration::ZERO,
+        ..writer(&world)
+    };
+    let failed = json!({"observedGeneration": 1, "inventory": ["a"], "conditions": [condition("Ready", "False")]});
+    assert!(hasty.write(&known, &failed, || false).await.is_err());
+    let wider = json!({"observedGeneration": 1, "inventory": ["a", "b"], "conditions": ready});
+    writer(&world)
+        .write(&known, &wider, || false)
+        .await
+        .unwrap();
+    world.sleep(10.0).await;
+    assert_eq!(world.toy("one").await["status"], wider);
+}
+
+/// A cluster that was restored from a backup hears nothing of generations that have never been.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_said_of_a_generation_that_was_lost() {
+    let world = World::new(1).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let backup = world.server.backup();
+    let change = Patch::Merge(json!({"spec": {"size": 2}}));
+    let by = WriteOptions::by("user");
+    let at = At::new("apps", "one");
+    world.user.patch(&TOYS, at, &change, &by).await.unwrap();
+    let known = patch_status(&world, "toys", json!({"status": {"url": "http://a"}})).await;
+    world.server.go_back(&backup);
+    let status = json!({"observedGeneration": 2, "conditions": [condition("Ready", "True")]});
+    let written = writer(&world).write(&known, &status, || false).await;
+    assert_eq!(written.unwrap(), Written::GivenUp);
+    assert_eq!(world.toy("one").await["status"]["observedGeneration"], -1);
+}

@@ -239,3 +239,66 @@ async fn what_is_known_is_kept_while_nothing_can_be_read() {
         "what is known is kept while nothing can be read"
     );
 }
+
+/// A cluster that is restored from a backup: its revisions go back, and watches from later ones are told nothing.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_set_back_is_noticed_at_once() {
+    let world = World::new(1).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let backup = world.server.backup();
+    let store = start(&world, Watched::all(TOYS));
+    store.synced().await;
+    resize(&world, "one", 2).await;
+    world.create_toy("two", json!({"size": 2})).await;
+    world.sleep(1.0).await;
+    assert_eq!(store.len(), 2);
+    world.server.go_back(&backup);
+    world.sleep(10.0).await;
+    assert_eq!((size(&store, "one"), store.len()), (json!(1), 1));
+    // Its revisions come by those that were given out before.
+    for number in 0..20 {
+        resize(&world, "one", 3 + number).await;
+    }
+    world.sleep(1.0).await;
+    assert_eq!(size(&store, "one"), 22);
+}
+
+/// The same, when revisions have come past the old ones before anybody could look.
+#[tokio::test(start_paused = true)]
+async fn so_it_is_when_its_revisions_have_come_past_the_old_ones() {
+    let world = World::new(1).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let backup = world.server.backup();
+    let store = start(&world, Watched::all(TOYS));
+    store.synced().await;
+    resize(&world, "one", 2).await;
+    world.sleep(1.0).await;
+    world.server.go_back(&backup);
+    for number in 0..5 {
+        world.create_toy(&format!("new-{number}"), json!({})).await;
+    }
+    world.sleep(700.0).await;
+    assert_eq!((size(&store, "one"), store.len()), (json!(1), 6));
+}
+
+/// A first list of which one event cannot be read is no list.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_missing_from_the_first_list() {
+    for junk in [
+        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"?\"}}}\n",
+        "{\"type\n",
+    ] {
+        let world = World::new(1).await;
+        world.create_toy("one", json!({"size": 1})).await;
+        let seen = AtomicUsize::new(0);
+        world
+            .faults
+            .event(move |_, _, _| match seen.fetch_add(1, Ordering::SeqCst) {
+                0 => EventVerdict::Replace(junk.into()),
+                _ => EventVerdict::Pass,
+            });
+        let store = start(&world, Watched::all(TOYS));
+        world.sleep(10.0).await;
+        assert_eq!(size(&store, "one"), 1, "{junk}");
+    }
+}

@@ -6,6 +6,9 @@ use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, HostFate, Millis, Pla
 use crate::run::Stats;
 use crate::scenario::Scenario;
 
+/// No request is done later than this after its client has lost it: by then the server has given it up, too.
+const LATEST: Millis = 30_000;
+
 /// Draws from a seed.
 pub struct Chance(SeededRandom);
 
@@ -104,7 +107,12 @@ impl Profile<'_> {
                 *from += chance.below(2_000);
                 *lasts = chance.span();
             }
-            Fault::Crash { at, .. } | Fault::Jump { at, .. } => *at += chance.below(2_000),
+            Fault::Crash { at, .. }
+            | Fault::Stop { at, .. }
+            | Fault::Jump { at, .. }
+            | Fault::Restore { at, .. } => {
+                *at += chance.below(2_000);
+            }
         }
     }
 
@@ -116,7 +124,16 @@ impl Profile<'_> {
             58..68 => self.host(chance),
             68..76 => self.disk(chance, replica),
             76..94 => Some(self.weather(chance, replica)),
-            94..98 => Some(Fault::Crash {
+            94 => Some(Fault::Restore {
+                at: chance.between(2_000, self.scenario.lasts.max(3) * 1_000),
+                back: [500, 5_000, 30_000][chance.below(3) as usize],
+            }),
+            95 => Some(Fault::Stop {
+                replica,
+                at: chance.below(self.scenario.lasts * 1_000),
+                down: chance.down(),
+            }),
+            96..98 => Some(Fault::Crash {
                 replica,
                 at: chance.below(self.scenario.lasts * 1_000),
                 down: chance.down(),
@@ -165,6 +182,8 @@ impl Profile<'_> {
             Fate::DiesAfter(chance.down()),
             Fate::Denied,
             Fate::Stops([2_000, 20_000, 60_000][chance.below(3) as usize]),
+            Fate::LandsLate(chance.span().min(LATEST)),
+            Fate::HangsAndLands(chance.span()),
         ];
         let fate = *chance.one(&fates)?;
         Some(Fault::Request {
@@ -193,6 +212,7 @@ impl Profile<'_> {
             EventFate::Behind(usize::try_from(chance.between(1, 3)).unwrap_or(1)),
             EventFate::Ends,
             EventFate::Expires,
+            EventFate::Garbled,
             EventFate::Dies(chance.down()),
         ];
         let fate = *chance.one(&fates)?;
@@ -273,7 +293,11 @@ impl Profile<'_> {
             Weather::HostSilent(host.clone()),
             Weather::HostAnswers(host, 503),
             Weather::DiskFull,
-            Weather::KindBroken(kind),
+            Weather::KindBroken(kind.clone()),
+            Weather::ListBroken(kind.clone()),
+            Weather::WritesSlow(kind.clone(), slow),
+            Weather::WritesDenied(kind),
+            Weather::ApiBusy([1, 60, 3_600][chance.below(3) as usize]),
         ];
         let what = chance.one(&all).cloned().unwrap_or(Weather::ApiDown);
         Fault::Weather {

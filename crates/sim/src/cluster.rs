@@ -46,3 +46,49 @@ fn create(server: &ApiServer, path: &str, object: &Value) {
     request.user = Some(User::admin());
     let _ = server.handle(&request);
 }
+
+/// Puts into a server what was stored before anybody checked it, and makes so many more kinds.
+pub fn furnish(server: &ApiServer, stored: &[Value], kinds: u32) {
+    for (number, object) in stored.iter().enumerate() {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+        let plural = match kind.strip_suffix('y') {
+            Some(start) => format!("{start}ies"),
+            None => format!("{kind}s"),
+        };
+        let key = match text("namespace") {
+            "" => text("name").to_owned(),
+            namespace => format!("{namespace}/{}", text("name")),
+        };
+        let mut object = object.clone();
+        object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{number:012}").into();
+        object["metadata"]["generation"] = 1.into();
+        object["metadata"]["creationTimestamp"] = "2025-12-31T23:00:00Z".into();
+        // Nothing else has the name: a scenario that says so twice has one of them.
+        let _ = server
+            .store()
+            .create(&format!("{group}/{plural}"), &key, object);
+    }
+    for number in 0..kinds {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("kind{number}s.group{}.example", number / 10)},
+            "spec": {
+                "group": format!("group{}.example", number / 10),
+                "names": {"kind": format!("Kind{number}"), "plural": format!("kind{number}s")},
+                "scope": "Namespaced",
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    }},
+                }],
+            },
+        });
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        create(server, path, &definition);
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::history::Who;
-use crate::oracles::world::{differences, picture, someone_fails, unmet};
+use crate::oracles::world::{differences, failures, picture, unmet};
 use crate::oracles::{self, Finding};
 use crate::plan::{EventFate, Fault};
 use crate::run::{Calm, LOOK, World};
@@ -103,6 +103,29 @@ impl World<'_> {
         }
     }
 
+    /// Looks at what must be true on the way, unless chance has its hand in it.
+    pub(crate) fn look_meanwhile(&self, calm: Option<&Calm>) {
+        if calm.is_none() || !self.plan.faults.is_empty() {
+            return;
+        }
+        for one in self.scenario.meanwhile.clone() {
+            let (shared, server) = (self.shared.clone(), self.server.clone());
+            tokio::spawn(async move {
+                let at = Duration::from_secs(one.at);
+                tokio::time::sleep(at.saturating_sub(shared.history.now())).await;
+                let text = unmet(&server, &one.expect).join("\n  ");
+                let finding = Finding {
+                    oracle: "meanwhile",
+                    at,
+                    text,
+                };
+                if !finding.text.is_empty() {
+                    shared.ask(|_| vec![finding]);
+                }
+            });
+        }
+    }
+
     fn judge_end(&self) {
         let at = self.shared.history.now();
         self.shared.ask(|_| oracles::debris(&self.shared));
@@ -133,7 +156,11 @@ impl World<'_> {
         };
         tokio::time::sleep(span).await;
         let (writes, told) = (counts().0 - writes, counts().1 - told);
-        if writes == 0 && (told == 0 || someone_fails(&self.server)) {
+        let failures = failures(&self.server);
+        // Who keeps finding objects unhealthy says so once in each round, with the time of it in the history.
+        let unhealthy = failures.iter().any(|reason| reason == "HealthCheckFailed");
+        let allowed = if unhealthy { told } else { 0 };
+        if writes <= allowed && (told == 0 || !failures.is_empty()) {
             return;
         }
         let at = self.shared.history.now();

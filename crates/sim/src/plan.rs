@@ -61,6 +61,10 @@ pub enum Fate {
     DiesAfter(Millis),
     /// It is done, and the process stands still for so long before it hears of it.
     Stops(Millis),
+    /// The connection breaks at once, and it is done after so long all the same, whoever lives then.
+    LandsLate(Millis),
+    /// It gets no answer for so long and is done then, though the client may have given up before, or have died.
+    HangsAndLands(Millis),
 }
 
 /// What becomes of a watch event.
@@ -79,6 +83,8 @@ pub enum EventFate {
     Ends,
     /// The watch ends before it, because its history is gone.
     Expires,
+    /// It comes as something that cannot be read.
+    Garbled,
     /// The replica dies when it hears of it.
     Dies(Millis),
 }
@@ -147,8 +153,21 @@ pub enum Weather {
     HostAnswers(String, u16),
     /// The replica's disk is full.
     DiskFull,
-    /// Lists of a kind (its plural name) fail.
+    /// Objects of a kind (its plural name) cannot be read, one by one or as a list.
     KindBroken(String),
+    /// Lists and watches of a kind fail; its objects can be read one by one.
+    ListBroken(String),
+    /// One object of a kind, `NAMESPACE/NAME`, cannot be converted: whatever touches it fails, lists of its kind
+    /// included.
+    ObjectBroken(String, String),
+    /// Admission takes so long for each write of a kind.
+    WritesSlow(String, Millis),
+    /// Admission refuses each write of a kind.
+    WritesDenied(String),
+    /// Nobody may act as this user any more.
+    Forbidden(String),
+    /// The API is too busy for anything but Leases, and asks for so many seconds.
+    ApiBusy(u32),
 }
 
 /// One thing that goes wrong.
@@ -217,6 +236,22 @@ pub enum Fault {
         /// Whether its disk is lost.
         wiped: bool,
     },
+    /// A replica is asked to stop, does so in its own time, and is started again.
+    Stop {
+        /// Which.
+        replica: usize,
+        /// When.
+        at: Millis,
+        /// How long after its end it starts again.
+        down: Millis,
+    },
+    /// The whole cluster is restored from a backup: objects and revisions of some time ago. Users do again what was lost.
+    Restore {
+        /// When.
+        at: Millis,
+        /// How old the backup is.
+        back: Millis,
+    },
     /// The time of day of a replica jumps.
     Jump {
         /// Whose.
@@ -233,8 +268,8 @@ impl Fault {
     pub fn ends(&self) -> Millis {
         match self {
             Fault::Weather { from, lasts, .. } => from + lasts,
-            Fault::Crash { at, down, .. } => at + down,
-            Fault::Jump { at, .. } => *at,
+            Fault::Crash { at, down, .. } | Fault::Stop { at, down, .. } => at + down,
+            Fault::Jump { at, .. } | Fault::Restore { at, .. } => *at,
             _ => 0,
         }
     }
@@ -271,6 +306,7 @@ impl Fault {
                 Fate::DiesBefore(_) => "crash before a request",
                 Fate::DiesAfter(_) => "crash after a request",
                 Fate::Stops(_) => "process stands still",
+                Fate::LandsLate(_) | Fate::HangsAndLands(_) => "write lands late",
             },
             Fault::Event { fate, .. } => match fate {
                 EventFate::Late(_) => "event late",
@@ -279,6 +315,7 @@ impl Fault {
                 EventFate::Behind(_) => "event out of order",
                 EventFate::Ends => "watch ends",
                 EventFate::Expires => "history gone",
+                EventFate::Garbled => "event cannot be read",
                 EventFate::Dies(_) => "crash at an event",
             },
             Fault::Host { fate, .. } => match fate {
@@ -309,10 +346,18 @@ impl Fault {
                 Weather::HostSilent(_) => "host black hole",
                 Weather::HostAnswers(..) => "host errors",
                 Weather::DiskFull => "disk full",
-                Weather::KindBroken(_) => "kind cannot be listed",
+                Weather::KindBroken(_) => "kind cannot be read",
+                Weather::ListBroken(_) => "kind cannot be listed",
+                Weather::ObjectBroken(..) => "object cannot be converted",
+                Weather::WritesSlow(..) => "admission slow",
+                Weather::WritesDenied(_) => "admission down",
+                Weather::Forbidden(_) => "rights gone",
+                Weather::ApiBusy(_) => "API too busy",
             },
             Fault::Crash { wiped: false, .. } => "crash",
             Fault::Crash { wiped: true, .. } => "crash and disk lost",
+            Fault::Stop { .. } => "orderly stop",
+            Fault::Restore { .. } => "cluster restored from a backup",
             Fault::Jump { .. } => "clock jumps",
         }
     }

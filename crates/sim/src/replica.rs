@@ -123,6 +123,8 @@ pub struct Life {
     pub seed: u64,
     /// Whether there are others.
     pub elected: bool,
+    /// The label selector of each replica, when they share the work.
+    pub shards: Vec<String>,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
 }
@@ -182,10 +184,14 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
     let task = tokio::spawn({
         let shared = shared.clone();
         async move {
-            if let Err(why) = live(&shared, env, client, &hosts, who, &all).await {
-                shared.history.note(who, || format!("cannot start: {why}"));
-                shared.kill(replica, life, START_AGAIN, false);
-            }
+            let then = match live(&shared, env, client, &hosts, who, &all).await {
+                Err(why) => {
+                    shared.history.note(who, || format!("cannot start: {why}"));
+                    START_AGAIN
+                }
+                Ok(()) => shared.replicas().get(replica).map_or(0, |state| state.then),
+            };
+            shared.kill(replica, life, then, false);
         }
     });
     if let Some(state) = shared.replicas().get_mut(replica) {
@@ -193,7 +199,7 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
     }
 }
 
-/// The whole life; it ends only when it cannot begin.
+/// The whole life. It ends when it cannot begin, or when the replica is asked to stop.
 async fn live(
     shared: &Arc<Shared>,
     env: Env,
@@ -203,18 +209,27 @@ async fn live(
     all: &Life,
 ) -> Result<(), String> {
     let replica = who.replica().unwrap_or_default();
+    // Those who share the work have a Service each.
+    let shard = all.shards.get(replica).cloned();
+    let host = match shard {
+        Some(_) => format!("storage-{replica}"),
+        None => "storage".to_owned(),
+    };
     let storage = StorageOptions {
-        advertised: "storage".to_owned(),
+        advertised: host.clone(),
         ..StorageOptions::default()
     };
     let storage = Storage::open(&env, storage)
         .await
         .map_err(|error| error.to_string())?;
     let metrics = Metrics::new();
+    let mut options = Options::default();
+    let selector = shard.unwrap_or_default();
+    options.runtime.watch_label_selector = selector.clone();
     let setup = Setup {
         env: env.clone(),
         client: client.clone(),
-        options: Options::default(),
+        options,
         storage: storage.clone(),
         log: Logger::silent(env.clock.clone()),
         metrics: metrics.clone(),
@@ -243,20 +258,25 @@ async fn live(
         }
     }
     let engine = builder.wrap(noted).build(recorder);
+    let (stop, hand_over) = (Signal::new(), Signal::new());
     if let Some(state) = shared.replicas().get_mut(replica) {
         state.handle = Some(engine.handle());
+        state.stop = Some(stop.clone());
     }
     // Everything dies with this set.
     let mut tasks = JoinSet::new();
     tasks.spawn(teller.run());
     let files = FileServer::new(&env, ServerLimits::default());
     let mut leadership = None;
+    let mut elections = JoinSet::new();
     if all.elected {
-        let mut lease = LeaseOptions::new("flux-system", manager::SOURCE, "", identity(replica));
+        let mut lease =
+            LeaseOptions::new("flux-system", manager::SOURCE, &selector, identity(replica));
         lease.release = true;
         let election = Election::new(env.clone(), client, lease);
         leadership = Some(election.leadership());
-        tasks.spawn(election.run(Signal::new()));
+        let hand_over = hand_over.clone();
+        elections.spawn(election.run(hand_over));
     }
     let (hosts, mut leads) = (hosts.clone(), leadership.clone());
     tasks.spawn(async move {
@@ -268,7 +288,7 @@ async fn live(
                 }
             }
         }
-        let mut incoming = hosts.listen("storage", 80);
+        let mut incoming = hosts.listen(&host, 80);
         let mut open = JoinSet::new();
         while let Some(stream) = incoming.recv().await {
             let files = files.clone();
@@ -276,8 +296,10 @@ async fn live(
             while open.try_join_next().is_some() {}
         }
     });
-    tasks.spawn(engine.run(leadership, Signal::new()));
-    while tasks.join_next().await.is_some() {}
+    engine.run(leadership, stop).await;
+    // As in the program: the Lease goes after the last attempt, and artifacts are served to the end.
+    hand_over.raise();
+    while elections.join_next().await.is_some() {}
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::clock::WrongClock;
-use crate::history::{History, Who};
+use crate::history::History;
 use crate::hooks::{Observer, UserHook};
 use crate::oracles::world::{World as Picture, picture, unmet};
 use crate::oracles::{Finding, Oracles};
@@ -170,14 +170,22 @@ async fn run_in(
     Ok(world.outcome(healed_after))
 }
 
+/// How many replicas want the same Lease.
+fn electing(scenario: &Scenario) -> usize {
+    match scenario.shards.is_empty() {
+        true => scenario.replicas,
+        false => 1,
+    }
+}
+
 /// A world while it lasts.
 pub(crate) struct World<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) plan: &'a Plan,
     pub(crate) shared: Arc<Shared>,
     pub(crate) server: ApiServer,
-    client: Client,
-    hosts: users::Hosts,
+    pub(crate) client: Client,
+    pub(crate) hosts: users::Hosts,
     dialer: MemoryDialer,
     /// The newest revision before anything happened.
     pub(crate) since: u64,
@@ -215,6 +223,8 @@ impl<'a> World<'a> {
                 files: MemoryDisk::new(),
                 tasks: Vec::new(),
                 handle: None,
+                stop: None,
+                then: 0,
                 excused: Duration::ZERO,
             });
         }
@@ -229,7 +239,7 @@ impl<'a> World<'a> {
         let shared = Arc::new(Shared::new(
             History::new(settings.trace),
             faults,
-            Oracles::new(scenario.replicas, allowed),
+            Oracles::new(electing(scenario), allowed),
             replicas,
             commands,
         ));
@@ -266,6 +276,7 @@ impl<'a> World<'a> {
     async fn live(&self, calm: Option<&Calm>, settings: &Settings) -> Result<Duration, Error> {
         self.begin().await?;
         self.let_users_act();
+        self.look_meanwhile(calm);
         self.go_wrong().await;
         self.heal();
         let healed_after = self.get_well(calm).await;
@@ -308,6 +319,7 @@ impl<'a> World<'a> {
         replica::Life {
             seed: self.plan.seed,
             elected: self.scenario.replicas > 1,
+            shards: self.scenario.shards.clone(),
             stand_ins: self.stand_ins.clone(),
         }
     }
@@ -316,6 +328,7 @@ impl<'a> World<'a> {
         for index in 0..self.scenario.replicas {
             replica::start(&self.shared, &self.dialer, index, &self.life());
         }
+        cluster::furnish(&self.server, &self.scenario.stored, self.scenario.kinds);
         for object in &self.scenario.objects {
             users::apply(&self.client, object)
                 .await
@@ -366,18 +379,11 @@ impl<'a> World<'a> {
                 }
                 // What follows from it may happen while it is still being told.
                 shared.state().deeds += 1;
-                loop {
-                    let done = users::act(&hosts, &client, &action.deed, number).await;
-                    let missing = matches!(&done, Err((_, why)) if why.contains("not found"));
-                    shared.history.note(Who::User, || match done {
-                        Ok(what) => what,
-                        Err((what, why)) => format!("{what}: {why}"),
-                    });
-                    if !missing {
-                        break;
-                    }
-                    tokio::time::sleep(AGAIN).await;
-                }
+                users::perform(&shared, &hosts, &client, &action.deed, number).await;
+                shared
+                    .state()
+                    .performed
+                    .push((shared.history.now(), number, action.deed.clone()));
                 if webhooks {
                     users::call_webhooks(&client, &objects, number).await;
                 }
@@ -393,6 +399,7 @@ impl<'a> World<'a> {
         enum Turn<'d> {
             Begin(&'d Fault),
             End(&'d Fault),
+            Backup(Millis),
         }
         let mut turns: Vec<(Millis, Turn<'_>)> = Vec::new();
         for fault in &self.shared.faults {
@@ -401,19 +408,32 @@ impl<'a> World<'a> {
                     turns.push((*from, Turn::Begin(fault)));
                     turns.push((from + lasts, Turn::End(fault)));
                 }
-                Fault::Crash { at, .. } | Fault::Jump { at, .. } => {
+                Fault::Crash { at, .. } | Fault::Stop { at, .. } | Fault::Jump { at, .. } => {
+                    turns.push((*at, Turn::Begin(fault)));
+                }
+                Fault::Restore { at, back } => {
+                    turns.push((at.saturating_sub(*back), Turn::Backup(*at)));
                     turns.push((*at, Turn::Begin(fault)));
                 }
                 _ => {}
             }
         }
         turns.sort_by_key(|(at, _)| *at);
+        let mut backups = BTreeMap::new();
         for (at, turn) in turns {
             self.sleep_until(at).await;
             if self.shared.found() {
                 return;
             }
             match turn {
+                Turn::Backup(for_when) => {
+                    backups.insert(for_when, (self.shared.history.now(), self.server.backup()));
+                }
+                Turn::Begin(fault @ Fault::Restore { at, .. }) => {
+                    if let Some((of, backup)) = backups.remove(at) {
+                        self.restore(fault, of, &backup);
+                    }
+                }
                 Turn::Begin(fault) => self.begin_fault(fault),
                 Turn::End(fault) => self.end_fault(fault),
             }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::plan::{Fault, Millis};
+use crate::users::numbered;
 
 /// A scenario.
 #[derive(Debug, Clone, Deserialize)]
@@ -41,6 +42,18 @@ pub struct Scenario {
     /// The objects that are applied at the beginning.
     #[serde(default)]
     pub objects: Vec<Value>,
+    /// More of the same: objects that are applied so many times, with `$N` in their texts.
+    #[serde(default)]
+    pub copies: Vec<Copies>,
+    /// Objects that were stored before anybody checked them: no schema, no admission.
+    #[serde(default)]
+    pub stored: Vec<Value>,
+    /// How many kinds there are beside the usual ones.
+    #[serde(default)]
+    pub kinds: u32,
+    /// A label selector for each replica: it looks after those objects alone, under a Lease of its own.
+    #[serde(default)]
+    pub shards: Vec<String>,
     /// What users do.
     #[serde(default)]
     pub actions: Vec<Action>,
@@ -59,6 +72,9 @@ pub struct Scenario {
     /// What must be true in the end, with and without faults.
     #[serde(default)]
     pub expect: Vec<Expectation>,
+    /// What must be true on the way, when nothing goes wrong but what the scenario itself says.
+    #[serde(default)]
+    pub meanwhile: Vec<Meanwhile>,
     /// Whether nothing may be written in the hour after the end.
     #[serde(default = "yes")]
     pub quiet: bool,
@@ -89,6 +105,26 @@ pub struct Reference {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+/// Objects that differ by a number alone.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Copies {
+    /// How many.
+    pub count: u32,
+    /// One of them, with `$N` for its number.
+    pub object: Value,
+}
+
+/// What must be true at a moment.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meanwhile {
+    /// When, in seconds.
+    pub at: u64,
+    /// What.
+    pub expect: Vec<Expectation>,
 }
 
 /// Something that a web server has.
@@ -149,6 +185,27 @@ pub enum Deed {
         repository: String,
         /// Which branch.
         branch: String,
+    },
+    /// Names the newest commit, or moves the name there.
+    Tag {
+        /// Which repository.
+        repository: String,
+        /// The name.
+        tag: String,
+    },
+    /// Makes a branch of the newest commit, if there is none, and commits go there from now on.
+    Branch {
+        /// Which repository.
+        repository: String,
+        /// Which branch.
+        branch: String,
+    },
+    /// From now on buckets are open only to who signs with this.
+    Lock {
+        /// The name of the key.
+        access: String,
+        /// The key.
+        secret: String,
     },
     /// Puts an object into a bucket, or removes it.
     Put {
@@ -256,7 +313,7 @@ impl Scenario {
         };
         let value = everflow_yaml::kyaml::yaml_to_json(text.as_bytes())
             .map_err(|error| wrong(error.to_string()))?;
-        let scenario: Scenario = serde_json::from_value(value.clone()).map_err(|error| {
+        let mut scenario: Scenario = serde_json::from_value(value.clone()).map_err(|error| {
             let error = error.to_string();
             match place(&value, &error) {
                 Some(place) => wrong(format!("{place}: {error}")),
@@ -265,6 +322,15 @@ impl Scenario {
         })?;
         if !(1..=5).contains(&scenario.replicas) {
             return Err(wrong("replicas must be between 1 and 5".to_owned()));
+        }
+        if !scenario.shards.is_empty() && scenario.shards.len() != scenario.replicas {
+            return Err(wrong(
+                "shards: there must be one for each replica".to_owned(),
+            ));
+        }
+        for copies in std::mem::take(&mut scenario.copies) {
+            let all = (0..copies.count).map(|number| numbered(&copies.object, number));
+            scenario.objects.extend(all);
         }
         Ok(scenario)
     }
@@ -282,12 +348,17 @@ impl Scenario {
             registry: BTreeMap::new(),
             web: BTreeMap::new(),
             objects,
+            copies: Vec::new(),
+            stored: Vec::new(),
+            kinds: 0,
+            shards: Vec::new(),
             actions: Vec::new(),
             faults: Vec::new(),
             chance: true,
             lasts: 60,
             within: Some(within),
             expect: Vec::new(),
+            meanwhile: Vec::new(),
             quiet: true,
         }
     }

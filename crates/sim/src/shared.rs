@@ -7,6 +7,7 @@ use std::time::Duration;
 use everflow_cluster::ApiServer;
 use everflow_cluster::faults::{Line, View};
 use everflow_env::MemoryDisk;
+use everflow_runtime::Signal;
 use everflow_runtime::engine::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
@@ -15,6 +16,7 @@ use crate::clock::WrongClock;
 use crate::history::{History, Who};
 use crate::oracles::{Finding, Oracles};
 use crate::plan::{Asked, Fault, Millis, Weather};
+use crate::scenario::Deed;
 
 /// More requests and connections of one replica than this...
 const MOST_REQUESTS: u64 = 5_000;
@@ -41,6 +43,8 @@ pub struct Doing {
     pub key: String,
     /// The subresource.
     pub part: String,
+    /// When it was sent, if it is done so late that its client does not wait any more.
+    pub late: Option<Duration>,
 }
 
 /// One replica, as the world has it.
@@ -62,6 +66,10 @@ pub struct ReplicaState {
     pub tasks: Vec<AbortHandle>,
     /// A view of its engine.
     pub handle: Option<Handle>,
+    /// Asks it to stop, while it runs.
+    pub stop: Option<Signal>,
+    /// How long after an orderly end it starts again.
+    pub then: Millis,
     /// Until when it has been down or without its files: what a status names may not be served meanwhile.
     pub excused: Duration,
 }
@@ -81,6 +89,12 @@ pub struct State {
     pub doing: Option<Doing>,
     /// Requests that go wrong after they were handled, by address.
     pub afterwards: BTreeMap<usize, crate::plan::Fate>,
+    /// Requests that are still to be done: when, which, and when they were sent.
+    pub landing: Vec<(Duration, String, Duration)>,
+    /// What users have done: when, which repetition, and what.
+    pub performed: Vec<(Duration, u32, Deed)>,
+    /// When the cluster was last restored from a backup.
+    pub restored: Option<Duration>,
     /// How often a fault of each class had an effect.
     pub hits: BTreeMap<&'static str, u64>,
     /// When a fault last had an effect.
@@ -298,6 +312,7 @@ impl Shared {
                 state.excused = now + Duration::from_millis(down + 120_000);
             }
             state.handle = None;
+            state.stop = None;
         }
         let who = Who::Replica(replica, life);
         self.history.note(who, || match wiped {

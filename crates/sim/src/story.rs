@@ -16,6 +16,11 @@ fn span(millis: Millis) -> String {
     }
 }
 
+/// A kind in words.
+fn named(kind: &str) -> &str {
+    if kind.is_empty() { "any kind" } else { kind }
+}
+
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -73,6 +78,16 @@ impl fmt::Display for Fault {
                         "is done, then the process stands still for {}",
                         span(*millis)
                     ),
+                    Fate::LandsLate(millis) => write!(
+                        f,
+                        "is lost to its client, and done all the same after {}",
+                        span(*millis)
+                    ),
+                    Fate::HangsAndLands(millis) => write!(
+                        f,
+                        "gets no answer, and is done after {}, though its client may have given up",
+                        span(*millis)
+                    ),
                 }
             }
             Fault::Event {
@@ -81,7 +96,7 @@ impl fmt::Display for Fault {
                 nth,
                 fate,
             } => {
-                let kind = if kind.is_empty() { "any kind" } else { kind };
+                let kind = named(kind);
                 write!(f, "event number {nth} of {kind} for replica {replica} ")?;
                 match fate {
                     EventFate::Late(millis) => write!(f, "is {} late", span(*millis)),
@@ -90,6 +105,7 @@ impl fmt::Display for Fault {
                     EventFate::Behind(others) => write!(f, "comes behind {others} later ones"),
                     EventFate::Ends => f.write_str("does not come: the watch ends"),
                     EventFate::Expires => f.write_str("does not come: history is gone (410)"),
+                    EventFate::Garbled => f.write_str("cannot be read"),
                     EventFate::Dies(down) => write!(f, "kills the process, for {}", span(*down)),
                 }
             }
@@ -138,9 +154,9 @@ impl fmt::Display for Fault {
                     Weather::ApiSlow(millis) => write!(f, "the API takes {}", span(*millis)),
                     Weather::Conflicts => f.write_str("two of three writes conflict"),
                     Weather::EventsLate(kind, millis) => {
-                        write!(f, "each event of {kind:?} is {} late", span(*millis))
+                        write!(f, "each event of {} is {} late", named(kind), span(*millis))
                     }
-                    Weather::EventsHeld(kind) => write!(f, "no event of {kind:?} comes"),
+                    Weather::EventsHeld(kind) => write!(f, "no event of {} comes", named(kind)),
                     Weather::ViewHeld => f.write_str("its API server sees nothing new"),
                     Weather::ViewBehind(millis) => write!(
                         f,
@@ -153,6 +169,23 @@ impl fmt::Display for Fault {
                     Weather::HostAnswers(host, status) => write!(f, "{host} answers {status}"),
                     Weather::DiskFull => f.write_str("the disk is full"),
                     Weather::KindBroken(kind) => write!(f, "{kind} cannot be read"),
+                    Weather::ListBroken(kind) => {
+                        write!(
+                            f,
+                            "{kind} cannot be listed, though each of them can be read"
+                        )
+                    }
+                    Weather::ObjectBroken(kind, name) => {
+                        write!(f, "{kind} {name} cannot be converted, nor {kind} be listed")
+                    }
+                    Weather::WritesSlow(kind, millis) => {
+                        write!(f, "admission of {kind} takes {}", span(*millis))
+                    }
+                    Weather::WritesDenied(kind) => write!(f, "admission refuses all {kind}"),
+                    Weather::Forbidden(user) => write!(f, "nobody may act as {user}"),
+                    Weather::ApiBusy(after) => {
+                        write!(f, "the API is too busy (429), come back after {after}s")
+                    }
                 }
             }
             Fault::Crash {
@@ -165,6 +198,19 @@ impl fmt::Display for Fault {
                 let (at, down) = (span(*at), span(*down));
                 write!(f, "at {at} replica {replica} dies{disk} for {down}")
             }
+            Fault::Stop { replica, at, down } => {
+                let (at, down) = (span(*at), span(*down));
+                write!(
+                    f,
+                    "at {at} replica {replica} is asked to stop; {down} later it is started again"
+                )
+            }
+            Fault::Restore { at, back } => write!(
+                f,
+                "at {} the cluster is restored from a backup that is {} old",
+                span(*at),
+                span(*back)
+            ),
             Fault::Jump {
                 replica,
                 at,

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use everflow_cluster::faults::Backup;
+
 use crate::history::Who;
 use crate::plan::{Fault, Weather};
 use crate::run::World;
+use crate::scenario::Deed;
+use crate::users;
 
 impl World<'_> {
     pub(crate) fn begin_fault(&self, fault: &Fault) {
@@ -26,6 +30,21 @@ impl World<'_> {
                     self.shared
                         .hit(fault.class(), || format!("replica {replica} dies"));
                     self.shared.kill(*replica, life, *down, *wiped);
+                }
+            }
+            Fault::Stop { replica, down, .. } => {
+                let stop = {
+                    let mut replicas = self.shared.replicas();
+                    replicas.get_mut(*replica).and_then(|state| {
+                        state.then = *down;
+                        state.stop.take()
+                    })
+                };
+                if let Some(stop) = stop {
+                    self.shared.hit(fault.class(), || {
+                        format!("replica {replica} is asked to stop")
+                    });
+                    stop.raise();
                 }
             }
             Fault::Jump {
@@ -85,5 +104,38 @@ impl World<'_> {
             _ => return,
         }
         self.shared.hit(fault.class(), || format!("{what:?}"));
+    }
+
+    /// The cluster goes back to a backup. What users have done to its objects since, they do again.
+    pub(crate) fn restore(&self, fault: &Fault, of: Duration, backup: &Backup) {
+        self.shared.hit(fault.class(), || {
+            let (of, now) = (of.as_secs_f64(), self.server.store().revision());
+            let to = backup.revision();
+            format!("the cluster goes back to {of:.3}s: from revision {now} to {to}")
+        });
+        let now = self.shared.history.now();
+        self.server.go_back(backup);
+        for replica in self.shared.replicas().iter() {
+            replica.view.catch_up();
+        }
+        let mut state = self.shared.state();
+        state.restored = Some(now);
+        state.revisions.push((now, backup.revision()));
+        let lost = state.performed.iter().filter(|(at, _, deed)| {
+            *at >= of && matches!(deed, Deed::Apply(_) | Deed::Patch { .. } | Deed::Delete(_))
+        });
+        let lost: Vec<_> = lost.cloned().collect();
+        state.to_do += lost.len();
+        drop(state);
+        let (shared, hosts, client) =
+            (self.shared.clone(), self.hosts.clone(), self.client.clone());
+        tokio::spawn(async move {
+            for (_, number, deed) in lost {
+                users::perform(&shared, &hosts, &client, &deed, number).await;
+                let mut state = shared.state();
+                state.to_do -= 1;
+                state.last_deed = shared.history.now();
+            }
+        });
     }
 }

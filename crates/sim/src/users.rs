@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use everflow_api::names::group;
 use everflow_env::MemoryDialer;
@@ -11,8 +12,12 @@ use everflow_runtime::client::{At, Client, DeleteOptions, Patch, WriteOptions};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::history::Who;
 use crate::scenario::{Deed, Page, Reference, Scenario};
+use crate::shared::Shared;
 
+/// When a user comes again who found something missing.
+const AGAIN: Duration = Duration::from_secs(1);
 /// What asks for an attempt.
 const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
 
@@ -153,7 +158,7 @@ fn whole(seen: &[u8]) -> bool {
 }
 
 /// Replaces the number of the repetition in all texts.
-fn numbered(value: &Value, number: u32) -> Value {
+pub fn numbered(value: &Value, number: u32) -> Value {
     match value {
         Value::String(text) if text.contains("$N") => {
             text.replace("$N", &number.to_string()).into()
@@ -195,6 +200,22 @@ pub async fn act(
                 .git
                 .with(repository, |repository| repository.delete_branch(branch));
             Ok(format!("deletes the branch {branch} of {repository}"))
+        }
+        Deed::Tag { repository, tag } => {
+            hosts
+                .git
+                .with(repository, |repository| repository.tag(tag, false));
+            Ok(format!("moves the tag {tag} of {repository}"))
+        }
+        Deed::Branch { repository, branch } => {
+            hosts
+                .git
+                .with(repository, |repository| repository.branch(branch));
+            Ok(format!("makes the branch {branch} of {repository}"))
+        }
+        Deed::Lock { access, secret } => {
+            hosts.buckets.require_signed(access, secret);
+            Ok(format!("locks the buckets with the key {access}"))
         }
         Deed::Put {
             bucket,
@@ -257,6 +278,24 @@ pub async fn act(
                 Err(why) => Err((what, why)),
             }
         }
+    }
+}
+
+/// Does what a user does. Who finds an object missing comes again.
+pub async fn perform(shared: &Shared, hosts: &Hosts, client: &Client, deed: &Deed, number: u32) {
+    loop {
+        let done = act(hosts, client, deed, number).await;
+        // Who meets servers that start again comes again, too.
+        let missing =
+            matches!(&done, Err((_, why)) if why.contains("not found") || why.contains("lost"));
+        shared.history.note(Who::User, || match done {
+            Ok(what) => what,
+            Err((what, why)) => format!("{what}: {why}"),
+        });
+        if !missing {
+            return;
+        }
+        tokio::time::sleep(AGAIN).await;
     }
 }
 

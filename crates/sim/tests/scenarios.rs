@@ -1,6 +1,6 @@
 //! Every scenario under its own faults and under faults by chance.
 //!
-//! `EVERFLOW_SIM_SEEDS=FROM..TO` and `EVERFLOW_SIM_SCENARIO=NAME` choose others than the bounded slice of every day.
+//! `EVERFLOW_SIM_SEEDS=FROM..TO` and `EVERFLOW_SIM_SCENARIO=NAME` (or a file) choose others than the bounded slice of every day.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use everflow_sim::search::{Plans, Ready, search};
@@ -10,6 +10,7 @@ use everflow_sim::{Plan, Scenario, Settings, story};
 fn chosen() -> Vec<Scenario> {
     let all = Scenario::all().unwrap();
     match std::env::var("EVERFLOW_SIM_SCENARIO") {
+        Ok(file) if file.ends_with(".yaml") => vec![Scenario::find(&file).unwrap()],
         Ok(name) => all
             .into_iter()
             .filter(|scenario| scenario.name == name)

@@ -81,6 +81,9 @@ impl Applier {
         if !trusting && (!self.owner.owns(&live) || policy::survives_prune(&live)) {
             return Ok(Action::Skipped);
         }
+        if self.lives_in(entry) {
+            return Ok(Action::Skipped);
+        }
         let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
         let mut options = DeleteOptions::uid(uid);
         options.propagation = "Background";
@@ -91,6 +94,12 @@ impl Applier {
                 source,
             }),
         }
+    }
+
+    /// Whether it is the namespace of the Kustomization itself: with it would go whoever has to delete the rest.
+    fn lives_in(&self, entry: &Entry) -> bool {
+        let id = &entry.id;
+        id.kind == "Namespace" && id.group.is_empty() && id.name == self.owner.namespace
     }
 
     /// Which of these objects are still there, and which finalizers hold them.

@@ -245,8 +245,12 @@ fn look_for_trouble(run: &Run) -> Result<(), Failure> {
 fn summary(tally: &Tally, scenarios: usize, took: Duration) -> String {
     let seconds = took.as_secs_f64().max(0.001);
     let mut text = format!(
-        "{} runs of {scenarios} scenarios in {seconds:.1}s: {:.0} runs/s, {} reconciles ({:.0}/s), {} states, {:.1}h simulated\n",
+        "{} runs of {} in {seconds:.1}s: {:.0} runs/s, {} reconciles ({:.0}/s), {} states, {:.1}h simulated\n",
         tally.runs,
+        match scenarios {
+            1 => "1 scenario".to_owned(),
+            count => format!("{count} scenarios"),
+        },
         tally.runs as f64 / seconds,
         tally.attempts,
         tally.attempts as f64 / seconds,

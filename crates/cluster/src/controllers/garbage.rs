@@ -31,6 +31,12 @@ fn owners(object: &Value) -> impl Iterator<Item = &str> {
 }
 
 impl OwnerIndex {
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        *inner = Inner::default();
+    }
+
     /// Notes an object and its owners.
     pub fn record(&self, table: &str, key: &str, object: &Value) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

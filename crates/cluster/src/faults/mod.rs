@@ -11,10 +11,12 @@
 //! - [`FaultyJournal`]: a verdict on each write to what is durable, so that a server dies between two writes of one
 //!   request, with or without the first of them.
 //! - [`Commits`]: is told of every write, with what was there before.
+//! - [`Backup`]: all that a server knows at one moment, for the whole cluster to go back to.
 //! - [`MemoryDisk`]: what survives such a death, for the next server to start from; the dead one's writes are refused.
 //!
 //! Nothing here draws random numbers or looks at a clock but tokio's: the same verdicts give the same run.
 
+mod backup;
 mod journal;
 mod line;
 mod view;
@@ -22,6 +24,8 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use backup::Backup;
+use bytes::Bytes;
 pub use journal::{FaultyJournal, MemoryDisk, WriteFaults, WriteVerdict};
 pub use line::Line;
 pub(crate) use line::{Cut, Switch};
@@ -46,6 +50,13 @@ pub enum Verdict {
     Duplicate,
     /// The server dies here: this connection breaks, and so do all others. See [`ApiServer::crash`](crate::ApiServer::crash).
     Crash,
+    /// It is handled only after this time, whatever has become of the client by then: it may have given up, or died.
+    Later {
+        /// After how long.
+        after: Duration,
+        /// Whether the connection breaks at once; otherwise the client waits for the answer.
+        breaks: bool,
+    },
 }
 
 /// What happens to one watch event.
@@ -67,6 +78,8 @@ pub enum EventVerdict {
     Expire,
     /// The server dies before it is sent.
     Crash,
+    /// Something else is sent in its place.
+    Replace(Bytes),
 }
 
 /// The hook at each request and each watch event.

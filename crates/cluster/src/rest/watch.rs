@@ -300,9 +300,13 @@ impl Watch {
             Err(_) => self.expire(&mut events),
         }
         let now = self.server.env().now();
-        if self.options.bookmarks && now >= self.last_bookmark.plus_seconds(BOOKMARK_PERIOD) {
+        let newest = self.server.store().revision();
+        // A watch from a revision that is still to come is told nothing, as by the real server.
+        if self.options.bookmarks
+            && self.position <= newest
+            && now >= self.last_bookmark.plus_seconds(BOOKMARK_PERIOD)
+        {
             self.last_bookmark = now;
-            let newest = self.server.store().revision();
             self.position = self.position.max(newest.min(self.limit()));
             events.push(self.bookmark(self.position, false));
         }

@@ -138,6 +138,7 @@ impl Streaming {
                     return;
                 }
                 EventVerdict::Drop => {}
+                EventVerdict::Replace(other) => self.deliver(&other, chunk),
                 EventVerdict::Duplicate => {
                     chunk.extend_from_slice(&line);
                     self.deliver(&line, chunk);

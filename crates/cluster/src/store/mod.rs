@@ -8,6 +8,7 @@ pub mod durable;
 mod history;
 mod object;
 mod page;
+mod snapshot;
 mod table;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ pub use history::{Change, ChangeKind};
 pub use object::{Object, Stored, Text, set_revision};
 pub use page::Page;
 use page::{Merged, range_from};
+pub use snapshot::Snapshot;
 use table::{State, Table};
 
 use crate::faults::{Commits, Switch};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use everflow_api::condition::ConditionStatus;
 use everflow_api::inventory::ResourceRef;
-use everflow_api::names::condition::HEALTHY;
+use everflow_api::names::condition::{HEALTHY, READY};
 use everflow_api::reason::Reason;
 use everflow_apply::ObjectId;
 use everflow_apply::change::Action;
@@ -303,10 +303,26 @@ impl Attempt<'_> {
             .insert(self.context.key.clone(), wait.clone());
         let mut report = self.draft.clone().report(next, Verdict::Waiting);
         // That it is on its way has just been written; most are healthy at the second look.
-        if wait.looks == 1 && self.written {
+        if (wait.looks == 1 && self.written) || self.failed_so_before(wait) {
             report.status = None;
         }
         Ok(report)
+    }
+
+    /// Whether the last thing said is that this very state was not healthy: it stands until the next look is over.
+    fn failed_so_before(&self, wait: &Wait) -> bool {
+        let (was, is) = (&self.before, &self.draft.status);
+        let ready = everflow_api::condition::find(&was.conditions, READY);
+        let failed = ready.is_some_and(|ready| {
+            ready.status == ConditionStatus::False
+                && ready.reason == Reason::HealthCheckFailed.as_str()
+                && ready.observed_generation == self.draft.generation
+        });
+        failed
+            && !wait.changed
+            && was.last_attempted_revision.as_deref() == Some(wait.revision.as_str())
+            && was.last_handled_reconcile_at == is.last_handled_reconcile_at
+            && was.inventory == is.inventory
     }
 
     pub(super) fn health_failed(&mut self, wait: &Wait, why: String) -> Stop {

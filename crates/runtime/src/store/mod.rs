@@ -173,6 +173,16 @@ impl Store {
         self.lock().unreadable.clone()
     }
 
+    /// Whether an object makes no sense, and is not known for that.
+    pub(crate) fn cannot_read(&self, object: &Value) -> bool {
+        let known = |name: &Name| self.lock().unreadable.contains_key(name);
+        !Stored::is_one(object)
+            && !known(&(
+                meta_text(object, "namespace").into(),
+                meta_text(object, "name").into(),
+            ))
+    }
+
     /// From now on, all changes. What is there already comes first.
     pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Change> {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -230,8 +240,11 @@ impl Store {
             return Verdict::Old;
         }
         let Some(stored) = Stored::read(object, self.shared.keep) else {
-            inner.note_unreadable(object);
-            return Verdict::Old;
+            // The first time it may be the event, and not the object, that cannot be read.
+            return match inner.note_unreadable(object) {
+                true => Verdict::OutOfOrder,
+                false => Verdict::Old,
+            };
         };
         inner.unreadable.remove(&stored.key());
         let told = inner.revision;
@@ -284,7 +297,7 @@ impl Store {
                 Some(stored) => {
                     there.insert(stored.key(), stored);
                 }
-                None => inner.note_unreadable(object),
+                None => drop(inner.note_unreadable(object)),
             }
         }
         let went: Vec<Name> = inner
@@ -300,8 +313,10 @@ impl Store {
         }
         for (key, stored) in there {
             let known = inner.objects.get(&key);
+            // A list says how everything is at its revision: what is older in it than here was set back.
+            let known_then = |known: &Stored| rewound || known.revision <= revision;
             let news = known.is_none_or(|known| {
-                stored.revision > known.revision || (rewound && **known != stored)
+                stored.revision > known.revision || (known_then(known) && **known != stored)
             });
             if news {
                 inner.put(stored);
@@ -381,13 +396,14 @@ impl Inner {
             .retain(|subscriber| subscriber.send(change.clone()).is_ok());
     }
 
-    fn note_unreadable(&mut self, object: &Value) {
+    /// Says whether it was not known yet.
+    fn note_unreadable(&mut self, object: &Value) -> bool {
         let key = (
             SmolStr::from(meta_text(object, "namespace")),
             SmolStr::from(meta_text(object, "name")),
         );
         let why = "it has no name, unique id or resourceVersion that can be read";
-        self.unreadable.insert(key, why.to_owned());
+        self.unreadable.insert(key, why.to_owned()).is_none()
     }
 }
 

@@ -56,12 +56,19 @@ impl fmt::Debug for Stored {
 }
 
 impl Stored {
+    /// Whether something has the name, the unique id and the revision of an object.
+    pub fn is_one(object: &Value) -> bool {
+        let has = |field| !meta_text(object, field).is_empty();
+        let version = meta_text(object, "resourceVersion").parse::<u64>();
+        has("name") && has("uid") && version.is_ok()
+    }
+
     /// Reads what the server sent. An object without a name, a unique id or a revision is none.
     pub fn read(object: &Value, keep: Keep) -> Option<Self> {
         let text = |field| SmolStr::from(meta_text(object, field));
         let (name, uid) = (text("name"), text("uid"));
         let version: u64 = meta_text(object, "resourceVersion").parse().ok()?;
-        if name.is_empty() || uid.is_empty() {
+        if !Stored::is_one(object) {
             return None;
         }
         let mut bytes = Vec::with_capacity(1_024);

@@ -61,6 +61,17 @@ async fn older_never_goes_over_newer() {
     );
 }
 
+/// A server restored from a backup whose revisions have come past the old ones before anybody looked.
+#[tokio::test(start_paused = true)]
+async fn a_list_is_believed_about_all_up_to_its_revision() {
+    let store = store();
+    store.replace(vec![toy("a", "u1", 10), toy("b", "u2", 11)], 12, false);
+    store.learn(&toy("b", "u2", 30));
+    store.replace(vec![toy("a", "u1", 4), toy("b", "u2", 9)], 20, false);
+    assert_eq!(sizes(&store), [("a".into(), 4), ("b".into(), 30)]);
+    assert_eq!(store.revision(), 20);
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_unreadable_object_harms_no_other() {
     let store = store();
@@ -71,6 +82,11 @@ async fn one_unreadable_object_harms_no_other() {
     assert_eq!(store.unreadable().len(), 1);
     assert_eq!(store.set(&toy("x", "u", 4)), Verdict::Accepted);
     assert!(store.unreadable().is_empty());
+    // An event that cannot be read is a reason to read everything, once.
+    let mut broken = toy("a", "u1", 5);
+    broken["metadata"]["resourceVersion"] = Value::Null;
+    assert_eq!(store.set(&broken), Verdict::OutOfOrder);
+    assert_eq!(store.set(&broken), Verdict::Old);
 }
 
 #[tokio::test(start_paused = true)]

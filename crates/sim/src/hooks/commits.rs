@@ -24,6 +24,7 @@ impl Faults for UserHook {
             table,
             key,
             part,
+            late: None,
         });
     }
 
@@ -64,6 +65,7 @@ impl Commits for Observer {
             at,
             who,
             part: asked.map(|doing| doing.part.clone()).unwrap_or_default(),
+            late: asked.and_then(|doing| doing.late),
             table,
             key,
             new: new.map(|stored| &*stored.value),

@@ -107,6 +107,33 @@ fn too_busy(seconds: u32) -> Verdict {
     Verdict::Fail(error)
 }
 
+fn unconverted() -> Verdict {
+    failed(500, "InternalError", "simulated: conversion webhook failed")
+}
+
+/// Whether a request reads a whole collection, once or for ever.
+fn is_list(request: &Request) -> bool {
+    let key = parts(&request.path).map(|(_, key, _)| key);
+    request.method == "GET" && key.is_some_and(|key| key.is_empty())
+}
+
+fn is_write_of(request: &Request, kind: &str) -> bool {
+    request.method != "GET" && plural_of(&request.path) == kind
+}
+
+/// Whether a request has to do with an object: itself, or a collection that holds it.
+fn touches(request: &Request, kind: &str, name: &str) -> bool {
+    let Some((table, key, _)) = parts(&request.path) else {
+        return false;
+    };
+    table.rsplit('/').next() == Some(kind) && (key == name || is_list(request))
+}
+
+/// What tells requests apart that are done late.
+fn mark(request: &Request) -> String {
+    format!("{} {} {}", request.method, request.path, request.body.len())
+}
+
 impl Hook {
     fn who(&self) -> Who {
         Who::Replica(self.replica, self.life)
@@ -145,6 +172,21 @@ impl Hook {
         Some(fate)
     }
 
+    /// A request that is done when nobody waits for it any more. Reads are just lost.
+    fn land_late(&self, request: &Request, millis: u64, breaks: bool) -> Verdict {
+        let kinds = kinds_of(request);
+        if !kinds.contains(&Asked::Write) && kinds != [Asked::Lease] {
+            return match breaks {
+                true => Verdict::Drop,
+                false => Verdict::Delay(Duration::from_millis(millis)),
+            };
+        }
+        let (after, now) = (Duration::from_millis(millis), self.shared.history.now());
+        let mut state = self.shared.state();
+        state.landing.push((now + after, mark(request), now));
+        Verdict::Later { after, breaks }
+    }
+
     fn under_weather(&self, request: &Request) -> Option<Verdict> {
         for (fault, what, left) in self.shared.weather(self.replica) {
             let verdict = match what {
@@ -162,7 +204,29 @@ impl Hook {
                 Weather::KindBroken(kind)
                     if request.method == "GET" && plural_of(&request.path) == *kind =>
                 {
-                    failed(500, "InternalError", "simulated: conversion webhook failed")
+                    unconverted()
+                }
+                Weather::ListBroken(kind)
+                    if is_list(request) && plural_of(&request.path) == *kind =>
+                {
+                    unconverted()
+                }
+                Weather::ObjectBroken(kind, name) if touches(request, kind, name) => unconverted(),
+                Weather::WritesSlow(kind, millis) if is_write_of(request, kind) => {
+                    Verdict::Delay(Duration::from_millis(*millis))
+                }
+                Weather::WritesDenied(kind) if is_write_of(request, kind) => failed(
+                    500,
+                    "InternalError",
+                    "simulated: failed calling webhook: no endpoints available",
+                ),
+                Weather::Forbidden(user)
+                    if request.first_header("impersonate-user") == Some(user.as_str()) =>
+                {
+                    failed(403, "Forbidden", "simulated: this user may do nothing")
+                }
+                Weather::ApiBusy(seconds) if kinds_of(request) != [Asked::Lease] => {
+                    too_busy(*seconds)
                 }
                 // It was restarted, and knows nothing of what the watch has seen.
                 Weather::ViewBehind(_)
@@ -213,6 +277,8 @@ impl Faults for Hook {
                 self.shared.kill(self.replica, self.life, down, false);
                 Verdict::Pass
             }
+            Fate::LandsLate(millis) => self.land_late(request, millis, true),
+            Fate::HangsAndLands(millis) => self.land_late(request, millis, false),
             Fate::FailsAfter
             | Fate::LostAfter
             | Fate::AnswerLate(_)
@@ -227,12 +293,21 @@ impl Faults for Hook {
 
     fn handling(&self, request: &Request) {
         let (table, key, part) = parts(&request.path).unwrap_or_default();
-        self.shared.state().doing = Some(Doing {
+        let now = self.shared.history.now();
+        let mut state = self.shared.state();
+        let landing = state.landing.iter();
+        let landed = landing
+            .enumerate()
+            .find(|(_, (due, which, _))| *due <= now && *which == mark(request))
+            .map(|(at, _)| at);
+        let late = landed.map(|at| state.landing.swap_remove(at).2);
+        state.doing = Some(Doing {
             who: self.who(),
             method: request.method.clone(),
             table,
             key,
             part,
+            late,
         });
     }
 
@@ -344,10 +419,25 @@ impl Faults for Hook {
             EventFate::Behind(others) => EventVerdict::Behind(others),
             EventFate::Ends => EventVerdict::Close,
             EventFate::Expires => EventVerdict::Expire,
+            EventFate::Garbled => EventVerdict::Replace(garbled(kind, line)),
             EventFate::Dies(down) => {
                 shared.kill(self.replica, self.life, down, false);
                 EventVerdict::Close
             }
+        }
+    }
+}
+
+/// An event that nobody can read: what there is of it breaks off in the middle, or says nothing.
+fn garbled(kind: &str, line: &[u8]) -> bytes::Bytes {
+    match line.len() % 2 {
+        0 => bytes::Bytes::from(format!(
+            "{{\"type\":{kind:?},\"object\":{{\"metadata\":{{\"name\":\"?\"}},\"spec\":7}}}}\n"
+        )),
+        _ => {
+            let mut half = line[..line.len() / 2].to_vec();
+            half.push(b'\n');
+            half.into()
         }
     }
 }

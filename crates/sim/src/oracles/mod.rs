@@ -46,6 +46,8 @@ pub struct Commit<'a> {
     pub who: Who,
     /// The subresource it was written through.
     pub part: String,
+    /// When it was sent, if its client does not wait for it any more.
+    pub late: Option<Duration>,
     /// Which table.
     pub table: &'a str,
     /// Which key.
@@ -96,6 +98,13 @@ impl fmt::Display for Commit<'_> {
             (Some(_), None) => "removes",
         };
         write!(f, "{verb} {}", self.name())?;
+        if let Some(sent) = self.late {
+            write!(
+                f,
+                " by a request that was sent at {:.3}s",
+                sent.as_secs_f64()
+            )?;
+        }
         let Some(new) = self.new.filter(|_| self.is_flux()) else {
             return Ok(());
         };
@@ -146,6 +155,7 @@ pub struct Oracles {
     artifacts: artifacts::Artifacts,
     queue: queue::Queues,
     inventory: inventory::Inventories,
+    leases: epoch::Leases,
     /// How many replicas there are.
     replicas: usize,
 }
@@ -167,6 +177,7 @@ impl Oracles {
             note_state(shared, commit);
         }
         self.inventory.note(commit);
+        self.leases.note(commit);
         let Some(replica) = commit.who.replica() else {
             return found;
         };
@@ -181,10 +192,10 @@ impl Oracles {
         found.extend(self.deletions.commit(commit, deeds));
         found.extend(self.inventory.commit(shared, commit));
         found.extend(fields::commit(commit));
-        found.extend(self.status.commit(commit));
+        found.extend(self.status.commit(shared, commit));
         found.extend(self.artifacts.commit(shared, commit, replica));
         if self.replicas > 1 {
-            found.extend(epoch::commit(shared, commit, replica));
+            found.extend(self.leases.commit(shared, commit, replica));
         }
         found
     }
@@ -216,6 +227,15 @@ impl Oracles {
     pub fn tick(&mut self, shared: &Shared) -> Vec<Finding> {
         self.queue.tick(shared)
     }
+}
+
+/// For so long after the cluster was restored from a backup nobody can know what had been before.
+const RESTORED: Duration = Duration::from_secs(180);
+
+/// Whether the cluster was restored from a backup a short while ago.
+fn lately_restored(shared: &Shared, at: Duration) -> bool {
+    let restored = shared.state().restored;
+    restored.is_some_and(|when| at.saturating_sub(when) < RESTORED)
 }
 
 /// Remembers which state of the world this is.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use everflow_runtime::queue::Key;
 use serde_json::Value;
 
-use super::{Commit, Finding};
+use super::{Commit, Finding, lately_restored};
 use crate::history::Who;
+use crate::shared::Shared;
 
 /// Writes of statuses since the last attempt began, by replica and object.
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ impl Writes {
         }
     }
 
-    pub(super) fn commit(&mut self, commit: &Commit<'_>) -> Option<Finding> {
+    pub(super) fn commit(&mut self, shared: &Shared, commit: &Commit<'_>) -> Option<Finding> {
         let (old, new) = (commit.old?, commit.new?);
         if !commit.is_flux() || commit.part != "status" {
             return None;
@@ -40,7 +41,8 @@ impl Writes {
             number(old, "/status/observedGeneration").unwrap_or_default(),
             number(new, "/status/observedGeneration").unwrap_or_default(),
         );
-        if now < before {
+        let forward = !lately_restored(shared, commit.at);
+        if now < before && forward {
             let text = format!(
                 "{} takes the observed generation of {} back from {before} to {now}",
                 commit.who,
@@ -48,9 +50,13 @@ impl Writes {
             );
             return Some(commit.finding("history goes forward", text));
         }
-        if now > number(new, "/metadata/generation").unwrap_or_default() {
+        if now > number(new, "/metadata/generation").unwrap_or_default() && forward {
             let text = format!("{} of {} that does not exist yet", now, commit.name());
             return Some(commit.finding("history goes forward", text));
+        }
+        if commit.late.is_some() {
+            // It is of an attempt that is over.
+            return None;
         }
         let known = inventory(old);
         if inventory(new).iter().any(|id| !known.contains(id)) {

@@ -146,17 +146,19 @@ fn untimed(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether some object of Flux says that it is not ready.
-pub fn someone_fails(server: &ApiServer) -> bool {
+/// Why objects of Flux are not ready, as they say.
+pub fn failures(server: &ApiServer) -> Vec<String> {
     let store = server.store();
     let tables = store.tables();
-    let mut objects = tables
+    let objects = tables
         .iter()
         .filter(|table| is_flux(table))
         .flat_map(|table| store.list(table, "", None, 0).items);
-    objects.any(|stored| {
-        condition(&stored.value, "Ready").is_some_and(|ready| ready["status"] != "True")
-    })
+    let reason = |stored: std::sync::Arc<everflow_cluster::store::Stored>| {
+        let ready = condition(&stored.value, "Ready").filter(|ready| ready["status"] != "True")?;
+        ready["reason"].as_str().map(str::to_owned)
+    };
+    objects.filter_map(reason).collect()
 }
 
 /// Where two worlds differ, in words.
