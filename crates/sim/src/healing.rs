@@ -14,8 +14,9 @@ const WITHIN: Duration = Duration::from_secs(120);
 const RESYNC: Duration = Duration::from_secs(12 * 60);
 /// How long it must be quiet in the end.
 const QUIET: Duration = Duration::from_secs(3_600);
-/// How long in most runs: an hour takes more than half of all the work, and one run of eight has it.
-const MOSTLY_QUIET: Duration = Duration::from_secs(300);
+/// How long in most runs: long enough for everything to be looked at once more, at its interval and by the watches. An
+/// hour takes more than half of all the work, and one run of eight has it.
+const MOSTLY_QUIET: Duration = Duration::from_secs(660);
 
 impl World<'_> {
     /// Nothing goes wrong any more.

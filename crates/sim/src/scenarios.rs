@@ -89,6 +89,7 @@ scenarios! {
     "status-of-flux-is-taken-over.yaml",
     "status-write-fails-once.yaml",
     "stays-broken.yaml",
+    "stays-unhealthy.yaml",
     "stored-but-not-said.yaml",
     "suspended.yaml",
     "tag-moves.yaml",

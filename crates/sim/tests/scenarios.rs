@@ -141,3 +141,16 @@ fn every_crash_and_every_delay_is_survived() {
         systematically(&scenario.name, 1);
     }
 }
+
+/// Prints what happens in `EVERFLOW_SIM_SCENARIO` under its own faults, and with `EVERFLOW_SIM_SEEDS` under those of its first.
+#[test]
+#[ignore = "for looking at one"]
+fn one_is_shown() {
+    let ready = Ready::new(chosen().swap_remove(0), Settings::default()).unwrap();
+    let plan = match std::env::var("EVERFLOW_SIM_SEEDS") {
+        Ok(_) => ready.plan(seeds().start),
+        Err(_) => Plan::calm(1),
+    };
+    let outcome = ready.run_traced(&plan).unwrap();
+    eprintln!("{}\n{:#?}", outcome.history.join("\n"), outcome.findings);
+}

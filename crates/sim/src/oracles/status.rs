@@ -37,9 +37,10 @@ impl Writes {
         }
         let number =
             |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+        // Definitions say -1 where nothing was said yet.
         let (before, now) = (
-            number(old, "/status/observedGeneration").unwrap_or_default(),
-            number(new, "/status/observedGeneration").unwrap_or_default(),
+            number(old, "/status/observedGeneration").unwrap_or(-1),
+            number(new, "/status/observedGeneration").unwrap_or(-1),
         );
         let forward = !lately_restored(shared, commit.at);
         if now < before && forward {

@@ -139,7 +139,7 @@ fn untimed(message: &str) -> String {
             .next()
             .is_some_and(|first| first.is_ascii_digit());
         let span = word
-            .trim_end_matches([',', '.', ';'])
+            .trim_end_matches([',', '.', ';', ':'])
             .ends_with(['s', 'm', 'h']);
         if number && span { "TIME" } else { word }
     });
@@ -222,9 +222,12 @@ pub fn unmet(server: &ApiServer, expectations: &[Expectation]) -> Vec<String> {
         ] {
             let Some(wanted) = wanted else { continue };
             if ready[field] != wanted.as_str() {
+                let text = |field: &str| ready[field].as_str().unwrap_or("nothing");
                 all.push(format!(
-                    "{name}: Ready has {field} {}, expected {wanted}",
-                    ready[field]
+                    "{name}: Ready has the {field} {}, expected {wanted} ({}: {})",
+                    text(field),
+                    text("reason"),
+                    text("message")
                 ));
             }
         }
