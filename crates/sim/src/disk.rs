@@ -20,6 +20,17 @@ pub enum Change<'a> {
     Sync(&'a str),
 }
 
+impl std::fmt::Display for Change<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Change::Create(path) => write!(f, "makes the file {path}"),
+            Change::Rename(from, to) => write!(f, "moves the file {from} to {to}"),
+            Change::Remove(path) => write!(f, "removes the file {path}"),
+            Change::Sync(path) => write!(f, "secures the file {path}"),
+        }
+    }
+}
+
 /// Judges changes on a disk.
 pub trait DiskJudge: Send + Sync + std::fmt::Debug {
     /// Before a change; an error keeps it from happening.

@@ -12,12 +12,13 @@ use everflow_env::{BoxFuture, Env, InlineBlocking, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_local::stand_in::{StandIn, StandIns};
 use everflow_runtime::Signal;
-use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
+use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report};
 use everflow_runtime::client::{Client, Resource};
 use everflow_runtime::events::recorder;
 use everflow_runtime::lease::{Election, LeaseOptions};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
+use everflow_runtime::queue::Key;
 use everflow_runtime::transport::EmbeddedTransport;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -99,8 +100,9 @@ impl Controller for Noted {
             }
             self.shared.history.note(self.who, || match &report {
                 Ok(report) => format!(
-                    "is done with {key}: {:?}, then {:?}",
-                    report.verdict, report.next
+                    "is done with {key}: {:?}; next {}",
+                    report.verdict,
+                    in_words(&report.next)
                 ),
                 Err(why) => format!("stops {key}: {why}"),
             });
@@ -113,6 +115,30 @@ impl Controller for Noted {
             .history
             .note(self.who, || format!("breaks off {}: {how}", context.key));
         self.inner.broken(object, how, context)
+    }
+}
+
+/// When the next attempt is, in words.
+fn in_words(next: &Next) -> String {
+    let changes = |of: &[Key]| {
+        let all: Vec<String> = of.iter().map(ToString::to_string).collect();
+        all.join(" or ")
+    };
+    match next {
+        Next::At(span) => format!("in {span:.1?}"),
+        Next::When {
+            changes: of,
+            no_later_than,
+        } if of.is_empty() => format!("in {no_later_than:.1?}"),
+        Next::When {
+            changes: of,
+            no_later_than,
+        } => format!("in {no_later_than:.1?}, or when {} changes", changes(of)),
+        Next::Retry { cause, at_least } if at_least.is_zero() => format!("soon ({cause})"),
+        Next::Retry { cause, at_least } => format!("not before {at_least:.1?} ({cause})"),
+        Next::RetryOrWhen { cause, changes: of } => {
+            format!("soon ({cause}), or when {} changes", changes(of))
+        }
     }
 }
 

@@ -277,7 +277,7 @@ fn is_telling(line: &str) -> bool {
         "leases ",
     ];
     let written = line.contains(": PATCH ") || line.contains(": POST ") || line.contains(": PUT ");
-    let disk = [": Create(", ": Sync("]
+    let disk = [": makes the file ", ": secures the file "]
         .iter()
         .any(|change| line.contains(change));
     line.contains("FAULT") || !(noise.iter().any(|part| line.contains(part)) || written || disk)

@@ -70,23 +70,23 @@ impl DiskJudge for Hook {
         }
         for (fault, what, _) in shared.weather(self.replica) {
             if *what == Weather::DiskFull && matches!(change, Change::Create(_) | Change::Sync(_)) {
-                shared.hit(fault.class(), || format!("{change:?}: no space"));
+                shared.hit(fault.class(), || format!("it {change}: no space"));
                 let text = "no space left on device";
                 return Err(io::Error::new(io::ErrorKind::StorageFull, text));
             }
         }
         match self.disk_fate(number) {
             Some((class, DiskFate::Fails)) => {
-                shared.hit(class, || format!("{change:?} fails"));
+                shared.hit(class, || format!("it {change}: that fails"));
                 Err(io::Error::other("input/output error"))
             }
             Some((class, DiskFate::Full)) => {
-                shared.hit(class, || format!("{change:?}: no space"));
+                shared.hit(class, || format!("it {change}: no space"));
                 let text = "no space left on device";
                 Err(io::Error::new(io::ErrorKind::StorageFull, text))
             }
             Some((class, DiskFate::DiesBefore(down))) => {
-                shared.hit(class, || format!("before {change:?}"));
+                shared.hit(class, || format!("before it {change}"));
                 shared.kill(self.replica, self.life, down, false);
                 Err(dead())
             }
@@ -96,7 +96,7 @@ impl DiskJudge for Hook {
 
     fn after(&self, change: Change<'_>) {
         let shared = &self.shared;
-        shared.history.note(self.who(), || format!("{change:?}"));
+        shared.history.note(self.who(), || change.to_string());
         shared.ask(|oracles| oracles.disk(shared, self.replica, change));
         let number = shared.state().changes.get(&self.replica).copied();
         if shared.state().healed {
@@ -105,7 +105,7 @@ impl DiskJudge for Hook {
         if let Some((class, DiskFate::DiesAfter(down))) =
             number.and_then(|number| self.disk_fate(number))
         {
-            shared.hit(class, || format!("after {change:?}"));
+            shared.hit(class, || format!("after it {change}"));
             shared.kill(self.replica, self.life, down, false);
         }
     }

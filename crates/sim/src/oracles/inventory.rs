@@ -6,7 +6,7 @@ use std::time::Duration;
 use everflow_api::view::condition;
 use serde_json::Value;
 
-use super::{Commit, Finding};
+use super::{Commit, Finding, lately_restored};
 use crate::history::Who;
 use crate::shared::Shared;
 
@@ -62,13 +62,17 @@ impl Inventories {
         }
         let id = id(commit.table, new);
         let Some(owner) = store.get(KUSTOMIZATIONS, &format!("{namespace}/{name}")) else {
+            if lately_restored(shared, commit.at) {
+                return None;
+            }
             let text = format!(
                 "{} applies {id} for a Kustomization that is gone",
                 commit.who
             );
             return Some(commit.finding("inventory covers all", text));
         };
-        if ids(&owner.value).contains(&id.as_str()) {
+        // What was stored before a backup was restored is known to who has not heard of that yet.
+        if ids(&owner.value).contains(&id.as_str()) || lately_restored(shared, commit.at) {
             return None;
         }
         // Finalizers and the like of objects that are no longer applied.
