@@ -6,7 +6,7 @@
 //! request that its client has given up, and that the server carries out late, must not undo what
 //! was written since, and conditions of others which the store has not heard of yet must not be
 //! lost. When that test fails the object is read from the server and the write made again on top of
-//! it; after a few rounds the conditions are left out of the test.
+//! it; after a few rounds the conditions are left out of the test, and after a few more all of it.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -19,6 +19,8 @@ use crate::error::Error;
 
 /// So often the conditions of others are looked after; then ours are written whatever theirs are.
 const POLITE_ROUNDS: u32 = 3;
+/// So often the rest of the status is looked after; then it is written whatever it is by now.
+const CAREFUL_ROUNDS: u32 = 6;
 /// The first pause after a failure.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause after failures.
@@ -85,7 +87,7 @@ impl StatusWriter<'_> {
             }
             let at = At::of(&base).status();
             let options = WriteOptions::by(self.field_manager).lean();
-            let patch = patch(&uid, &base, desired, rounds < POLITE_ROUNDS);
+            let patch = patch(&uid, &base, desired, rounds);
             let result = self.client.patch(self.resource, at, &patch, &options).await;
             let error = match result {
                 Ok(object) => return Ok(Written::Stored(object)),
@@ -173,12 +175,13 @@ impl StatusWriter<'_> {
     }
 }
 
-/// The whole status in place of the one that was last seen; impolitely, whatever the conditions are by now.
-fn patch(uid: &str, base: &Value, desired: Value, politely: bool) -> Patch {
+/// The whole status in place of the one that was last seen; in later rounds whatever has become of that.
+fn patch(uid: &str, base: &Value, desired: Value, rounds: u32) -> Patch {
     let test = |path: &str, value: &Value| json!({"op": "test", "path": path, "value": value});
     let mut operations = vec![test("/metadata/uid", &uid.into())];
     match base.get("status") {
-        Some(Value::Object(status)) if !politely => {
+        _ if rounds >= CAREFUL_ROUNDS => {}
+        Some(Value::Object(status)) if rounds >= POLITE_ROUNDS => {
             for (field, value) in status.iter().filter(|(field, _)| *field != "conditions") {
                 operations.push(test(&format!("/status/{}", pointer(field)), value));
             }
