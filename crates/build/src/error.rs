@@ -42,7 +42,7 @@ pub enum Error {
         cause: everflow_kustomize::Error,
     },
     /// The kustomization file cannot be read.
-    #[error("{text}: {cause} (in {place})")]
+    #[error("{text}: {cause} (in {place}); correct the kustomization file")]
     KustomizationFile {
         /// The file.
         place: Place,
@@ -59,7 +59,7 @@ pub enum Error {
     )]
     Component(String),
     /// A file that a generator or a patch names cannot be decrypted.
-    #[error("error decrypting sources: {cause} (in {place}); {GIVE_KEY}")]
+    #[error("error decrypting sources: {cause} (in {place}){}", decryption_remedy(&cause.to_string()))]
     Source {
         /// The file.
         place: Place,
@@ -82,8 +82,8 @@ pub enum Error {
     },
     /// An object cannot be decrypted.
     #[error(
-        "decryption failed for '{object}': {text}{}; {GIVE_KEY}",
-        InPlaces(place.as_slice())
+        "decryption failed for '{object}': {text}{}{}",
+        InPlaces(place.as_slice()), decryption_remedy(text)
     )]
     Decryption {
         /// Which object.
@@ -115,7 +115,10 @@ pub enum Error {
         place: Option<Place>,
     },
     /// Variables cannot be put into an object.
-    #[error("post build failed for '{object}': {text}{}", InPlaces(place.as_slice()))]
+    #[error(
+        "post build failed for '{object}': {text}{}{}",
+        InPlaces(place.as_slice()), variable_remedy(variable.as_deref())
+    )]
     PostBuild {
         /// Which object.
         object: String,
@@ -186,10 +189,36 @@ const MAKE_READABLE: &str = "correct the file, or keep it out of the build with 
 /// What to do about a file that cannot be decrypted.
 const GIVE_KEY: &str = "put the private key of one of its recipients into the Secret of spec.decryption.secretRef, or encrypt the file for a key that is there";
 
+/// What to do about something that cannot be decrypted.
+fn decryption_remedy(text: &str) -> String {
+    if text.contains("cannot get sops data key") {
+        format!("; {GIVE_KEY}")
+    } else if text.contains("failed to load encrypted") {
+        "; the file is not as sops writes it: encrypt it anew".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// What to do about a variable without a value.
+fn variable_remedy(name: Option<&str>) -> String {
+    let text = |name| {
+        format!(
+            "; give it a value in spec.postBuild, or a default as in ${{{name}:=default}}; write \
+             $${{{name}}} for text that is to stay"
+        )
+    };
+    name.map(text).unwrap_or_default()
+}
+
 /// What to do about the mistakes that kustomize finds most.
 fn remedy(text: &str) -> &'static str {
-    const REMEDIES: [(&str, &str); 5] = [
+    const REMEDIES: [(&str, &str); 6] = [
         ("MalformedYAMLError", "; correct the YAML at that line"),
+        (
+            "missing metadata.name",
+            "; every object needs a metadata.name",
+        ),
         (
             "already registered id",
             "; the object is there twice: remove or rename one of the two",

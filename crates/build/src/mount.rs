@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use everflow_kustomize::{FileView, Located, TreeView, ViewError, paths};
+use everflow_kustomize::{FILE_NAMES, FileView, Located, TreeView, ViewError, paths};
 
 /// Where the source appears to kustomize. Whatever leads elsewhere leads out of it; messages lose
 /// it before they are shown.
@@ -61,6 +61,15 @@ impl<'a> Mount<'a> {
             Some(content) => Ok(Arc::clone(content)),
             None => self.tree.read(inner),
         }
+    }
+
+    /// The kustomization files that were read so far, with their content in the source.
+    pub fn kustomizations_read(&self) -> Vec<(String, Arc<[u8]>)> {
+        let reads = self.reads.borrow();
+        let is_one = |path: &&String| FILE_NAMES.contains(&paths::base(path));
+        let files = reads.iter().filter(is_one);
+        let read = files.filter_map(|path| Some((path.clone(), self.tree.read(path).ok()?)));
+        read.collect()
     }
 
     /// The files of the source that were read so far, but for those that were replaced.

@@ -1,7 +1,8 @@
 //! Where in the source something is. Only failures pay for looking.
 
-use everflow_kustomize::Gvk;
-use everflow_yaml::documents::{KioReader, resource_meta};
+use everflow_kustomize::{Gvk, paths};
+use everflow_yaml::documents::{KioReader, kio_texts, resource_meta};
+use everflow_yaml::{Node, Value};
 
 use crate::mount::Mount;
 
@@ -12,6 +13,15 @@ pub struct Place {
     pub path: String,
     /// The line, from 1, where it is known.
     pub line: Option<u32>,
+}
+
+impl Place {
+    fn new(path: &str, line: Option<u32>) -> Self {
+        Place {
+            path: path.trim_start_matches('/').to_owned(),
+            line: line.filter(|line| *line > 0),
+        }
+    }
 }
 
 impl std::fmt::Display for Place {
@@ -30,24 +40,112 @@ pub fn of_objects(mount: &Mount<'_>, gvk: &Gvk, name: &str) -> Vec<Place> {
         let Ok(content) = mount.content(&path) else {
             continue;
         };
-        let reader = KioReader::default().de_anchor(true);
-        let Ok(read) = reader.read(&content) else {
+        let lines = lines_of_objects(&content, gvk, name).into_iter();
+        places.extend(lines.map(|line| Place::new(&path, Some(line))));
+    }
+    places
+}
+
+/// The lines at which objects with this identity begin in a file.
+fn lines_of_objects(content: &[u8], gvk: &Gvk, name: &str) -> Vec<u32> {
+    let mut lines = Vec::new();
+    for (before, text) in kio_texts(content) {
+        let Ok(read) = KioReader::default().de_anchor(true).read(text) else {
             continue;
         };
-        for document in &read.documents {
-            let Some(meta) = resource_meta(&document.root) else {
-                continue;
-            };
-            if meta.name == name && Gvk::new(&meta.api_version, &meta.kind) == *gvk {
-                let line = document.root.position.line;
-                places.push(Place {
-                    path: path.trim_start_matches('/').to_owned(),
-                    line: (line > 0).then_some(line),
-                });
-            }
+        let roots = read.documents.iter().map(|document| &document.root);
+        let found = roots.filter(|root| is_object(root, gvk, name));
+        lines.extend(found.map(|root| before + root.position.line));
+    }
+    lines
+}
+
+fn is_object(root: &Node, gvk: &Gvk, name: &str) -> bool {
+    let meta = resource_meta(root);
+    meta.is_some_and(|meta| meta.name == name && Gvk::new(&meta.api_version, &meta.kind) == *gvk)
+}
+
+/// Where patches for an object stand in kustomization files themselves.
+fn of_inline_patches(mount: &Mount<'_>, gvk: &Gvk, name: &str) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (path, content) in mount.kustomizations_read() {
+        let Ok(read) = KioReader::default().de_anchor(true).read(&content) else {
+            continue;
+        };
+        let Some(root) = read.documents.first().map(|document| &document.root) else {
+            continue;
+        };
+        let texts = items(root, "patches")
+            .filter_map(|patch| patch.get("patch"))
+            .chain(items(root, "patchesStrategicMerge"));
+        for text in texts {
+            let Some(patch) = text.as_str() else { continue };
+            let lines = lines_of_objects(patch.as_bytes(), gvk, name);
+            // A block begins on the line after its sign.
+            let inner = text.position.line + u32::from(patch.contains('\n'));
+            let place = |line: u32| Place::new(&path, Some((inner + line).saturating_sub(1)));
+            places.extend(lines.into_iter().map(place));
         }
     }
     places
+}
+
+fn items<'n>(root: &'n Node, field: &str) -> impl Iterator<Item = &'n Node> {
+    let list = root.get(field).map(|list| &list.value);
+    let items = match list {
+        Some(Value::Sequence(items)) => items.as_slice(),
+        _ => &[],
+    };
+    items.iter()
+}
+
+/// Where kustomization files name a path that is not there.
+fn of_missing_path(mount: &Mount<'_>, text: &str) -> Vec<Place> {
+    let Some(missing) = missing_path(text) else {
+        return Vec::new();
+    };
+    let missing = paths::clean(&format!("/{missing}"));
+    let mut places = Vec::new();
+    for (path, content) in mount.kustomizations_read() {
+        let directory = paths::parent(&path);
+        let names = |line: &str| {
+            let words = line.split([' ', '\'', '"', '[', ']', '{', '}', ',', '=']);
+            let mut words = words.filter(|word| !word.is_empty());
+            words.any(|word| paths::join(directory, word) == missing)
+        };
+        let content = String::from_utf8_lossy(&content);
+        let line = content.lines().position(names);
+        let line = line.and_then(|index| u32::try_from(index + 1).ok());
+        places.extend(line.map(|line| Place::new(&path, Some(line))));
+    }
+    places
+}
+
+/// The path that a message says is not there.
+fn missing_path(text: &str) -> Option<&str> {
+    for (before, after) in [
+        ("lstat ", ": no such file or directory"),
+        ("open ", ": no such file or directory"),
+        ("evalsymlink failure on '", "'"),
+        ("'", "' doesn't exist"),
+    ] {
+        let found = text
+            .find(after)
+            .filter(|_| before != "evalsymlink failure on '");
+        let path = match found {
+            Some(end) => text[..end]
+                .rfind(before)
+                .map(|at| &text[at + before.len()..end]),
+            None => text
+                .split_once(before)
+                .and_then(|(_, rest)| rest.split_once(after))
+                .map(|it| it.0),
+        };
+        if let Some(path) = path.filter(|path| !path.contains(['\'', ' '])) {
+            return Some(path);
+        }
+    }
+    None
 }
 
 /// Where an object begins, or where a text stands in the file of it.
@@ -70,9 +168,13 @@ pub fn of_text(mount: &Mount<'_>, gvk: &Gvk, name: &str, text: &str) -> Option<P
 
 /// The line of the file at which its YAML breaks.
 pub fn of_fault(content: &[u8]) -> Option<u32> {
-    let error = KioReader::default().read(content).err()?;
-    let line = error.position().line;
-    (line > 0).then_some(line)
+    for (before, text) in kio_texts(content) {
+        if let Err(error) = KioReader::default().read(text) {
+            let line = error.position().line;
+            return (line > 0).then_some(before + line);
+        }
+    }
+    None
 }
 
 /// The places that a failure of kustomize speaks of: the objects of the identities in its text.
@@ -86,11 +188,18 @@ pub fn in_message(mount: &Mount<'_>, text: &str) -> Vec<Place> {
         let Some((gvk, name)) = parse_identity(word) else {
             continue;
         };
-        for place in of_objects(mount, &gvk, name) {
+        let mut found = of_objects(mount, &gvk, name);
+        if text.contains("patch") {
+            found.extend(of_inline_patches(mount, &gvk, name));
+        }
+        for place in found {
             if !places.contains(&place) {
                 places.push(place);
             }
         }
+    }
+    if places.is_empty() {
+        places = of_missing_path(mount, text);
     }
     places
 }
@@ -100,10 +209,7 @@ fn malformed(mount: &Mount<'_>) -> Vec<Place> {
     let files = mount.files_read().into_iter();
     let broken = files.filter_map(|path| {
         let line = of_fault(&mount.content(&path).ok()?)?;
-        Some(Place {
-            path: path.trim_start_matches('/').to_owned(),
-            line: Some(line),
-        })
+        Some(Place::new(&path, Some(line)))
     });
     broken.collect()
 }
@@ -132,6 +238,35 @@ fn parse_identity(word: &str) -> Option<(Gvk, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_count_from_the_beginning_of_the_file() {
+        let text =
+            "---\na: 1\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n---\nc: [\n";
+        let gvk = Gvk::new("v1", "ConfigMap");
+        assert_eq!(lines_of_objects(text.as_bytes(), &gvk, "b"), [4]);
+        assert_eq!(of_fault(text.as_bytes()), Some(9));
+        let anchor = "a: 1\n---\nb:\n- *none\n";
+        assert_eq!(of_fault(anchor.as_bytes()), Some(4));
+    }
+
+    #[test]
+    fn missing_paths_are_found_in_messages() {
+        for (text, path) in [
+            (
+                "accumulating resources from 'gone.yaml': open a/gone.yaml: no such file or directory",
+                "a/gone.yaml",
+            ),
+            (
+                "evalsymlink failure on 'a/b' : lstat a/b: no such file or directory",
+                "a/b",
+            ),
+            ("'a/p.yaml' doesn't exist", "a/p.yaml"),
+        ] {
+            assert_eq!(missing_path(text), Some(path), "{text}");
+        }
+        assert_eq!(missing_path("something else"), None);
+    }
 
     #[test]
     fn identities_are_found_in_messages() {

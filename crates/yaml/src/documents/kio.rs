@@ -198,6 +198,22 @@ pub(super) fn is_tagged_null(node: &Node) -> bool {
     }
 }
 
+/// The text of each document with the number of lines before it; all of the input where it cannot be
+/// cut.
+pub fn kio_texts(input: &[u8]) -> Vec<(u32, &[u8])> {
+    let texts = split_documents(input).unwrap_or_else(|_| vec![input]);
+    let mut counted = (0, 0);
+    let place = |text: &[u8]| text.as_ptr() as usize - input.as_ptr() as usize;
+    let mut found = Vec::with_capacity(texts.len());
+    for text in texts {
+        let start = place(text);
+        let breaks = memchr::memchr_iter(b'\n', &input[counted.1..start]).count();
+        counted = (counted.0 + u32::try_from(breaks).unwrap_or(u32::MAX), start);
+        found.push((counted.0, text));
+    }
+    found
+}
+
 fn unix_lines(input: &[u8]) -> Cow<'_, [u8]> {
     if memmem::find(input, b"\r\n").is_none() {
         return Cow::Borrowed(input);

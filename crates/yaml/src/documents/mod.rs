@@ -21,6 +21,6 @@ pub use apimachinery::{
     Decoded, YamlOrJsonDecoder, YamlReader, document_decoder, yaml_or_json_decoder, yaml_reader,
 };
 pub use helm::{helm_manifests, helm_values};
-pub use kio::{KioDocuments, KioReader, Wrapping, kio_reader};
+pub use kio::{KioDocuments, KioReader, Wrapping, kio_reader, kio_texts};
 pub use kustomize::kustomize_documents;
 pub use meta::{ResourceMeta, resource_meta};
