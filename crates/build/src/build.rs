@@ -183,9 +183,21 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
             .collect(),
     };
     let (yaml, objects) = work.all(&output)?;
-    let warnings = work.warnings;
+    let mut warnings = work.warnings;
     let digest = format!("sha256:{}", hex(&Sha256::digest(yaml.as_bytes())));
     let mut objects = finish::expand(objects);
+    if request.keep_encrypted && request.masked {
+        let all = objects.len();
+        objects.retain(|object| !placeholder::is_nameless(object));
+        let left_out = all - objects.len();
+        if left_out > 0 {
+            let text = format!(
+                "{left_out} objects are left out: their kind or name is encrypted too \
+                 (encrypted_regex: ^(data|stringData)$ leaves these readable)"
+            );
+            warnings.push(Warning { grave: true, text });
+        }
+    }
     for object in &mut objects {
         if request.keep_encrypted && request.masked {
             placeholder::fill(object);
@@ -386,6 +398,9 @@ impl Work<'_> {
         let before = identity(object);
         let after = identity(&substituted);
         *object = substituted;
+        if variables.placeholders {
+            placeholder::fit(object);
+        }
         if before != after {
             self.identities
                 .entry(before)

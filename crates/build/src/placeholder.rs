@@ -16,10 +16,18 @@ pub fn of_variable(name: &str) -> String {
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
     let own = upper.to_ascii_lowercase().replace('_', "-");
     let own = own.trim_matches('-');
+    let newer = has(&["IPV6", "IP6", "V6"]);
     let shaped = if has(&["CIDR", "CIDRS", "SUBNET", "NETWORK", "RANGE"]) {
-        "192.0.2.0/24"
-    } else if has(&["IP", "IPS", "ADDR", "ADDRESS", "VIP", "IPV4", "GATEWAY"]) {
-        "192.0.2.1"
+        match newer {
+            true => "2001:db8::/64",
+            false => "192.0.2.0/24",
+        }
+    } else if newer {
+        ADDRESS_V6
+    } else if has(&[
+        "IP", "IPS", "ADDR", "ADDRESS", "VIP", "IPV4", "V4", "GATEWAY",
+    ]) {
+        ADDRESS
     } else if has(&["PORT"]) {
         "8080"
     } else if has(&["UID", "GID", "PUID", "PGID", "ASN"]) {
@@ -40,8 +48,50 @@ pub fn of_variable(name: &str) -> String {
     shaped.to_owned()
 }
 
+/// What stands for an address.
+const ADDRESS: &str = "192.0.2.1";
+/// What stands for an address of the newer kind.
+const ADDRESS_V6: &str = "2001:db8::1";
+
+/// Puts ranges where a NetworkPolicy has addresses that stand for variables: names often do not say
+/// which of the two a variable holds.
+pub fn fit(object: &mut Value) {
+    if object["kind"] != "NetworkPolicy" {
+        return;
+    }
+    let Some(Value::Object(spec)) = object.get_mut("spec") else {
+        return;
+    };
+    let directions = ["ingress", "egress"];
+    let rules = spec
+        .iter_mut()
+        .filter(|(name, _)| directions.contains(&name.as_str()));
+    rules.for_each(|(_, rules)| widen(rules));
+}
+
+fn widen(value: &mut Value) {
+    match value {
+        Value::String(text) if text == ADDRESS => text.push_str("/32"),
+        Value::String(text) if text == ADDRESS_V6 => text.push_str("/128"),
+        Value::Array(items) => items.iter_mut().for_each(widen),
+        Value::Object(fields) => fields.values_mut().for_each(widen),
+        _ => {}
+    }
+}
+
 /// How SOPS begins a value that it has encrypted.
 const ENCRYPTED: &str = "ENC[AES256_GCM,";
+
+/// Whether it is encrypted what an object is.
+pub fn is_nameless(object: &Value) -> bool {
+    let fields = [
+        &object["apiVersion"],
+        &object["kind"],
+        &object["metadata"]["name"],
+    ];
+    let mut texts = fields.iter().filter_map(|field| field.as_str());
+    object["sops"].is_object() && texts.any(|text| text.starts_with(ENCRYPTED))
+}
 
 /// Puts placeholders in the place of an object's encrypted values.
 pub fn fill(object: &mut Value) {
@@ -108,9 +158,32 @@ mod tests {
             ("SHIPPING", "placeholder-shipping"),
             ("_USER_NAME", "placeholder-user-name"),
             ("API_PORT", "8080"),
+            ("LAN_IPV4", "192.0.2.1"),
+            ("LAN_IPV6", "2001:db8::1"),
+            ("POD_CIDR_V6", "2001:db8::/64"),
         ] {
             assert_eq!(of_variable(name), text, "{name}");
         }
+    }
+
+    #[test]
+    fn network_policies_get_ranges() {
+        let mut policy = json!({
+            "kind": "NetworkPolicy",
+            "spec": { "egress": [{ "to": [{ "ipBlock": {
+                "cidr": "0.0.0.0/0", "except": ["192.0.2.1", "192.0.2.0/24", "2001:db8::1"],
+            } }] }] },
+        });
+        fit(&mut policy);
+        let except = &policy["spec"]["egress"][0]["to"][0]["ipBlock"]["except"];
+        assert_eq!(
+            *except,
+            json!(["192.0.2.1/32", "192.0.2.0/24", "2001:db8::1/128"])
+        );
+        let mut service = json!({ "kind": "Service", "spec": { "ingress": "192.0.2.1" } });
+        let before = service.clone();
+        fit(&mut service);
+        assert_eq!(service, before);
     }
 
     #[test]
@@ -139,6 +212,8 @@ mod tests {
         });
         fill(&mut other);
         assert_eq!(other["spec"], json!({ "port": 0, "list": [false] }));
+        let nameless = json!({ "kind": cipher("str"), "sops": {} });
+        assert!(is_nameless(&nameless) && !is_nameless(&registry));
         let mut plain = json!({ "kind": "Secret", "data": { "key": cipher("str") } });
         let before = plain.clone();
         fill(&mut plain);
