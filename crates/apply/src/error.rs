@@ -5,6 +5,7 @@ use std::time::Duration;
 use everflow_runtime::Error as ClientError;
 use thiserror::Error;
 
+use crate::immutable::is_immutable;
 use crate::inventory::Entry;
 
 /// What can go wrong.
@@ -121,16 +122,31 @@ impl ApplyError {
     }
 
     /// What to do about it, where that can be said.
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            ApplyError::DryRun {
-                source: ClientError::NoKind { .. },
-                ..
-            } => {
-                ": apply the CustomResourceDefinition of this kind first, from a Kustomization that this one has in dependsOn, or correct apiVersion and kind"
+    pub fn remedy(&self) -> Option<String> {
+        let ApplyError::DryRun { entry, source } = self else {
+            return None;
+        };
+        let text = match source {
+            ClientError::NoKind { kind, version } => match served_instead(version, kind) {
+                Some(served) => {
+                    return Some(format!("not served any more, write apiVersion: {served}"));
+                }
+                None => {
+                    "apply the CustomResourceDefinition of this kind first, from a Kustomization that this one has in dependsOn, or correct apiVersion and kind"
+                }
+            },
+            ClientError::NotFound(_) if entry.id.namespace.is_empty() => {
+                "give it a metadata.namespace, or the Kustomization a spec.targetNamespace"
             }
-            _ => "",
-        }
+            ClientError::NotFound(_) => {
+                "add the Namespace to the build, or to a Kustomization that this one has in dependsOn"
+            }
+            source if is_immutable(source) => {
+                "to have it deleted and created anew, give it the annotation kustomize.toolkit.fluxcd.io/force: enabled, or the Kustomization spec.force: true"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
     }
 
     /// What the client said, if it was asked.
@@ -156,14 +172,9 @@ fn refused(entry: &Entry, source: &ClientError) -> String {
     let subject = entry.id.subject();
     if matches!(source, ClientError::NotFound(_)) {
         return match entry.id.namespace.is_empty() {
-            true => format!("{subject} namespace not specified: {source}"),
+            true => format!("{subject} namespace not specified: {NO_SUCH_RESOURCE}"),
             false => format!("{subject} not found: {source}"),
         };
-    }
-    if let ClientError::NoKind { kind, version } = source
-        && let Some(remedy) = remedy(version, kind)
-    {
-        return format!("{subject} dry-run failed: {source} ({remedy})");
     }
     match source.refusal().map(|refusal| refusal.reason.as_str()) {
         None | Some("") => format!("{subject} dry-run failed: {source}"),
@@ -171,11 +182,8 @@ fn refused(entry: &Entry, source: &ClientError) -> String {
     }
 }
 
-/// What to do about a kind that is not served in this version.
-fn remedy(version: &str, kind: &str) -> Option<String> {
-    let served = served_instead(version, kind)?;
-    Some(format!("not served any more, write apiVersion: {served}"))
-}
+/// What Go's clients say of an address that the server does not know.
+const NO_SUCH_RESOURCE: &str = "the server could not find the requested resource";
 
 /// What to write instead of a version of one of Flux's or Kubernetes' kinds that is not served.
 pub fn served_instead(api_version: &str, kind: &str) -> Option<String> {
@@ -205,10 +213,13 @@ pub fn is_looked_after(group: &str) -> bool {
 }
 
 fn held(finalizers: &[String]) -> String {
-    match finalizers.is_empty() {
-        true => String::new(),
-        false => format!(", held by finalizers: {}", finalizers.join(", ")),
-    }
+    held_by(finalizers).map_or_else(String::new, |held| format!(", {held}"))
+}
+
+/// What holds an object that is to go, in words.
+pub fn held_by(finalizers: &[String]) -> Option<String> {
+    let some = !finalizers.is_empty();
+    some.then(|| format!("held by finalizers: {}", finalizers.join(", ")))
 }
 
 #[cfg(test)]

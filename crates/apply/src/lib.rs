@@ -17,6 +17,6 @@ pub mod order;
 pub mod policy;
 pub mod takeover;
 
-pub use error::{ApplyError, is_looked_after, served_instead};
+pub use error::{ApplyError, held_by, is_looked_after, served_instead};
 pub use everflow_api::inventory::ObjectId;
 pub use object::GroupKind;

@@ -37,6 +37,15 @@ pub enum CheckError {
     },
 }
 
+impl CheckError {
+    /// Which check it is about.
+    pub fn at(&self) -> usize {
+        match self {
+            CheckError::Expression { at, .. } | CheckError::Duplicate { at, .. } => *at,
+        }
+    }
+}
+
 /// The expressions for some kinds; all others go by kstatus.
 #[derive(Debug, Clone, Default)]
 pub struct CustomChecks {

@@ -259,18 +259,20 @@ impl Attempt<'_> {
         let mut text: String = errors.iter().map(|error| format!("{error}\n")).collect();
         text.push_str(&changes);
         for (at, error) in errors.iter().enumerate() {
-            let place = places.get(at).and_then(Option::as_ref);
-            let (Some(entry), Some(place)) = (error.entry(), place) else {
+            let Some(entry) = error.entry() else {
                 continue;
+            };
+            let subject = entry.id.subject();
+            let line = match (places.get(at).and_then(Option::as_ref), error.remedy()) {
+                (Some(place), Some(remedy)) => format!("{subject} is in {place}: {remedy}\n"),
+                (Some(place), None) => format!("{subject} is in {place}\n"),
+                (None, Some(remedy)) => format!("{subject}: {remedy}\n"),
+                (None, None) => continue,
             };
             if !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str(&format!(
-                "{} is in {place}{}\n",
-                entry.id.subject(),
-                error.remedy()
-            ));
+            text.push_str(&line);
         }
         Stop::failed(Reason::ReconciliationFailed, text)
     }

@@ -140,7 +140,7 @@ impl<'a> Attempt<'a> {
     async fn reconcile(&mut self) -> Result<Report, Stop> {
         let checks = CustomChecks::read(&self.object.spec.health_check_exprs).map_err(|error| {
             let message =
-                format!("Reconciliation failed terminally due to configuration error: {error}");
+                format!("Reconciliation failed terminally due to configuration error: {error}\ncorrect the expression in spec.healthCheckExprs[{}]", error.at());
             Failure::new(Reason::InvalidCELExpression, message).then(Then::Change)
         })?;
         let checks = match self.options().kustomize.alone {

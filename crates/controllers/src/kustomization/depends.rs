@@ -17,6 +17,10 @@ use serde_json::Value;
 use super::stop::{Failure, Stop, Tell, Then};
 use crate::{Options, resources};
 
+/// What is said of a dependency that does not exist.
+const NOT_FOUND: &str = "add a Kustomization of that name";
+/// What is said of Kustomizations that wait for each other.
+const CIRCLE: &str = "dependsOn goes in a circle";
 /// How far a cycle is followed.
 const LONGEST_CYCLE: usize = 64;
 
@@ -64,7 +68,11 @@ async fn one(
     let shown = format!("{namespace}/{}", dependency.name);
     let waits = |message: String| -> Stop {
         let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
-        let event = format!("Dependencies do not meet ready condition, retrying in {soon}");
+        let mut event = format!("Dependencies do not meet ready condition, retrying in {soon}");
+        // What time will not mend is worth a word.
+        if message.contains(NOT_FOUND) || message.contains(CIRCLE) {
+            event = format!("{event}: {message}");
+        }
         Failure::new(Reason::DependencyNotReady, message)
             .telling(Tell::Info(event))
             .then(Then::Wait)
@@ -80,7 +88,9 @@ async fn one(
     let Some(found) = found else {
         let name = &dependency.name;
         let missing = format!("kustomizations.kustomize.toolkit.fluxcd.io \"{name}\" not found");
-        return Err(waits(format!("dependency '{shown}' not found: {missing}")));
+        return Err(waits(format!(
+            "dependency '{shown}' not found: {missing} ({NOT_FOUND}, or correct spec.dependsOn)"
+        )));
     };
     if let Some(program) = &expression {
         let variables = Variables::new()
@@ -136,7 +146,7 @@ fn compile(text: &str) -> Result<Program, String> {
 
 fn invalid(name: &str, why: &str) -> Stop {
     let message = format!(
-        "Reconciliation failed terminally due to configuration error: terminal error: failed to evaluate dependency {name}: {why}"
+        "Reconciliation failed terminally due to configuration error: terminal error: failed to evaluate dependency {name}: {why}\ncorrect readyExpr in spec.dependsOn"
     );
     Failure::new(Reason::InvalidCELExpression, message)
         .then(Then::Change)
@@ -208,10 +218,7 @@ fn cycle(object: &Object<Kustomization>, context: &Context) -> String {
         .iter()
         .map(|(space, name)| format!("{space}/{name}"))
         .collect();
-    format!(
-        " (dependsOn goes in a circle: {}; take one of these out)",
-        names.join(" -> ")
-    )
+    format!(" ({CIRCLE}: {}; take one of these out)", names.join(" -> "))
 }
 
 fn follow(

@@ -208,11 +208,11 @@ impl Attempt<'_> {
 
 /// The objects that hold up a deletion, and what holds them.
 fn still_there(remaining: &[(Entry, Vec<String>)]) -> String {
-    let one = |(entry, finalizers): &(Entry, Vec<String>)| match finalizers.is_empty() {
-        true => entry.id.subject(),
-        false => {
-            let finalizers = finalizers.join(", ");
-            format!("{} (held by finalizers: {finalizers})", entry.id.subject())
+    let one = |(entry, finalizers): &(Entry, Vec<String>)| {
+        let subject = entry.id.subject();
+        match everflow_apply::held_by(finalizers) {
+            None => subject,
+            Some(held) => format!("{subject} ({held})"),
         }
     };
     let all: Vec<String> = remaining.iter().map(one).collect();

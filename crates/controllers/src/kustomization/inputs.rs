@@ -49,7 +49,15 @@ pub(super) async fn variables_there(
             Err(ClientError::NotFound(_)) if reference.optional => {}
             Err(error) => {
                 let (kind, name) = (reference.kind, &reference.name);
-                return Err(format!("substitute from '{kind}/{name}' error: {error}"));
+                let mut text = format!("substitute from '{kind}/{name}' error: {error}");
+                if let ClientError::NotFound(_) = error {
+                    let namespace = object.metadata.namespace();
+                    text.push_str(&format!(
+                        " (spec.postBuild.substituteFrom names it: create it in the namespace \
+                         {namespace}, or write optional: true beside its name)"
+                    ));
+                }
+                return Err(text);
             }
         }
     }

@@ -80,7 +80,12 @@ impl SourceName {
     pub(super) async fn find(&self, context: &Context, options: &Options) -> Result<Source, Stop> {
         let Some(object) = self.read(context).await? else {
             let (kind, name) = (&self.resource.kind, &self.name);
-            let message = format!("{kind}.{} \"{name}\" not found", group::SOURCE);
+            let message = format!(
+                "{kind}.{} \"{name}\" not found (create it in the namespace {}, or correct \
+                 spec.sourceRef)",
+                group::SOURCE,
+                self.namespace
+            );
             return Err(Failure::new(Reason::ArtifactFailed, message)
                 .telling(Tell::Nothing)
                 .then(Then::WaitForSource)

@@ -277,8 +277,15 @@ async fn from_secret(
     let shown = format!("'{namespace}/{}'", reference.name);
     let at = At::new(namespace, &reference.name);
     let secret = own.get(&resources::SECRETS, at).await;
-    let secret = secret
-        .map_err(|error| format!("unable to read KubeConfig secret {shown} error: {error}"))?;
+    let secret = secret.map_err(|error| {
+        let remedy = match error {
+            ClientError::NotFound(_) => {
+                " (spec.kubeConfig names it: create it with the kubeconfig of the other cluster)"
+            }
+            _ => "",
+        };
+        format!("unable to read KubeConfig secret {shown} error: {error}{remedy}")
+    })?;
     let data = secret_bytes(&secret);
     let named = reference.key.as_deref().filter(|key| !key.is_empty());
     let keys = match named {
