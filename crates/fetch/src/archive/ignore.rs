@@ -175,6 +175,13 @@ impl Ignore {
 /// Shell patterns as Go's `filepath.Match`: `*`, `?`, `[a-z]`, `[^a]`, `\x`. A malformed pattern
 /// matches nothing.
 pub fn matches(pattern: &str, name: &str) -> bool {
+    // Most patterns are plain, or plain behind a star.
+    let special = ['*', '?', '[', '\\'];
+    match pattern.strip_prefix('*') {
+        None if !pattern.contains(special) => return pattern == name,
+        Some(end) if !end.contains(special) && !name.contains('/') => return name.ends_with(end),
+        _ => {}
+    }
     let Some(pieces) = compile(pattern) else {
         return false;
     };

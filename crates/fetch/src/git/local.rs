@@ -10,6 +10,7 @@ use flate2::read::ZlibDecoder;
 
 use super::object::{Commit, Kind, Mode, ObjectId, Tag, parse_tree};
 use super::pack::{Pack, PackLimits};
+use super::pack_index;
 use crate::Error;
 
 /// The largest object that is read.
@@ -226,8 +227,8 @@ impl LocalRepository {
         }
         self.open_packs()?;
         for pack in self.packs.values_mut() {
-            if let Some(kind) = pack.kind(id) {
-                return Ok((kind, pack.read(id, kind)?.to_vec()));
+            if let Some((kind, content)) = pack.object(id)? {
+                return Ok((kind, content.to_vec()));
             }
         }
         Err(Error::Protocol(format!(
@@ -260,13 +261,25 @@ impl LocalRepository {
         Ok(Some((kind, content)))
     }
 
+    /// A pack by its index, or without one by going through it.
+    fn open_pack(&self, path: &str) -> Result<Pack, Error> {
+        let (disk, limits) = (self.common.clone(), PackLimits::default());
+        let index = path.strip_suffix(".pack").unwrap_or(path);
+        match read_all(&*disk, &format!("{index}.idx"), LARGEST) {
+            Ok(index) if index.starts_with(&pack_index::MAGIC) => {
+                Pack::indexed(disk, path, &index, limits)
+            }
+            _ => Pack::open(disk, path, limits),
+        }
+    }
+
     fn open_packs(&mut self) -> Result<(), Error> {
         let listed = self.common.list("objects/pack").unwrap_or_default();
         for entry in listed {
             let is_pack = entry.kind == EntryKind::File && entry.name.ends_with(".pack");
             let path = format!("objects/pack/{}", entry.name);
             if is_pack && !self.packs.contains_key(&path) {
-                let pack = Pack::open(self.common.clone(), &path, PackLimits::default())?;
+                let pack = self.open_pack(&path)?;
                 self.packs.insert(path, pack);
             }
         }

@@ -12,6 +12,7 @@ mod known_hosts;
 mod local;
 mod object;
 mod pack;
+mod pack_index;
 mod pkt;
 mod protocol;
 mod reference;

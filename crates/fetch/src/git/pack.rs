@@ -13,8 +13,8 @@ use everflow_env::disk::FileReader;
 use flate2::{Decompress, FlushDecompress, Status};
 use sha1::{Digest as _, Sha1};
 
-use super::delta;
 use super::object::{IdHasher, Kind, ObjectId};
+use super::{delta, pack_index};
 use crate::Error;
 
 /// What a pack may hold at most.
@@ -295,6 +295,71 @@ impl Pack {
         Ok(pack)
     }
 
+    /// Opens a pack by the index beside it, which says where objects are. Objects are checked when
+    /// they are read.
+    pub fn indexed(
+        disk: Arc<dyn Disk>,
+        path: &str,
+        index: &[u8],
+        limits: PackLimits,
+    ) -> Result<Self, Error> {
+        let places = pack_index::read(index)
+            .ok_or_else(|| broken("its index is none, or of an unknown version"))?;
+        let source = Source::open(&*disk, path)?;
+        let known = places.into_iter().map(|(id, offset)| Known {
+            id,
+            offset,
+            // Only its head says what it is.
+            kind: Kind::Blob,
+            chain: None,
+        });
+        let mut pack = Pack {
+            disk,
+            path: path.to_owned(),
+            source,
+            limits,
+            known: known.collect(),
+            bases: BTreeMap::new(),
+            cache: Cache::default(),
+        };
+        pack.known.sort_unstable_by_key(|known| known.id);
+        Ok(pack)
+    }
+
+    /// An object, and what it is; its content is what its name says.
+    pub fn object(&mut self, id: ObjectId) -> Result<Option<(Kind, Arc<Vec<u8>>)>, Error> {
+        let Some(known) = self.find(id) else {
+            return Ok(None);
+        };
+        let kind = self.kind_at(known.offset)?;
+        let content = self.content(known.offset)?;
+        match ObjectId::of(kind, &content) == id {
+            true => Ok(Some((kind, content))),
+            false => Err(broken(format_args!("the object {id} is another one"))),
+        }
+    }
+
+    /// What the object at a place is: what it stands on says it.
+    fn kind_at(&mut self, mut place: u64) -> Result<Kind, Error> {
+        for _ in 0..=self.limits.chain {
+            self.source.seek(place)?;
+            place = match self.source.head()?.0 {
+                Stored::Whole(kind) => return Ok(kind),
+                Stored::OffsetDelta(base) => base,
+                Stored::NameDelta(id) => self.base_of(place, id)?,
+            };
+        }
+        Err(broken("too many deltas stand on each other"))
+    }
+
+    /// The place of the base that a delta names.
+    fn base_of(&self, place: u64, id: ObjectId) -> Result<u64, Error> {
+        let known = self.bases.get(&place).copied();
+        known
+            .or_else(|| self.find(id).map(|base| base.offset))
+            .ok_or_else(|| broken("the base of a delta is missing"))
+    }
+
     fn first_pass(&mut self, count: u32) -> Result<Vec<Unnamed>, Error> {
         let mut unnamed = Vec::new();
         let mut total = 0_u64;
@@ -444,12 +509,9 @@ impl Pack {
                     steps.push(place);
                     place = base;
                 }
-                Stored::NameDelta(_) => {
+                Stored::NameDelta(id) => {
                     steps.push(place);
-                    place = *self
-                        .bases
-                        .get(&place)
-                        .ok_or_else(|| broken("the base of a delta is missing"))?;
+                    place = self.base_of(place, id)?;
                 }
             }
             if steps.len() > usize::from(self.limits.chain) {
