@@ -1,14 +1,17 @@
 //! What there is, how it stands and why: a tree of sources, Kustomizations and what they deploy,
 //! derived from the objects alone.
 
+mod node;
+mod waits;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_api::inventory::ObjectId;
-use everflow_api::view;
-use everflow_apply::health::{Health, assess};
-use everflow_apply::inventory::Inventory;
 use everflow_time::Timestamp;
 use serde_json::Value;
+
+use node::{children, node, waits_for};
+use waits::{Beyond, fate, health_waits};
 
 /// The reason of sources that are not fetched because the network is not to be used.
 pub const SKIPPED: &str = "SkippedOffline";
@@ -327,6 +330,19 @@ impl Picture {
         counts
     }
 
+    /// What is not as it should be: causes, and what waits for them. What waits for something that
+    /// does not exist is a cause itself.
+    pub fn causes(&self) -> (Vec<&Node>, Vec<&Node>) {
+        let there: BTreeSet<String> = self.all().map(|node| node.id.subject()).collect();
+        let is_cause = |node: &&Node| {
+            let mut names = node.waits_for.iter();
+            node.state == State::Failed
+                || node.waits_for.is_empty()
+                || !names.all(|name| there.contains(name))
+        };
+        self.troubles().into_iter().partition(is_cause)
+    }
+
     /// All that is not as it should be, causes first: what failed by itself, then what waits for
     /// it.
     pub fn troubles(&self) -> Vec<&Node> {
@@ -339,201 +355,8 @@ impl Picture {
     }
 }
 
-/// What may exist although it is not here.
-#[derive(Debug, Clone, Copy)]
-struct Beyond {
-    /// Whether it is time to judge that something does not exist.
-    is_all_known: bool,
-    /// Artifacts, made by somebody who is not supported.
-    artifacts: bool,
-    /// Kustomizations, deployed by others that are skipped.
-    kustomizations: bool,
-}
-
-/// What becomes of an object that waits for these.
-fn fate(names: &[String], states: &BTreeMap<String, State>, beyond: &Beyond) -> Option<State> {
-    let fates = names.iter().filter_map(|name| match states.get(name) {
-        None if !beyond.is_all_known => None,
-        None if beyond.artifacts && name.starts_with("ExternalArtifact/") => Some(State::Skipped),
-        None if beyond.kustomizations && name.starts_with("Kustomization/") => Some(State::Skipped),
-        None | Some(State::Failed | State::Blocked | State::Suspended) => Some(State::Blocked),
-        Some(State::Skipped) => Some(State::Skipped),
-        _ => None,
-    });
-    fates.min()
-}
-
-/// The objects of Flux's kinds whose health Kustomizations wait for just now.
-fn health_waits(objects: &[Value]) -> BTreeMap<ObjectId, Vec<String>> {
-    let mut waits = BTreeMap::new();
-    for object in objects.iter().filter(|o| o["kind"] == "Kustomization") {
-        let reconciling = view::condition(object, "Reconciling");
-        let stage = reconciling.and_then(|it| it["message"].as_str());
-        if !stage.is_some_and(|stage| stage.starts_with("Running health checks")) {
-            continue;
-        }
-        let own = ObjectId::of(object).subject();
-        let mut names: Vec<String> = match object["spec"]["wait"] == true {
-            true => {
-                let inventory = Inventory::read(&object["status"]["inventory"]);
-                let entries = inventory.iter().flat_map(|inventory| inventory.entries());
-                entries
-                    .filter(|entry| is_counted(&entry.id))
-                    .map(|entry| entry.id.subject())
-                    .collect()
-            }
-            false => {
-                let checks = object["spec"]["healthChecks"].as_array();
-                let checks = checks.into_iter().flatten();
-                let text = |check: &Value, field: &str| {
-                    check[field].as_str().unwrap_or_default().to_owned()
-                };
-                checks
-                    .filter(|check| text(check, "apiVersion").contains("toolkit.fluxcd.io"))
-                    .map(|check| {
-                        let (kind, namespace) = (text(check, "kind"), text(check, "namespace"));
-                        view::joined(&kind, &namespace, &text(check, "name"))
-                    })
-                    .collect()
-            }
-        };
-        names.retain(|name| *name != own);
-        waits.insert(ObjectId::of(object), names);
-    }
-    waits
-}
-
 fn is_counted(id: &ObjectId) -> bool {
     COUNTED.contains(&id.kind.as_str()) && id.group.ends_with("toolkit.fluxcd.io")
-}
-
-fn node(object: &Value) -> Node {
-    let ready = view::condition(object, "Ready");
-    let text = |name: &str| {
-        ready
-            .and_then(|ready| ready[name].as_str())
-            .unwrap_or_default()
-            .trim_end()
-            .to_owned()
-    };
-    let waits_for = waits_for(object);
-    // A directory that is not there will not come by waiting for the source.
-    let is_lost = text("message").starts_with("kustomization path not found");
-    let depends = !waits_for.is_empty() && !is_lost;
-    let state = state(object, &text("reason"), depends);
-    let revision = view::artifact_revision(object)
-        .or_else(|| object.pointer("/status/lastAppliedRevision")?.as_str())
-        .unwrap_or_default()
-        .to_owned();
-    Node {
-        id: ObjectId::of(object),
-        state,
-        reason: text("reason"),
-        message: text("message"),
-        revision,
-        waits_for: match state {
-            State::Waiting => waits_for,
-            _ => Vec::new(),
-        },
-        children: Vec::new(),
-    }
-}
-
-fn state(object: &Value, reason: &str, depends: bool) -> State {
-    if view::is_suspended(object) {
-        return State::Suspended;
-    }
-    match reason {
-        SKIPPED => return State::Skipped,
-        NOT_SUPPORTED => return State::Unsupported,
-        _ => {}
-    }
-    let kind = object["kind"].as_str().unwrap_or_default();
-    let oci_repository = kind == "HelmRepository" && object["spec"]["type"] == "oci";
-    let unconditional = matches!(kind, "Alert" | "Provider") || oci_repository;
-    let ready = view::condition(object, "Ready").and_then(|ready| ready["status"].as_str());
-    match ready {
-        None if unconditional => State::Ready,
-        Some("True") if view::is_current(object) => State::Ready,
-        Some("False") if !tells_of_newest(object) => State::Progressing,
-        Some("False") => match reason {
-            "DependencyNotReady" => State::Waiting,
-            "ArtifactFailed" | "SourceUnavailable" | "NoSourceArtifact" if depends => {
-                State::Waiting
-            }
-            _ => State::Failed,
-        },
-        _ => State::Progressing,
-    }
-}
-
-/// Whether the Ready condition tells of the newest spec; Flux moves `status.observedGeneration` only
-/// on success.
-fn tells_of_newest(object: &Value) -> bool {
-    let ready = view::condition(object, "Ready");
-    let observed = ready.and_then(|ready| ready["observedGeneration"].as_i64());
-    observed.is_none_or(|observed| observed == view::generation(object))
-}
-
-/// What an object that is not ready may wait for.
-fn waits_for(object: &Value) -> Vec<String> {
-    let own = view::namespace(object);
-    let mut names = Vec::new();
-    let mut add = |kind: &str, reference: &Value| {
-        if let Some(name) = reference["name"].as_str() {
-            let namespace = reference["namespace"].as_str().unwrap_or(own);
-            names.push(view::joined(kind, namespace, name));
-        }
-    };
-    let kind = object["kind"].as_str().unwrap_or_default();
-    for dependency in object["spec"]["dependsOn"].as_array().into_iter().flatten() {
-        add(kind, dependency);
-    }
-    let source = &object["spec"]["sourceRef"];
-    add(source["kind"].as_str().unwrap_or_default(), source);
-    names
-}
-
-fn children(object: &Value, deployed: &BTreeMap<ObjectId, Value>, now: Timestamp) -> Vec<Node> {
-    let Ok(inventory) = Inventory::read(&object["status"]["inventory"]) else {
-        return Vec::new();
-    };
-    let mut seen = BTreeSet::new();
-    let mut nodes = Vec::new();
-    for entry in inventory.entries() {
-        if seen.insert(entry.id.clone()) {
-            nodes.push(child(&entry.id, deployed.get(&entry.id), now));
-        }
-    }
-    nodes
-}
-
-fn child(id: &ObjectId, live: Option<&Value>, now: Timestamp) -> Node {
-    let (state, reason, message) = match live {
-        None => (State::Failed, "NotFound".to_owned(), "not found".to_owned()),
-        Some(live) if id.group.ends_with("toolkit.fluxcd.io") => {
-            let node = node(live);
-            (node.state, node.reason, node.message)
-        }
-        Some(live) => {
-            let assessment = assess(live, now);
-            let state = match assessment.health {
-                Health::Current => State::Ready,
-                Health::InProgress | Health::Terminating | Health::Unknown => State::Progressing,
-                Health::Failed | Health::NotFound => State::Failed,
-            };
-            (state, assessment.reason, assessment.message)
-        }
-    };
-    Node {
-        id: id.clone(),
-        state,
-        reason,
-        message,
-        revision: String::new(),
-        waits_for: Vec::new(),
-        children: Vec::new(),
-    }
 }
 
 #[cfg(test)]
