@@ -241,6 +241,8 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
         .to_string();
     let shown = |bytes: &[u8]| folded(&String::from_utf8_lossy(bytes).replace(&work, "$WORK"));
     let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
+    // What to do about it is said on lines of its own, which flux does not have.
+    let stderr = without_remedies(&stderr);
     let exit = i64::from(output.status.code().unwrap_or(-1));
     if !call["exit"].is_null() && Some(exit) != call["exit"].as_i64() {
         return Err(format!("exit {exit}: {stderr}"));
@@ -263,6 +265,11 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+fn without_remedies(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    lines.filter(|line| !line.starts_with("→ ")).collect()
 }
 
 /// What a watch prints until it has printed as much as was recorded.

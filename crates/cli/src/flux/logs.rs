@@ -106,7 +106,8 @@ async fn pods(client: &Client, namespace: &str) -> Result<Vec<Value>, Failure> {
     }
     match found.is_empty() {
         true => Err(Failure::Work(format!(
-            "no Flux pods found in namespace {namespace:?}"
+            "no Flux pods found in namespace {namespace:?}\n\
+             → --flux-namespace names another one; pods are those of Deployments with the label {LABEL}"
         ))),
         false => Ok(found),
     }
@@ -186,6 +187,7 @@ async fn print(client: &Client, targets: &[String], filter: &Filter) -> Result<(
         if let Err(error) = read.await {
             // Nobody to tell is no reason to stop.
             let _ = writeln!(std::io::stderr(), "failed getting logs: {error}");
+            let _ = writeln!(std::io::stderr(), "→ {}", remedy(target));
             all_read = false;
         }
     }
@@ -213,7 +215,8 @@ async fn follow(client: &Client, targets: Vec<String>, filter: &Filter) -> Resul
                 Ok::<(), everflow_runtime::Error>(())
             };
             if let Err(error) = read.await {
-                let _ = sender.send(Err(error)).await;
+                let told = format!("failed getting logs: {error}\n→ {}", remedy(&target));
+                let _ = sender.send(Err(told)).await;
             }
         });
     }
@@ -225,10 +228,18 @@ async fn follow(client: &Client, targets: Vec<String>, filter: &Filter) -> Resul
                     print_text(&shown)?;
                 }
             }
-            Err(error) => say::failure(&format!("failed getting logs: {error}")),
+            Err(told) => say::failure(&told),
         }
     }
     Ok(())
+}
+
+/// What to do about a log that cannot be read.
+fn remedy(target: &str) -> String {
+    let mut parts = target.split('/').skip_while(|part| *part != "namespaces");
+    let namespace = parts.nth(1).unwrap_or_default();
+    let pod = parts.nth(1).unwrap_or_default();
+    format!("kubectl -n {namespace} describe pod {pod} says why it does not run")
 }
 
 /// Which lines are shown. An empty text asks for nothing.
