@@ -1,4 +1,4 @@
-//! How a run ends: 0 done, 1 the work failed, 2 wrong usage.
+//! How a run ends: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,6 +16,9 @@ pub enum Failure {
     /// A verb was given nothing that it knows to work on: its help is what it has to say.
     #[error("see everflow {0} --help")]
     Help(&'static str),
+    /// Somebody pressed ^C; and what was stopped.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
     /// What was compared differs, and that has been told.
     #[error("there are differences")]
     Differences,
@@ -40,6 +43,8 @@ pub fn report(failure: &Failure) -> ExitCode {
     match failure {
         Failure::Work(_) | Failure::Differences | Failure::Help(_) => ExitCode::from(1),
         Failure::Usage(_) => ExitCode::from(2),
+        // As shells have it: 128 and the number of the signal.
+        Failure::Interrupted(_) => ExitCode::from(130),
     }
 }
 

@@ -90,3 +90,53 @@ fn changes_are_deployed_while_others_look() {
     let ended = up.wait().unwrap();
     assert_eq!(ended.code(), Some(1));
 }
+
+/// A deployment whose pods never come up, and a Kustomization that waits for it.
+const NEVER: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: never, namespace: default, annotations: {cluster.everflow.dev/behavior: never-ready}}
+spec:
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec: {containers: [{name: a, image: a}]}
+";
+
+#[test]
+fn an_interruption_says_what_it_stopped() {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("up-interrupted");
+    let _ = fs::remove_dir_all(&root);
+    for (path, text) in [
+        (
+            "cluster/app.yaml",
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: app, namespace: flux-system}\nspec: {interval: 1h, prune: true, wait: true, timeout: 1h, path: ./app, sourceRef: {kind: GitRepository, name: flux-system}}\n",
+        ),
+        ("app/a.yaml", NEVER),
+    ] {
+        fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        fs::write(root.join(path), text).unwrap();
+    }
+    let mut up = Command::new(PROGRAM)
+        .args(["up", "--offline", "--entry", "cluster"])
+        .arg(&root)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(up.stdout.take().unwrap()).lines();
+    let is_up = |line: &str| line.contains("Kustomization/flux-system/flux-system  ready");
+    assert!(lines.any(|line| is_up(&line.unwrap())));
+    std::thread::sleep(Duration::from_millis(500));
+    let killed = Command::new("kill")
+        .args(["-INT", &up.id().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let output = up.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(
+        said.starts_with("✗ interrupted: 2 ready, 1 progressing")
+            && said.contains("stopped while waiting for Kustomization/flux-system/app"),
+        "{said}"
+    );
+}

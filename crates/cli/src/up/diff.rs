@@ -7,7 +7,7 @@ use everflow_api::inventory::ObjectId;
 use everflow_local::{git, golden};
 use serde_json::{Value, json};
 
-use super::{Common, Format, Scratch, Session};
+use super::{Common, Format, Progress, Scratch, Session};
 use crate::exit::Failure;
 use crate::output::{DataFormat, print_data, print_text};
 
@@ -31,15 +31,19 @@ pub(super) struct Change {
 
 /// Runs `everflow diff`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    super::in_runtime(super::unless_interrupted(diff(args)))
+    let progress = Progress::default();
+    super::in_runtime(super::unless_interrupted(diff(args, &progress), &progress))
 }
 
-async fn diff(args: &Args) -> Result<(), Failure> {
+async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
     let path: PathBuf = args.common.path.clone();
     let opened = git::tree_at(&path, &args.against);
     let then = opened.map_err(|error| Failure::Usage(error.to_string()))?;
-    let before = manifests(&args.common, Some(then)).await?;
-    let after = manifests(&args.common, None).await?;
+    // Both at once: two processors are better than one.
+    let (before, after) = tokio::try_join!(
+        manifests(&args.common, Some(then), &args.against, progress),
+        manifests(&args.common, None, "the directory", progress)
+    )?;
     let changes = changes(before, after);
     match args.common.output {
         Some(Format::Json) => print_data(&data(&changes), DataFormat::Json)?,
@@ -61,20 +65,24 @@ async fn diff(args: &Args) -> Result<(), Failure> {
 async fn manifests(
     options: &Common,
     tree: Option<everflow_local::tree::Tree>,
+    what: &str,
+    progress: &Progress,
 ) -> Result<BTreeMap<ObjectId, Value>, Failure> {
     let quiet = Common {
         output: Some(Format::Json),
         ..options.clone()
     };
     let scratch = Scratch::new()?;
-    let mut session = Session::start_with(&quiet, &scratch, tree).await?;
+    let session = Session::start_with(&quiet, &scratch, tree, progress).await;
+    let mut session = session.map_err(|failure| match failure {
+        Failure::Usage(text) => Failure::Usage(format!("{what}: {text}")),
+        other => other,
+    })?;
     session.settle(options.timeout).await?;
     let deployed = session.world.manifests().await;
     let deployed = deployed.map_err(|error| Failure::Work(error.to_string()))?;
-    let troubles = session.picture.troubles();
-    if let Some(node) = troubles.first() {
-        let note = super::cause(node);
-        eprint(&format!("⚠ not all was deployed: {note}\n"));
+    if let Some(note) = super::first_cause(&session.picture) {
+        eprint(&format!("⚠ {what}: not all was deployed: {note}\n"));
     }
     session.world.stop().await;
     Ok(deployed)

@@ -1,7 +1,8 @@
 //! A picture as lines of text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use everflow_api::inventory::ObjectId;
 use everflow_local::picture::{Node, Picture, SKIPPED, State};
 
 /// Whether lines have colours.
@@ -136,15 +137,7 @@ const LINES: usize = 12;
 pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     let mut hints = Vec::new();
-    let there: Vec<String> = picture.all().map(|node| node.id.subject()).collect();
-    // What waits for something that does not exist is a cause itself.
-    let (waiting, causes): (Vec<&Node>, Vec<&Node>) =
-        picture.troubles().into_iter().partition(|node| {
-            let mut names = node.waits_for.iter();
-            node.state != State::Failed
-                && !node.waits_for.is_empty()
-                && names.all(|name| there.contains(name))
-        });
+    let (causes, waiting) = picture.causes();
     for node in causes {
         let sign = paint.wrap(node.state, sign(node.state));
         lines.push(format!("{sign} {}", node.id.subject()));
@@ -187,6 +180,29 @@ fn contested(picture: &Picture) -> Vec<String> {
         let sentences = node.message.split(['\n', ';']);
         let twice = sentences.filter(|text| text.contains(" is applied by Kustomization/"));
         lines.extend(twice.map(|text| format!("⚠ {}: {}", node.id.subject(), text.trim())));
+    }
+    lines.extend(untold(picture, &lines));
+    lines
+}
+
+/// What is deployed twice, and no Kustomization has noticed yet.
+fn untold(picture: &Picture, told: &[String]) -> Vec<String> {
+    let mut owners: BTreeMap<&ObjectId, &Node> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for node in &picture.kustomizations {
+        for child in &node.children {
+            let Some(other) = owners.insert(&child.id, node) else {
+                continue;
+            };
+            let object = child.id.subject();
+            let known = format!(": {object} is applied by ");
+            if !told.iter().any(|line| line.contains(&known)) {
+                let (one, two) = (node.id.subject(), other.id.subject());
+                lines.push(format!(
+                    "⚠ {one}{known}{two} too: take it out of one of the two"
+                ));
+            }
+        }
     }
     lines
 }
@@ -262,12 +278,12 @@ fn hint(message: &str) -> Option<&'static str> {
         Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
     } else if has("sops") && (has("decrypt") || has("not found")) {
         Some("--age-key FILE decrypts, --placeholders goes on without the key")
+    } else if has("KubeConfig") && has("not found") {
+        Some("--with FILE gives the cluster what others make")
     } else if has("secrets \"") && has("not found") {
         Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
     } else if has("namespaces \"") && has("not found") {
         Some("--create-namespaces creates those that the repository uses and does not define")
-    } else if has("variable not set (strict mode)") {
-        Some("give it a value, or a default as in ${name:=default}; $${name} stays as it is")
     } else if has("spec.minReplicas: Invalid value: 0") {
         Some("for clusters with that feature gate: --feature-gates HPAScaleToZero=true")
     } else {
@@ -277,8 +293,6 @@ fn hint(message: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use everflow_api::inventory::ObjectId;
-
     use super::*;
 
     fn node(name: &str, state: State, message: &str) -> Node {
@@ -357,6 +371,24 @@ mod tests {
                 "HelmReleases are not supported yet",
                 "1 ready, 2 not supported yet; 0 objects deployed",
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_deployed_twice_is_seen_in_the_inventories() {
+        let mut shared = node("settings", State::Ready, "");
+        shared.id.kind = "ConfigMap".into();
+        let mut one = node("one", State::Ready, "");
+        one.children = vec![shared.clone()];
+        let mut two = node("two", State::Ready, "");
+        two.children = vec![shared];
+        let picture = Picture {
+            kustomizations: vec![one, two],
+            ..Picture::default()
+        };
+        assert_eq!(
+            summary(&picture, Paint::Plain)[0],
+            "⚠ Kustomization/flux-system/two: ConfigMap/flux-system/settings is applied by Kustomization/flux-system/one too: take it out of one of the two"
         );
     }
 

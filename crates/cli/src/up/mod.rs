@@ -11,6 +11,7 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -132,12 +133,13 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
 async fn up(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;
+    let progress = Progress::default();
     let work = async {
-        let mut session = Session::start(&args.common, &scratch).await?;
+        let mut session = Session::start(&args.common, &scratch, &progress).await?;
         let ended = session.settle(args.common.timeout).await?;
         Ok((session, ended))
     };
-    let (mut session, ended) = unless_interrupted(work).await?;
+    let (mut session, ended) = unless_interrupted(work, &progress).await?;
     session.conclude(ended, begun.elapsed())?;
     if args.watch || args.kubeconfig_out.is_some() {
         watch::stay(&mut session, args.watch, args.kubeconfig_out.as_deref()).await?;
@@ -148,13 +150,57 @@ async fn up(args: &Args) -> Result<(), Failure> {
 /// Does some work, and stops in good order when somebody presses ^C.
 async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
+    progress: &Progress,
 ) -> Result<T, Failure> {
     tokio::select! {
         done = work => done,
-        stopped = tokio::signal::ctrl_c() => {
+        stopped = told_to_stop() => {
             stopped?;
-            Err(Failure::Work("interrupted".to_owned()))
+            Err(Failure::Interrupted(progress.told()))
         }
+    }
+}
+
+/// Waits for ^C, or for somebody who asks the process to end.
+async fn told_to_stop() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            stopped = tokio::signal::ctrl_c() => stopped,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}
+
+/// How far it all has come, for those who interrupt it.
+#[derive(Debug, Clone, Default)]
+struct Progress(Arc<Mutex<Option<String>>>);
+
+impl Progress {
+    fn note(&self, picture: &Picture) {
+        let counts = picture.counts().into_iter().rev();
+        let counts = counts.map(|(state, count)| format!("{count} {}", state.word()));
+        let mut text = counts.collect::<Vec<_>>().join(", ");
+        let moving = picture.all().filter(|node| node.state.is_moving());
+        let moving: Vec<String> = moving.map(|node| node.id.subject()).collect();
+        if let Some((first, rest)) = moving.split_first() {
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text += &format!("; stopped while waiting for {first}{more}");
+        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+
+    fn told(&self) -> String {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = told.clone();
+        told.unwrap_or_else(|| "nothing was deployed yet".to_owned())
     }
 }
 
@@ -166,13 +212,18 @@ struct Session {
     screen: Option<Screen>,
     told: Told,
     picture: Picture,
+    progress: Progress,
     /// What placeholders stand for.
     made_up: Vec<String>,
 }
 
 impl Session {
-    async fn start(options: &Common, scratch: &Scratch) -> Result<Session, Failure> {
-        Self::start_with(options, scratch, None).await
+    async fn start(
+        options: &Common,
+        scratch: &Scratch,
+        progress: &Progress,
+    ) -> Result<Session, Failure> {
+        Self::start_with(options, scratch, None, progress).await
     }
 
     /// Starts with other files than those in the directory.
@@ -180,6 +231,7 @@ impl Session {
         options: &Common,
         scratch: &Scratch,
         tree: Option<Tree>,
+        progress: &Progress,
     ) -> Result<Session, Failure> {
         let opened = repository::open(options, tree)?;
         let disk = RealDisk::new(&scratch.directory)?;
@@ -201,6 +253,7 @@ impl Session {
                 quiet,
             },
             picture: Picture::default(),
+            progress: progress.clone(),
             made_up: Vec::new(),
             opened,
         };
@@ -216,6 +269,7 @@ impl Session {
             world,
             screen,
             told,
+            progress,
             ..
         } = self;
         let mut last = Vec::new();
@@ -223,16 +277,19 @@ impl Session {
             Some(_) => Detail::Everything,
             None => Detail::Flux,
         };
-        let settled = world.settle(patience, detail, |picture| match screen {
-            Some(screen) => {
-                let lines = live::fitted(picture, Paint::Colours, Screen::room());
-                if lines != last {
-                    // A terminal that is gone cannot be told so.
-                    let _ = screen.draw(&lines);
-                    last = lines;
+        let settled = world.settle(patience, detail, |picture| {
+            progress.note(picture);
+            match screen {
+                Some(screen) => {
+                    let lines = live::fitted(picture, Paint::Colours, Screen::room());
+                    if lines != last {
+                        // A terminal that is gone cannot be told so.
+                        let _ = screen.draw(&lines);
+                        last = lines;
+                    }
                 }
+                None => told.tell(picture),
             }
-            None => told.tell(picture),
         });
         let (picture, ended) = settled
             .await
@@ -284,7 +341,7 @@ impl Session {
     /// Stops, with the exit code that belongs to the outcome.
     async fn end(self, ended: Ended) -> Result<(), Failure> {
         let good = ended == Ended::Settled && self.picture.is_ready();
-        let first = self.picture.troubles().first().map(|node| cause(node));
+        let first = first_cause(&self.picture);
         self.world.stop().await;
         match good {
             true => Ok(()),
@@ -304,6 +361,13 @@ fn told_lack(lack: &Lack) -> String {
     };
     let first = lack.users.first().map_or("", String::as_str);
     format!("placeholders stand for {} ({first}{more})", lack.what)
+}
+
+/// What to mend first, in one line.
+fn first_cause(picture: &Picture) -> Option<String> {
+    let (causes, waiting) = picture.causes();
+    let mut all = causes.into_iter().chain(waiting);
+    all.next().map(cause)
 }
 
 /// The cause in one line.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use everflow_local::golden;
 use everflow_local::references::Dangling;
 
-use super::{Common, Scratch, Session};
+use super::{Common, Progress, Scratch, Session};
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -25,13 +25,14 @@ pub struct Args {
 
 /// Runs `everflow test`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    super::in_runtime(super::unless_interrupted(test(args)))
+    let progress = Progress::default();
+    super::in_runtime(super::unless_interrupted(test(args, &progress), &progress))
 }
 
-async fn test(args: &Args) -> Result<(), Failure> {
+async fn test(args: &Args, progress: &Progress) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;
-    let mut session = Session::start(&args.common, &scratch).await?;
+    let mut session = Session::start(&args.common, &scratch, progress).await?;
     let ended = session.settle(args.common.timeout).await?;
     session.conclude(ended, begun.elapsed())?;
     let mut faults = Vec::new();

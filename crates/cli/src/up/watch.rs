@@ -9,7 +9,7 @@ use everflow_local::picture::SOURCES;
 use everflow_local::tree::File;
 use serde_json::Value;
 
-use super::{Session, diff};
+use super::{Session, diff, told_to_stop};
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -35,14 +35,20 @@ pub async fn stay(
             file.display()
         ))?;
     }
-    print_text(match follow {
-        true => "watching for changes; ^C ends\n",
-        false => "^C ends\n",
-    })?;
+    // Data for other programs stays alone.
+    let speaks = session.options.output.is_none();
+    if speaks {
+        print_text(match follow {
+            true => "watching for changes; ^C ends\n",
+            false => "^C ends\n",
+        })?;
+    }
     let mut known = fingerprint(session)?;
+    let stopped = told_to_stop();
+    tokio::pin!(stopped);
     loop {
         tokio::select! {
-            stopped = tokio::signal::ctrl_c() => {
+            stopped = &mut stopped => {
                 stopped?;
                 break;
             }
@@ -51,11 +57,23 @@ pub async fn stay(
         if !follow {
             continue;
         }
-        let now = fingerprint(session)?;
+        // Directories come and go while somebody moves them about.
+        let Ok(now) = fingerprint(session) else {
+            continue;
+        };
         if now != known {
-            print_text(&format!("► {}\n", changes(&known, &now)))?;
+            if speaks {
+                print_text(&format!("► {}\n", changes(&known, &now)))?;
+            }
             known = now;
-            redeploy(session).await?;
+            let progress = session.progress.clone();
+            tokio::select! {
+                done = redeploy(session) => done?,
+                stopped = &mut stopped => {
+                    stopped?;
+                    return Err(Failure::Interrupted(progress.told()));
+                }
+            }
         }
     }
     if let Some(serving) = serving {
