@@ -125,7 +125,8 @@ fn a_missing_variable_is_named_with_object_file_and_line() {
     assert_eq!(
         error.to_string(),
         "post build failed for 'ConfigMap.v1.[noGrp]/one': envsubst error: variable substitution \
-         failed: variable not set (strict mode): \"who\" (in apps/a.yaml:7)"
+         failed: variable not set (strict mode): \"who\" (in apps/a.yaml:7); give it a value in \
+         spec.postBuild, or a default as in ${who:=default}; write $${who} for text that is to stay"
     );
     let object = object(spec);
     let view = tree(&[("/apps/a.yaml", &file)]);
@@ -221,7 +222,10 @@ fn unknown_fields_of_the_outermost_file_pass_and_wrong_types_do_not() {
         text.starts_with("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal"),
         "{text}"
     );
-    assert!(text.ends_with("(in kustomization.yaml)"), "{text}");
+    assert!(
+        text.ends_with("(in kustomization.yaml); correct the kustomization file"),
+        "{text}"
+    );
 }
 
 #[test]

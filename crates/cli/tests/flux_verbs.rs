@@ -268,8 +268,8 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
 }
 
 fn without_remedies(text: &str) -> String {
-    let lines = text.split_inclusive('\n');
-    lines.filter(|line| !line.starts_with("→ ")).collect()
+    let lines = text.lines().filter(|line| !line.starts_with("→ "));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// What a watch prints until it has printed as much as was recorded.
