@@ -151,6 +151,21 @@ impl<K: Kind> Object<K> {
         })
     }
 
+    /// Reads only what is asked for.
+    ///
+    /// # Errors
+    /// As [`Object::read`], of the spec alone.
+    pub fn read_spec(value: &Value) -> Result<K::Spec, ApiError> {
+        let nothing = Value::Object(Map::new());
+        let spec = value.get("spec").filter(|spec| !spec.is_null());
+        K::Spec::read(spec.unwrap_or(&nothing), &At::Field(&At::Root, "spec")).map_err(|field| {
+            ApiError::Field {
+                object: view::name_as(K::INFO.kind, value),
+                field,
+            }
+        })
+    }
+
     fn read_parts(value: &Value) -> Result<Self, FieldError> {
         let map = object(value, &At::Root)?;
         let nothing = Value::Object(Map::new());

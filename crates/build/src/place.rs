@@ -183,7 +183,9 @@ pub fn in_message(mount: &Mount<'_>, text: &str) -> Vec<Place> {
         true => malformed(mount),
         false => Vec::new(),
     };
-    for word in text.split([' ', '"', '\'', '\n']) {
+    // Messages may quote whole files: most of their lines have no identity in them.
+    let lines = text.split('\n').filter(|line| line.contains('/'));
+    for word in lines.flat_map(|line| line.split([' ', '"', '\''])) {
         let word = word.trim_matches([',', ';', ':', '`']);
         let Some((gvk, name)) = parse_identity(word) else {
             continue;

@@ -136,6 +136,9 @@ impl Logger {
     /// The same logger with more fields on each line.
     #[must_use]
     pub fn with(&self, fields: impl IntoIterator<Item = (String, Value)>) -> Self {
+        if self.sink.is_none() {
+            return self.clone();
+        }
         let mut all = (*self.fields).clone();
         all.extend(fields);
         Logger {
@@ -153,6 +156,9 @@ impl Logger {
         key: &crate::queue::Key,
         id: &str,
     ) -> Self {
+        if self.sink.is_none() {
+            return self.clone();
+        }
         let object =
             serde_json::json!({"name": key.name.as_str(), "namespace": key.namespace.as_str()});
         self.with([

@@ -10,40 +10,24 @@ use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Options, Request};
 use everflow_runtime::client::{At, Resource};
 use serde_json::{Value, json};
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// The one namespace that there is.
 const NAMESPACE: &str = "proving";
 
-/// A server in memory without objects.
-pub struct ProvingGround {
-    server: Mutex<Option<ApiServer>>,
-}
-
-impl fmt::Debug for ProvingGround {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProvingGround")
-    }
-}
-
-impl Default for ProvingGround {
-    fn default() -> Self {
-        ProvingGround::new()
-    }
-}
+/// A server in memory without objects. It is made when it is first needed, and all share it: nothing is ever stored.
+#[derive(Debug, Default)]
+pub struct ProvingGround(());
 
 impl ProvingGround {
-    /// A server that is made when it is first needed.
+    /// A view of the server.
     pub fn new() -> Self {
-        ProvingGround {
-            server: Mutex::new(None),
-        }
+        ProvingGround(())
     }
 
-    fn server(&self) -> ApiServer {
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = server.get_or_insert_with(|| {
+    fn server() -> &'static ApiServer {
+        static SERVER: OnceLock<ApiServer> = OnceLock::new();
+        SERVER.get_or_init(|| {
             let start = Timestamp::from_micros(1_767_225_600_000_000);
             let world = Arc::new(ManualEnvironment::new(start, 1));
             let options = Options {
@@ -60,8 +44,7 @@ impl ProvingGround {
                 .header("content-type", "application/json");
             server.handle(&create);
             server
-        });
-        made.clone()
+        })
     }
 
     /// Whether a new object would be taken.
@@ -85,7 +68,7 @@ impl ProvingGround {
         let request = Request::new("PATCH", &target, object.to_string())
             .header("content-type", "application/apply-patch+yaml")
             .header("accept", "application/json");
-        (200..300).contains(&self.server().handle(&request).status)
+        (200..300).contains(&Self::server().handle(&request).status)
     }
 }
 

@@ -103,7 +103,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
                 )));
             }
             let result =
-                everflow_merge::json_patch::apply(live, &patch.to_value()).map_err(|_| {
+                everflow_merge::json_patch::apply(live, &patch.into_value()).map_err(|_| {
                     ApiError::new(
                         422,
                         "Invalid",
@@ -127,7 +127,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
                     json_kind(&patch)
                 )));
             }
-            let result = everflow_merge::merge_patch::apply(live, &patch.to_value())
+            let result = everflow_merge::merge_patch::apply(live, &patch.into_value())
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
             finish(call, live, &result, findings, options)
         }

@@ -117,8 +117,8 @@ impl Controller for KustomizationController {
     }
 
     fn deadline(&self, object: &Value) -> Duration {
-        let read = Object::<Kustomization>::read(object);
-        let timeout = read.map_or(Duration::ZERO, |object| object.spec.timeout().unsigned());
+        let read = Object::<Kustomization>::read_spec(object);
+        let timeout = read.map_or(Duration::ZERO, |spec| spec.timeout().unsigned());
         timeout.saturating_mul(2) + BESIDE_TIMEOUT
     }
 

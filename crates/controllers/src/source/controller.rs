@@ -430,8 +430,8 @@ impl<S: Source> Controller for SourceController<S> {
     }
 
     fn deadline(&self, object: &Value) -> Duration {
-        let read = Object::<S::Kind>::read(object);
-        let fetching = read.map_or(BESIDE_FETCHING, |object| S::timeout(&object.spec));
+        let read = Object::<S::Kind>::read_spec(object);
+        let fetching = read.map_or(BESIDE_FETCHING, |spec| S::timeout(&spec));
         fetching.saturating_mul(2) + BESIDE_FETCHING
     }
 

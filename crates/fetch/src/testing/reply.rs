@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use everflow_env::Stream;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, BufReader};
 
 use super::{Seen, read_request};
 
@@ -149,7 +149,8 @@ impl Reply {
 }
 
 /// Answers requests on one connection until it closes.
-pub(crate) async fn converse_with(mut stream: impl Stream, answer: impl Fn(&Seen) -> Reply) {
+pub(crate) async fn converse_with(stream: impl Stream, answer: impl Fn(&Seen) -> Reply) {
+    let mut stream = BufReader::with_capacity(2_048, stream);
     while let Some(seen) = read_request(&mut stream).await {
         let reply = answer(&seen);
         let bytes = reply.bytes(seen.line().starts_with("HEAD "));

@@ -64,30 +64,37 @@ impl<'a> FieldManager<'a> {
     pub fn update(
         &self,
         live: &Value,
-        new: Value,
+        mut new: Value,
         writer: Writer<'_>,
     ) -> Result<Value, MergeError> {
-        let managers = self.managers_of_write(live, &new);
-        let mut new = new;
-        remove_from(&mut new);
-        let is_create = uid(live).is_empty();
-        if managers.is_empty() && !is_create {
-            return Ok(new);
-        }
-        let live = copy_without(live);
-        let managers = self.update_managers(&live, &new, managers, writer)?;
-        write_to(&mut new, &managers);
+        self.update_in_place(live, &mut new, writer)?;
         Ok(new)
     }
 
     /// As [`FieldManager::update`]; where that fails the object has no `managedFields`.
     #[must_use]
-    pub fn update_or_forget(&self, live: &Value, new: Value, writer: Writer<'_>) -> Value {
-        let mut plain = new.clone();
-        self.update(live, new, writer).unwrap_or_else(|_| {
-            remove_from(&mut plain);
-            plain
-        })
+    pub fn update_or_forget(&self, live: &Value, mut new: Value, writer: Writer<'_>) -> Value {
+        // Whatever fails does so before the new list is written, and after the old one is removed.
+        let _ = self.update_in_place(live, &mut new, writer);
+        new
+    }
+
+    fn update_in_place(
+        &self,
+        live: &Value,
+        new: &mut Value,
+        writer: Writer<'_>,
+    ) -> Result<(), MergeError> {
+        let managers = self.managers_of_write(live, new);
+        remove_from(new);
+        let is_create = uid(live).is_empty();
+        if managers.is_empty() && !is_create {
+            return Ok(());
+        }
+        let live = copy_without(live);
+        let managers = self.update_managers(&live, new, managers, writer)?;
+        write_to(new, &managers);
+        Ok(())
     }
 
     /// Applies a document: merges it into `live` (the zero object for a create) and tracks what

@@ -19,7 +19,7 @@ use crate::queue::{Due, Key, Priority, Ticket};
 use crate::reflector::Watched;
 use crate::signal::Signal;
 use crate::status::{StatusWriter, Written};
-use crate::store::Store;
+use crate::store::{Store, Stored};
 
 /// How long a worker goes on trying to write a status. After that the object waits for its next
 /// turn, and the status is worked out anew.
@@ -217,7 +217,7 @@ async fn make(
             });
         }
     };
-    Some(publish(shared, &*controller, object, report, &context).await)
+    Some(publish(shared, &*controller, (stored, object), report, &context).await)
 }
 
 /// Runs the controller's code within its deadline; what it breaks is its object's alone.
@@ -250,11 +250,11 @@ async fn attempt(
     Ok(controller.broken(object, &broken, context))
 }
 
-/// One write of the status; then the events.
+/// One write of the status; then the events. `seen` is what the attempt has looked at.
 async fn publish(
     shared: &Shared,
     controller: &dyn Controller,
-    object: Value,
+    (seen, object): (Arc<Stored>, Value),
     report: Report,
     context: &Context,
 ) -> Followup {
@@ -263,6 +263,7 @@ async fn publish(
     // Our own writes of this attempt, the finalizer for one, are in the store already.
     let freshest = store.and_then(|store| store.get(&key.namespace, &key.name));
     let known = freshest
+        .filter(|freshest| !Arc::ptr_eq(freshest, &seen))
         .map(|stored| stored.value())
         .filter(|known| known["metadata"]["uid"] == object["metadata"]["uid"])
         .unwrap_or(object);
