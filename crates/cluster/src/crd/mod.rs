@@ -7,6 +7,7 @@ mod names;
 mod serve;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use everflow_cel::rules::Rules;
 use everflow_schema::structural::{
@@ -29,6 +30,7 @@ use crate::kinds::meta;
 use crate::resource::Resource;
 use crate::rest::Call;
 use crate::status::{ApiError, ApiResult};
+use crate::store::Stored;
 use crate::time::Timestamp;
 
 /// One version of a custom kind.
@@ -47,6 +49,8 @@ pub struct CustomVersion {
 /// What a custom resource definition says about one of its versions.
 #[derive(Debug)]
 pub struct CustomKind {
+    /// Its number, which no other has.
+    pub number: u64,
     /// All versions of the kind.
     pub versions: Arc<Vec<CustomVersion>>,
     /// The version of this resource.
@@ -75,6 +79,12 @@ pub struct ScalePaths {
 }
 
 impl CustomKind {
+    /// A number for a new one.
+    pub(super) fn next_number() -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        LAST.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// The schema of one of the kind's versions, for apply.
     pub fn schema_of(&self, version: &str) -> Option<SchemaView<'_>> {
         self.versions
@@ -376,6 +386,18 @@ fn prune_root(object: &mut Value, view: SchemaView<'_>) {
 /// Whether reading changes nothing about a stored object.
 pub fn reads_as_stored(resource: &Resource) -> bool {
     !resource.is_custom() && !crate::kinds::sent_data::applies(resource)
+}
+
+/// Whether reading changes nothing about this stored object: what is stored was pruned and has its defaults, unless the
+/// definition has changed since.
+pub fn is_read_as_stored(resource: &Resource, stored: &Stored) -> bool {
+    match &resource.custom {
+        None => reads_as_stored(resource),
+        Some(_) if !crate::kinds::convert::is_storage(resource) => false,
+        Some(custom) => stored.reads_the_same(custom.number, || {
+            on_read(resource, stored.value.clone()) == stored.value
+        }),
+    }
 }
 
 /// The value of a selectable field.

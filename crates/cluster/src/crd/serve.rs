@@ -175,6 +175,7 @@ fn resource(
         go_type: None,
         rules: &CUSTOM,
         custom: Some(Arc::new(CustomKind {
+            number: CustomKind::next_number(),
             versions: shared.clone(),
             version: index,
             status,

@@ -4,6 +4,7 @@ mod cells;
 mod form;
 pub mod table;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -13,7 +14,7 @@ pub use form::{Form, Media, Shape, no_representation, status_media};
 
 use crate::kinds::meta;
 use crate::rest::Call;
-use crate::rest::read::{list_text, read_value};
+use crate::rest::read::{list_text, read_shared};
 use crate::rest::request::{Answer, Body, Request};
 use crate::status::{ApiError, ApiResult};
 use crate::store::Stored;
@@ -123,7 +124,7 @@ pub fn list(call: &Call<'_>, metadata: Value, items: &[Arc<Stored>]) -> ApiResul
         Shape::Partial(version) | Shape::PartialList(version) => {
             let items: Vec<Value> = items
                 .iter()
-                .map(|item| partial(&read_value(call, item), version))
+                .map(|item| partial(&read_shared(call, item), version))
                 .collect();
             // An empty list of metadata was never made.
             let items = if items.is_empty() {
@@ -167,10 +168,20 @@ pub fn partial(object: &Value, version: &str) -> Value {
 }
 
 /// The object of a watch event in the form asked for.
-pub fn shape_event(call: &Call<'_>, form: &Form, object: Value, first: bool) -> Value {
+pub fn shape_event<'o>(
+    call: &Call<'_>,
+    form: &Form,
+    object: Cow<'o, Value>,
+    first: bool,
+) -> Cow<'o, Value> {
     match form.shape {
-        Shape::Table(version) => table::of_event(call, &object, version, first).unwrap_or(object),
-        Shape::Partial(version) | Shape::PartialList(version) => partial(&object, version),
+        Shape::Table(version) => match table::of_event(call, &object, version, first) {
+            Ok(table) => Cow::Owned(table),
+            Err(_) => object,
+        },
+        Shape::Partial(version) | Shape::PartialList(version) => {
+            Cow::Owned(partial(&object, version))
+        }
         Shape::Whole => object,
     }
 }

@@ -8,7 +8,7 @@ use super::partial;
 use crate::field::{FieldError, Path};
 use crate::kinds::meta;
 use crate::rest::Call;
-use crate::rest::read::read_value;
+use crate::rest::read::read_shared;
 use crate::status::{ApiError, ApiResult};
 use crate::store::Stored;
 use crate::time::Timestamp;
@@ -131,7 +131,7 @@ pub fn of_list(
     let include = include(call)?;
     let rows: Vec<Value> = items
         .iter()
-        .map(|item| row(call, &read_value(call, item), version, &include))
+        .map(|item| row(call, &read_shared(call, item), version, &include))
         .collect();
     let (columns, plain) = columns(call);
     // The plain printer makes no list of rows before it has one.

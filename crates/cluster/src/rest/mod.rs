@@ -98,7 +98,9 @@ impl Call<'_> {
     /// An answer with what a write left. What is stored as it is read has its text already.
     pub fn answer_outcome(&self, status: u16, outcome: &write::Outcome) -> ApiResult<Answer> {
         match outcome {
-            write::Outcome::Stored(stored) if crate::negotiate::wants_plain_json(self) => {
+            write::Outcome::Stored(stored)
+                if !self.resource.is_custom() && crate::negotiate::wants_plain_json(self) =>
+            {
                 Ok(Answer::new(status, "application/json", stored.line()))
             }
             outcome => self.answer(status, outcome.value()),

@@ -48,7 +48,7 @@ pub fn get(call: &Call<'_>) -> ApiResult<Answer> {
             body: Body::Full(read_text(call, &current)),
         });
     }
-    call.answer(200, &read_value(call, &current))
+    call.answer(200, &read_shared(call, &current))
 }
 
 /// The object as it is read: in the version asked for.
@@ -59,23 +59,19 @@ pub fn read_value(call: &Call<'_>, stored: &Arc<Stored>) -> Value {
 
 /// As [`read_value`], without a copy where the object is read as it is stored.
 pub fn read_shared<'s>(call: &Call<'_>, stored: &'s Arc<Stored>) -> Cow<'s, Value> {
-    if reads_unchanged(&call.resource) {
+    if convert::is_storage(&call.resource) && crate::crd::is_read_as_stored(&call.resource, stored)
+    {
         Cow::Borrowed(&stored.value)
     } else {
         Cow::Owned(read_value(call, stored))
     }
 }
 
-/// Whether objects of a resource are read exactly as they are stored.
-pub fn reads_unchanged(resource: &crate::resource::Resource) -> bool {
-    convert::is_storage(resource) && crate::crd::reads_as_stored(resource)
-}
-
 fn read_text(call: &Call<'_>, stored: &Arc<Stored>) -> bytes::Bytes {
     if crate::crd::reads_as_stored(&call.resource) {
         stored.line()
     } else {
-        super::request::json_line(&read_value(call, stored))
+        super::request::json_line(&read_shared(call, stored))
     }
 }
 
@@ -378,14 +374,14 @@ pub fn list_text(call: &Call<'_>, metadata: &Value, items: &[Arc<Stored>]) -> Ve
             continue;
         }
         // Items of built-in lists do not repeat their type.
-        let mut value = read_value(call, item);
+        let mut value = read_shared(call, item);
         if !resource.is_custom()
-            && let Some(map) = value.as_object_mut()
+            && let Some(map) = value.to_mut().as_object_mut()
         {
             map.remove("kind");
             map.remove("apiVersion");
         }
-        if serde_json::to_writer(&mut text, &value).is_err() {
+        if serde_json::to_writer(&mut text, &*value).is_err() {
             text.extend_from_slice(b"null");
         }
     }

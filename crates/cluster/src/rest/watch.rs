@@ -1,5 +1,6 @@
 //! Watches: a cursor on the log of a kind, filtered and encoded as events.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::options::{ListOptions, list_options, parse_revision};
-use super::read::{check_fields, field_value, read_value};
+use super::read::{check_fields, field_value, read_shared};
 use super::request::{Answer, Body, Request, Target};
 use crate::field::go_quote;
 use crate::kinds::{convert, meta};
@@ -398,10 +399,10 @@ impl Watch {
             return event(kind, &stored.text());
         }
         let call = self.call();
-        let mut object = read_value(&call, stored);
+        let mut object = read_shared(&call, stored);
         if let Some(revision) = revision {
             meta::set(
-                &mut object,
+                object.to_mut(),
                 "resourceVersion",
                 Some(revision.to_string().into()),
             );
@@ -435,7 +436,7 @@ impl Watch {
         } else {
             object
         };
-        let call = self.call();
+        let (call, object) = (self.call(), Cow::Owned(object));
         let shaped = crate::negotiate::shape_event(&call, &self.form, object, !self.columns_sent);
         self.columns_sent = true;
         self.frame("BOOKMARK", &shaped)

@@ -23,7 +23,7 @@ const GENERATED_LIMIT: usize = 58;
 /// What a write left.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The version that is stored, which reads as it is stored.
+    /// The version that is stored, which reads as it is stored. The text of custom kinds is another one.
     Stored(Arc<Stored>),
     /// The object as it reads.
     Shown(Value),
@@ -40,7 +40,7 @@ impl Outcome {
 
     /// What became of an object that is stored now.
     fn of_stored(resource: &Resource, stored: Arc<Stored>) -> Self {
-        if super::read::reads_unchanged(resource) {
+        if convert::is_storage(resource) && crate::crd::is_read_as_stored(resource, &stored) {
             return Outcome::Stored(stored);
         }
         Self::of_value(resource, stored.value.clone())
@@ -417,7 +417,7 @@ pub fn replace(
     track: impl FnOnce(&Call<'_>, &Value, &mut Value) -> ApiResult<()>,
 ) -> ApiResult<Outcome> {
     let resource = &call.resource;
-    let read = match crate::crd::reads_as_stored(resource) {
+    let read = match crate::crd::is_read_as_stored(resource, current) {
         true => Cow::Borrowed(&*current.value),
         false => Cow::Owned(crate::crd::on_read(resource, current.value.clone())),
     };

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -18,6 +19,8 @@ pub struct Stored {
     pub value: Object,
     /// Nothing was written to it since it was created.
     pub fresh: bool,
+    /// The definition that this version was last read by, and, in the lowest bit, whether it reads as it is stored.
+    read_by: AtomicU64,
 }
 
 /// An object as a tree, as text, or both: what is missing is made when somebody asks for it. The tree takes ten times
@@ -146,6 +149,7 @@ impl Stored {
             revision,
             value: Object::of_tree(value),
             fresh: false,
+            read_by: AtomicU64::new(0),
         })
     }
 
@@ -156,6 +160,7 @@ impl Stored {
             revision,
             value: Object::of_tree(value),
             fresh: true,
+            read_by: AtomicU64::new(0),
         })
     }
 
@@ -165,6 +170,7 @@ impl Stored {
             revision,
             value: Object::of_text(text),
             fresh: true,
+            read_by: AtomicU64::new(0),
         })
     }
 
@@ -174,7 +180,20 @@ impl Stored {
             revision: self.revision,
             value: Object::of_text(self.value.written().clone()),
             fresh: self.fresh,
+            read_by: AtomicU64::new(0),
         })
+    }
+
+    /// Whether it reads as it is stored by a definition, which has a number of its own: found out once.
+    pub(crate) fn reads_the_same(&self, definition: u64, find_out: impl FnOnce() -> bool) -> bool {
+        let known = self.read_by.load(Ordering::Relaxed);
+        if known >> 1 == definition {
+            return known & 1 == 1;
+        }
+        let same = find_out();
+        self.read_by
+            .store((definition << 1) | u64::from(same), Ordering::Relaxed);
+        same
     }
 
     /// The object as JSON text on a line of its own.

@@ -1,0 +1,84 @@
+//! Objects of custom kinds are read by the definition there is now, not by the one they were written under.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use everflow_cluster::env::ManualEnvironment;
+use everflow_cluster::time::Timestamp;
+use everflow_cluster::{ApiServer, Body, Options, Request};
+use serde_json::{Value, json};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> Value {
+    let media = match method {
+        "PATCH" => "application/merge-patch+json",
+        _ => "application/json",
+    };
+    let request = Request::new(method, path, body.to_string()).header("content-type", media);
+    let answer = server.handle(&request);
+    let Body::Full(bytes) = answer.body else {
+        panic!("no stream was asked for");
+    };
+    assert!(answer.status < 300, "{}", String::from_utf8_lossy(&bytes));
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+fn definition(properties: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": properties},
+                }}},
+            }],
+        },
+    })
+}
+
+#[test]
+fn a_definition_that_changes_changes_what_is_read() {
+    let env = ManualEnvironment::new(Timestamp::from_seconds(1_794_740_000), 9);
+    let server = ApiServer::new(Arc::new(env), Options::default());
+    let text = json!({"type": "string"});
+    let first = definition(&json!({"size": text, "colour": text}));
+    ask(&server, "POST", DEFINITIONS, &first);
+    let widget = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "one"},
+        "spec": {"size": "large", "colour": "red"},
+    });
+    let path = format!("{WIDGETS}/one");
+    let stored = ask(&server, "POST", WIDGETS, &widget);
+    for _ in 0..2 {
+        assert_eq!(ask(&server, "GET", &path, &json!({})), stored);
+    }
+
+    // The colour goes, and a shape comes.
+    let shape = json!({"type": "string", "default": "round"});
+    let second = definition(&json!({"size": text, "shape": shape}));
+    let changed = json!({"spec": {"versions": second["spec"]["versions"]}});
+    ask(
+        &server,
+        "PATCH",
+        &format!("{DEFINITIONS}/widgets.example.com"),
+        &changed,
+    );
+    let wanted = json!({"size": "large", "shape": "round"});
+    for _ in 0..2 {
+        assert_eq!(ask(&server, "GET", &path, &json!({}))["spec"], wanted);
+        let list = ask(&server, "GET", WIDGETS, &json!({}));
+        assert_eq!(list["items"][0]["spec"], wanted);
+    }
+    let patched = ask(&server, "PATCH", &path, &json!({"spec": {"size": "small"}}));
+    assert_eq!(patched["spec"], json!({"size": "small", "shape": "round"}));
+    assert_eq!(ask(&server, "GET", &path, &json!({})), patched);
+}
