@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::finish::to_base64;
+use crate::substitute::is_name;
 
 /// Clearly no value, and yet a name that most fields take.
 pub const PLACEHOLDER: &str = "placeholder";
@@ -108,12 +109,22 @@ pub fn fill(object: &mut Value) {
             true => to_base64(text.as_bytes()),
             false => text.to_owned(),
         };
-        for (key, text) in SHAPED.iter().filter(|_| secret) {
-            if let Some(value) = value.get_mut(key) {
-                replace(value, &shown(text));
-            }
+        if secret && matches!(name.as_str(), "data" | "stringData") {
+            // What others take from it as a variable is the same as if it were not there.
+            let keys = value.as_object_mut().into_iter().flatten();
+            keys.for_each(|(key, value)| replace(value, &shown(&of_key(key))));
         }
         replace(value, &shown(PLACEHOLDER));
+    }
+}
+
+/// What stands for a value of a Secret.
+fn of_key(key: &str) -> String {
+    let shaped = SHAPED.iter().find(|(known, _)| *known == key);
+    match shaped {
+        Some((_, text)) => (*text).to_owned(),
+        None if is_name(key) => of_variable(key),
+        None => PLACEHOLDER.to_owned(),
     }
 }
 
@@ -191,14 +202,15 @@ mod tests {
         let cipher = |kind: &str| format!("ENC[AES256_GCM,data:x,iv:y,tag:z,type:{kind}]");
         let mut secret = json!({
             "kind": "Secret", "apiVersion": "v1", "metadata": { "name": "a" },
-            "data": { "key": cipher("str") }, "stringData": { "b": cipher("str"), "c": "plain" },
+            "data": { "a.key": cipher("str") },
+            "stringData": { "NAS_SERVER": cipher("str"), "NAS_IP": cipher("str"), "c": "plain" },
             "sops": { "mac": "m" },
         });
         fill(&mut secret);
-        assert_eq!(secret["data"]["key"], "cGxhY2Vob2xkZXI=");
+        assert_eq!(secret["data"]["a.key"], "cGxhY2Vob2xkZXI=");
         assert_eq!(
             secret["stringData"],
-            json!({ "b": "placeholder", "c": "plain" })
+            json!({ "NAS_SERVER": "placeholder-nas-server", "NAS_IP": "192.0.2.1", "c": "plain" })
         );
         assert!(secret.get("sops").is_none());
         let mut registry = json!({

@@ -110,7 +110,8 @@ impl Variables<'_> {
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Whether a variable can have this name.
+pub fn is_name(name: &str) -> bool {
     let is_first = |c: char| c == '_' || c.is_ascii_alphabetic();
     name.starts_with(is_first) && name.chars().all(|c| is_first(c) || c.is_ascii_digit())
 }

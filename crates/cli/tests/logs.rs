@@ -84,8 +84,9 @@ impl Stub {
     /// The last question for a log.
     fn asked_for_log(&self) -> String {
         let asked = self.asked.lock().unwrap();
-        let logs = asked.iter().filter(|target| target.contains("/log?"));
-        logs.last().cloned().unwrap_or_default()
+        let mut last_first = asked.iter().rev();
+        let log = last_first.find(|target| target.contains("/log?"));
+        log.cloned().unwrap_or_default()
     }
 }
 

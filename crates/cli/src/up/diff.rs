@@ -1,6 +1,6 @@
 //! `everflow diff`: what a change of the repository changes in the cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use everflow_api::inventory::ObjectId;
@@ -40,11 +40,24 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
     let opened = git::tree_at(&path, &args.against);
     let then = opened.map_err(|error| Failure::Usage(error.to_string()))?;
     // Both at once: two processors are better than one.
-    let (before, after) = tokio::try_join!(
+    let (mut before, mut after) = tokio::try_join!(
         manifests(&args.common, Some(then), &args.against, progress),
         manifests(&args.common, None, "the directory", progress)
     )?;
-    let changes = changes(before, after);
+    let contested: Vec<ObjectId> = before
+        .contested
+        .intersection(&after.contested)
+        .cloned()
+        .collect();
+    for id in &contested {
+        before.manifests.remove(id);
+        after.manifests.remove(id);
+        eprint(&format!(
+            "⚠ {} is not compared: several Kustomizations apply it, and which comes last is chance\n",
+            id.subject()
+        ));
+    }
+    let changes = changes(before.manifests, after.manifests);
     match args.common.output {
         Some(Format::Json) => print_data(&data(&changes), DataFormat::Json)?,
         Some(Format::Yaml) => print_data(&data(&changes), DataFormat::Yaml)?,
@@ -61,13 +74,20 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
     }
 }
 
+/// What is deployed.
+struct Deployed {
+    manifests: BTreeMap<ObjectId, Value>,
+    /// What several Kustomizations apply.
+    contested: BTreeSet<ObjectId>,
+}
+
 /// What is deployed from a tree: the files on disk, or those of a commit.
 async fn manifests(
     options: &Common,
     tree: Option<everflow_local::tree::Tree>,
     what: &str,
     progress: &Progress,
-) -> Result<BTreeMap<ObjectId, Value>, Failure> {
+) -> Result<Deployed, Failure> {
     let quiet = Common {
         output: Some(Format::Json),
         ..options.clone()
@@ -84,8 +104,16 @@ async fn manifests(
     if let Some(note) = super::first_cause(&session.picture) {
         eprint(&format!("⚠ {what}: not all was deployed: {note}\n"));
     }
+    let mut seen = BTreeSet::new();
+    let children = session.picture.kustomizations.iter();
+    let children = children.flat_map(|node| &node.children);
+    let contested = children.filter(|child| !seen.insert(&child.id));
+    let contested = contested.map(|child| child.id.clone()).collect();
     session.world.stop().await;
-    Ok(deployed)
+    Ok(Deployed {
+        manifests: deployed,
+        contested,
+    })
 }
 
 fn eprint(text: &str) {

@@ -284,6 +284,8 @@ fn hint(message: &str) -> Option<&'static str> {
         Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
     } else if has("namespaces \"") && has("not found") {
         Some("--create-namespaces creates those that the repository uses and does not define")
+    } else if has("not configured on this cluster") || has("not configured for dual-stack") {
+        Some("the cluster here has IPv4 only; one with both would take it")
     } else if has("spec.minReplicas: Invalid value: 0") {
         Some("for clusters with that feature gate: --feature-gates HPAScaleToZero=true")
     } else {

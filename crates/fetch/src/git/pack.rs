@@ -224,6 +224,9 @@ impl Source {
     }
 }
 
+/// What an object is, and what it holds.
+type Content = (Kind, Arc<Vec<u8>>);
+
 /// What is known of an object after both passes.
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -327,7 +330,7 @@ impl Pack {
     }
 
     /// An object, and what it is; its content is what its name says.
-    pub fn object(&mut self, id: ObjectId) -> Result<Option<(Kind, Arc<Vec<u8>>)>, Error> {
+    pub fn object(&mut self, id: ObjectId) -> Result<Option<Content>, Error> {
         let Some(known) = self.find(id) else {
             return Ok(None);
         };
