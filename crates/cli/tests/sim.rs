@@ -22,7 +22,7 @@ fn sim(args: &[&str]) -> (i32, String, String) {
 fn a_run_says_what_it_did() {
     let (code, out, err) = sim(&["run", "--scenario", "drift", "--seeds", "1..4"]);
     assert_eq!((code, err.as_str()), (0, ""));
-    assert!(out.starts_with("3 runs of 1 scenarios in "), "{out}");
+    assert!(out.starts_with("3 runs of 1 scenario in "), "{out}");
     for part in [
         " reconciles (",
         " states, ",
