@@ -44,6 +44,8 @@ pub struct Request<'a> {
     pub masked: bool,
     /// The same for variables without a value.
     pub placeholders: bool,
+    /// Whether variables may hold placeholders, which are then made to fit where they stand.
+    pub fitted: bool,
     /// Whether the build goes on without what is on other machines.
     pub without_remote: bool,
     /// The keys of `spec.decryption`; they are used only when that is there.
@@ -67,6 +69,7 @@ impl<'a> Request<'a> {
             strict: true,
             keep_encrypted: false,
             masked: false,
+            fitted: false,
             placeholders: false,
             without_remote: false,
             keys: &NO_KEYS,
@@ -199,6 +202,9 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
         }
     }
     for object in &mut objects {
+        if request.fitted {
+            placeholder::fit(object);
+        }
         if request.keep_encrypted && request.masked {
             placeholder::fill(object);
         }
@@ -398,9 +404,6 @@ impl Work<'_> {
         let before = identity(object);
         let after = identity(&substituted);
         *object = substituted;
-        if variables.placeholders {
-            placeholder::fit(object);
-        }
         if before != after {
             self.identities
                 .entry(before)

@@ -412,6 +412,7 @@ impl<'a> Attempt<'a> {
             let mut request = everflow_build::Request::new(&kustomization, &tree.files);
             request.strict = strict;
             request.without_remote = without_remote;
+            request.fitted = placeholders;
             request.cache = Some(&cache);
             let keys = keys.unwrap_or_default();
             request.keys = &keys;
