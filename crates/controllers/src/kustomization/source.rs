@@ -128,11 +128,14 @@ impl SourceName {
         Some(store.get(&self.namespace, &self.name)?.value())
     }
 
-    /// From the store where all there is has been told, else from the server.
+    /// From the store where all there is has been told. That it is not there is said only by the server: the
+    /// store may have missed it.
     async fn read(&self, context: &Context) -> Result<Option<Value>, Stop> {
         let store = context.store(&self.resource.kind);
-        if store.is_some_and(|store| store.is_synced()) {
-            return Ok(self.stored(context));
+        if let Some(object) = self.stored(context)
+            && store.is_some_and(|store| store.is_synced())
+        {
+            return Ok(Some(object));
         }
         let at = At::new(&self.namespace, &self.name);
         match context.client.get(&self.resource, at).await {
