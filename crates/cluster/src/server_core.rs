@@ -227,15 +227,8 @@ impl ApiServer {
     pub fn go_back(&self, backup: &Backup) {
         let _settling = self.settling();
         let _writing = self.write_lock();
-        let forget = |tasks: &mut std::collections::VecDeque<_>| tasks.clear();
-        forget(
-            &mut self
-                .inner
-                .tasks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        let later = &self.inner.later;
+        let (tasks, later) = (&self.inner.tasks, &self.inner.later);
+        tasks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         later.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.change_registry(|registry| *registry = (*backup.registry).clone());
         self.store().go_back(&backup.stored);

@@ -306,17 +306,12 @@ impl Client {
         body: Option<(&str, &Value)>,
         options: &WriteOptions,
     ) -> Result<Value, Error> {
-        let accept = "application/json";
-        let bytes = self.ask_bytes(&method, target, accept, body);
-        self.timed(&method, &format!("{method} {target}"), async {
-            let bytes = bytes.await?;
-            let read = match options.lean_answer {
-                true => lean::object(&bytes),
-                false => serde_json::from_slice(&bytes),
-            };
-            read.map_err(|error| undecodable(&method, target, &error))
-        })
-        .await
+        let decode = match options.lean_answer {
+            true => lean::object,
+            false => whole,
+        };
+        self.ask_and_decode(method, target, "application/json", body, decode)
+            .await
     }
 
     /// Deletes an object. The answer is the object as long as something holds it, else a Status.
@@ -341,34 +336,39 @@ impl Client {
         accept: &str,
         body: Option<(&str, &Value)>,
     ) -> Result<Value, Error> {
-        let bytes = self.ask_bytes(&method, target, accept, body);
-        self.timed(&method, &format!("{method} {target}"), async {
-            serde_json::from_slice(&bytes.await?)
-                .map_err(|error| undecodable(&method, target, &error))
-        })
-        .await
+        self.ask_and_decode(method, target, accept, body, whole)
+            .await
     }
 
     /// Sends a request when it is its turn, and once more when the credentials were refused.
-    async fn ask_bytes(
+    async fn ask_and_decode(
         &self,
-        method: &Method,
+        method: Method,
         target: &str,
         accept: &str,
         body: Option<(&str, &Value)>,
-    ) -> Result<Bytes, Error> {
-        let _place = match self.view.urgent {
-            true => None,
-            false => Some(self.shared.budget.enter().await),
+        decode: fn(&[u8]) -> serde_json::Result<Value>,
+    ) -> Result<Value, Error> {
+        let what = format!("{method} {target}");
+        let work = async {
+            let _place = match self.view.urgent {
+                true => None,
+                false => Some(self.shared.budget.enter().await),
+            };
+            let response = match self.send(&method, target, accept, body).await {
+                // The credentials may have changed a moment ago.
+                Err(Error::Unauthorized(_)) if self.shared.transport.refresh() => {
+                    self.send(&method, target, accept, body).await?
+                }
+                response => response?,
+            };
+            let bytes = read(response, &what).await?;
+            decode(&bytes).map_err(|error| Error::Undecodable {
+                what: what.clone(),
+                why: error.to_string(),
+            })
         };
-        let response = match self.send(method, target, accept, body).await {
-            // The credentials may have changed a moment ago.
-            Err(Error::Unauthorized(_)) if self.shared.transport.refresh() => {
-                self.send(method, target, accept, body).await?
-            }
-            response => response?,
-        };
-        read(response, &format!("{method} {target}")).await
+        self.timed(&method, &what, work).await
     }
 
     /// Runs a request under the deadline and counts it.
@@ -463,11 +463,9 @@ impl Client {
     }
 }
 
-fn undecodable(method: &Method, target: &str, error: &serde_json::Error) -> Error {
-    Error::Undecodable {
-        what: format!("{method} {target}"),
-        why: error.to_string(),
-    }
+/// Reads all of an answer.
+fn whole(bytes: &[u8]) -> serde_json::Result<Value> {
+    serde_json::from_slice(bytes)
 }
 
 /// Items of typed lists do not say what they are.
