@@ -226,12 +226,14 @@ struct Search<'a> {
     next: AtomicU64,
     over: AtomicBool,
     tally: Mutex<Tally>,
-    bad: Mutex<Option<Bad>>,
+    bad: Mutex<Vec<Bad>>,
+    /// After so many findings it is enough.
+    most: usize,
     /// Plans that led to new states.
     kept: Mutex<Vec<(usize, Plan)>>,
 }
 
-/// Searches until something is found, the plans are used up or `go_on` says no.
+/// Searches until `most` plans were found under which something is wrong, the plans are used up or `go_on` says no.
 ///
 /// # Errors
 /// A scenario cannot be set up.
@@ -239,8 +241,9 @@ pub fn search(
     scenarios: &[Ready],
     plans: &Plans,
     jobs: usize,
+    most: usize,
     go_on: &(dyn Fn(&Tally) -> bool + Sync),
-) -> Result<(Tally, Option<Bad>), Error> {
+) -> Result<(Tally, Vec<Bad>), Error> {
     let list = match plans {
         Plans::Systematic => {
             let all = scenarios.iter().enumerate();
@@ -266,6 +269,7 @@ pub fn search(
         over: AtomicBool::new(scenarios.is_empty()),
         tally: Mutex::default(),
         bad: Mutex::default(),
+        most,
         kept: Mutex::default(),
     };
     let mut failed = Ok(());
@@ -284,10 +288,12 @@ pub fn search(
         .tally
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let bad = search
+    let mut bad = search
         .bad
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
+    // Which of several workers comes first is chance.
+    bad.sort_by_key(|bad| (bad.seed, bad.scenario));
     Ok((tally, bad))
 }
 
@@ -303,14 +309,16 @@ impl Search<'_> {
                 .run(&plan)
                 .inspect_err(|_| self.over.store(true, Ordering::SeqCst))?;
             if let Some(finding) = outcome.findings.first() {
-                self.over.store(true, Ordering::SeqCst);
                 let mut bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
-                bad.get_or_insert(Bad {
+                bad.push(Bad {
                     scenario: at,
                     seed,
                     plan: plan.clone(),
                     finding: finding.clone(),
                 });
+                if bad.len() >= self.most {
+                    self.over.store(true, Ordering::SeqCst);
+                }
             }
             let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
             if tally.add(&outcome) {

@@ -81,7 +81,7 @@ fn each_class_of_faults_is_covered() {
 #[test]
 fn faults_by_chance_do_happen() {
     let ready = Ready::new(Scenario::find("leader-dies").unwrap(), Default::default()).unwrap();
-    let (tally, bad) = search(&[ready], &Plans::Seeds(0..60), 1, &|_| true).unwrap();
-    assert!(bad.is_none(), "{bad:?}");
+    let (tally, bad) = search(&[ready], &Plans::Seeds(0..60), 1, 1, &|_| true).unwrap();
+    assert!(bad.is_empty(), "{bad:?}");
     assert!(tally.hits.len() > 25, "{:?}", tally.hits);
 }

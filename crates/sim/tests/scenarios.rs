@@ -68,14 +68,14 @@ fn all_scenarios_converge_under_faults_by_chance() {
         .into_iter()
         .filter_map(|scenario| Ready::new(scenario, Settings::default()).ok())
         .collect();
-    let (tally, bad) = search(&ready, &Plans::Seeds(seeds()), 1, &|_| true).unwrap();
+    let (tally, bad) = search(&ready, &Plans::Seeds(seeds()), 1, 1, &|_| true).unwrap();
     eprintln!(
         "{} runs, {} attempts, {} states",
         tally.runs,
         tally.attempts,
         tally.states.len()
     );
-    if let Some(bad) = bad {
+    if let Some(bad) = bad.first() {
         let ready = &ready[bad.scenario];
         let short = shrink(&bad.plan, |plan| {
             let outcome = ready.run(plan).unwrap();

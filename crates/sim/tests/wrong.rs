@@ -85,8 +85,8 @@ fn each_is_found_within_two_thousand_seeds() {
         for one in &mut ready {
             one.settings.wrong = Some(*wrong);
         }
-        let (tally, bad) = search(&ready, &Plans::Seeds(0..WITHIN), 1, &|_| true).unwrap();
-        match bad {
+        let (tally, bad) = search(&ready, &Plans::Seeds(0..WITHIN), 1, 1, &|_| true).unwrap();
+        match bad.first() {
             None => missed.push(wrong),
             Some(bad) => {
                 let (name, seed) = (&ready[bad.scenario].scenario.name, bad.seed.unwrap());

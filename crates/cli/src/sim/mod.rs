@@ -54,6 +54,9 @@ struct Run {
     /// Crash at every effect and delay every message instead of trying seeds
     #[arg(long)]
     systematic: bool,
+    /// Go on after a finding, and list all that there are; the first is told in full
+    #[arg(long)]
+    keep_going: bool,
     /// How many runs at once
     #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=512))]
     jobs: u16,
@@ -218,13 +221,17 @@ fn look_for_trouble(run: &Run) -> Result<(), Failure> {
         true => Plans::Systematic,
         false => Plans::Seeds(seeds.clone()),
     };
+    let most = match run.keep_going {
+        true => usize::MAX,
+        false => 1,
+    };
     let (mut tally, mut bad) =
-        search(&ready, &first, jobs, &in_time).map_err(|error| failed(&error))?;
-    if run.time_budget.is_some() && bad.is_none() && in_time(&tally) {
+        search(&ready, &first, jobs, most, &in_time).map_err(|error| failed(&error))?;
+    if run.time_budget.is_some() && bad.len() < most && in_time(&tally) {
         // There is time left: what led to new states is followed up.
         let guided = Plans::Guided(seeds.end);
         let (more, worse) =
-            search(&ready, &guided, jobs, &in_time).map_err(|error| failed(&error))?;
+            search(&ready, &guided, jobs, most, &in_time).map_err(|error| failed(&error))?;
         tally.runs += more.runs;
         tally.attempts += more.attempts;
         tally.simulated += more.simulated;
@@ -233,13 +240,16 @@ fn look_for_trouble(run: &Run) -> Result<(), Failure> {
             *tally.hits.entry(class).or_default() += count;
         }
         tally.slowest = tally.slowest.max(more.slowest);
-        bad = worse;
+        bad.extend(worse);
     }
     print_text(&summary(&tally, ready.len(), started.elapsed()))?;
-    match bad {
-        None => Ok(()),
-        Some(bad) => tell(&run.what, &ready[bad.scenario], &bad),
+    let Some(first) = bad.first() else {
+        return Ok(());
+    };
+    if run.keep_going {
+        print_text(&findings(&ready, &bad))?;
     }
+    tell(&run.what, &ready[first.scenario], first)
 }
 
 fn summary(tally: &Tally, scenarios: usize, took: Duration) -> String {
@@ -268,6 +278,21 @@ fn summary(tally: &Tally, scenarios: usize, took: Duration) -> String {
         .collect();
     if !hits.is_empty() {
         text.push_str(&format!("faults that had an effect: {}\n", hits.join(", ")));
+    }
+    text
+}
+
+/// One line for each finding.
+fn findings(ready: &[Ready], all: &[Bad]) -> String {
+    let mut text = format!("{} findings\n", all.len());
+    for bad in all {
+        let seed = bad.seed.map_or("-".to_owned(), |seed| seed.to_string());
+        let first = bad.finding.text.lines().next().unwrap_or_default();
+        let short: String = first.chars().take(240).collect();
+        text.push_str(&format!(
+            "  {seed} {}: {}: {short}\n",
+            ready[bad.scenario].scenario.name, bad.finding.oracle
+        ));
     }
     text
 }
