@@ -108,6 +108,17 @@ fn condition<'o>(object: &'o Value, kind: &str) -> &'o Value {
 }
 
 #[test]
+fn the_name_of_a_template_is_not_that_of_its_pods() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let mut deployment = workload("Deployment", "web", json!({}));
+    deployment["spec"]["template"]["metadata"]["name"] = "web".into();
+    cluster.make(DEPLOYMENTS, deployment);
+    let deployment = cluster.get(&format!("{DEPLOYMENTS}/web"));
+    assert_eq!(deployment["status"]["availableReplicas"], 2);
+    assert_eq!(cluster.count(PODS), 2);
+}
+
+#[test]
 fn deployments_come_up_roll_over_and_go() {
     let cluster = Cluster::new(Duration::ZERO);
     cluster.make(DEPLOYMENTS, workload("Deployment", "web", json!({})));

@@ -312,11 +312,13 @@ fn phase(pod: &Value) -> &str {
 /// A pod of a workload's template.
 fn pod_of(owner: &Value, name: Value, extra_labels: &[(&str, &str)]) -> Value {
     let template = &owner["spec"]["template"];
-    let mut metadata = template["metadata"]
-        .as_object()
-        .cloned()
-        .unwrap_or_default();
-    metadata.remove("creationTimestamp");
+    // No more of the template counts: a name in it would be the same for all pods.
+    let mut metadata = serde_json::Map::new();
+    for field in ["labels", "annotations", "finalizers"] {
+        if let Some(value) = template["metadata"].get(field) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
     metadata.insert("namespace".into(), meta::text(owner, "namespace").into());
     metadata.insert("ownerReferences".into(), reference(owner));
     match name {
