@@ -30,15 +30,20 @@ impl World<'_> {
             .note(Who::Fault, || "from here on nothing goes wrong".to_owned());
     }
 
-    fn patience(&self) -> Duration {
-        let said = self.scenario.within.map_or(WITHIN, Duration::from_secs);
-        let lost = self.shared.faults.iter().any(|fault| {
+    /// Whether a watch may have missed something without noticing.
+    fn events_were_lost(&self) -> bool {
+        self.shared.faults.iter().any(|fault| {
             let fate = match fault {
                 Fault::Event { fate, .. } => fate,
                 _ => return false,
             };
             matches!(fate, EventFate::Lost | EventFate::Behind(_))
-        });
+        })
+    }
+
+    fn patience(&self) -> Duration {
+        let said = self.scenario.within.map_or(WITHIN, Duration::from_secs);
+        let lost = self.events_were_lost();
         let crash = self
             .shared
             .faults
@@ -144,8 +149,13 @@ impl World<'_> {
 
     /// Where nothing changes, nothing is written. Only those who keep failing say so again and again.
     pub(crate) async fn stay_quiet(&self) {
-        // Old artifacts are kept for a minute and then collected, which is told.
-        tokio::time::sleep(Duration::from_secs(240)).await;
+        // Old artifacts are kept for a minute and then collected, which is told. Who has missed an event of an object
+        // tells about it when the watch has compared.
+        let settled = match self.events_were_lost() {
+            true => RESYNC,
+            false => Duration::from_secs(240),
+        };
+        tokio::time::sleep(settled).await;
         let counts = || {
             let state = self.shared.state();
             (state.writes, state.told)

@@ -167,7 +167,9 @@ async fn run_in(
         })
         .await?
     };
-    Ok(world.outcome(healed_after))
+    let outcome = world.outcome(healed_after);
+    world.shared.part();
+    Ok(outcome)
 }
 
 /// How many replicas want the same Lease.

@@ -207,6 +207,13 @@ impl Shared {
         }
     }
 
+    /// The end: the engines, which hold this world by their clients, are let go of, or neither would ever be freed.
+    pub fn part(&self) {
+        for state in self.replicas().iter_mut() {
+            state.handle = None;
+        }
+    }
+
     /// What was found so far.
     pub fn findings(&self) -> Vec<Finding> {
         let oracles = self.oracles.lock().unwrap_or_else(PoisonError::into_inner);

@@ -276,6 +276,7 @@ impl<'a> Attempt<'a> {
             news,
             objects: Vec::new(),
             revision: self.draft.revision.clone(),
+            inventory: None,
             looks: 0,
             contested: self.draft.contested.clone(),
         };
@@ -329,6 +330,8 @@ impl<'a> Attempt<'a> {
             .await?;
         let applier = self.applier(&target)?;
         self.draft.contested = wait.contested.clone();
+        self.draft.status.last_attempted_revision = Some(wait.revision.clone());
+        self.draft.status.inventory = wait.inventory.clone();
         // When nothing was told for long, the server is asked.
         let ask = self.context.ticket.priority != Priority::Dependency;
         let verdicts = self
@@ -365,7 +368,8 @@ impl<'a> Attempt<'a> {
             })
             .collect();
         format!(
-            "{}\n{}\n{}\n{request}\n{}",
+            "{}\n{}\n{}\n{}\n{request}\n{}",
+            self.object.metadata.uid.as_deref().unwrap_or_default(),
             self.draft.generation,
             source.artifact.revision,
             source.artifact.digest,
@@ -632,6 +636,7 @@ impl<'a> Attempt<'a> {
             news: false,
             objects: Vec::new(),
             revision: String::new(),
+            inventory: None,
             looks: 0,
             contested: Vec::new(),
         }

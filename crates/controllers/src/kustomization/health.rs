@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everflow_api::condition::ConditionStatus;
-use everflow_api::inventory::ResourceRef;
+use everflow_api::inventory::{ResourceInventory, ResourceRef};
 use everflow_api::names::condition::{HEALTHY, READY};
 use everflow_api::reason::Reason;
 use everflow_apply::ObjectId;
@@ -49,6 +49,8 @@ pub(super) struct Wait {
     pub(super) news: bool,
     pub(super) objects: Vec<Entry>,
     pub(super) revision: String,
+    /// What is there because of the attempt, should the write that says so have failed.
+    pub(super) inventory: Option<ResourceInventory>,
     /// How often the objects were looked at.
     pub(super) looks: u32,
     /// What others have a hand in too, in words.
@@ -294,6 +296,7 @@ impl Attempt<'_> {
             false => longest.min(SECOND_LOOK * 3_u32.pow(wait.looks.min(5))),
         };
         wait.looks += 1;
+        wait.inventory = self.draft.status.inventory.clone();
         let next = Next::When {
             changes,
             no_later_than: look.min(timeout - waited).max(Duration::from_millis(100)),

@@ -188,8 +188,7 @@ impl Oracles {
             return found;
         }
         shared.state().writes += 1;
-        let deeds = shared.state().deeds;
-        found.extend(self.deletions.commit(commit, deeds));
+        found.extend(self.deletions.commit(shared, commit));
         found.extend(self.inventory.commit(shared, commit));
         found.extend(fields::commit(commit));
         found.extend(self.status.commit(shared, commit));
