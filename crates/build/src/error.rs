@@ -213,7 +213,7 @@ fn variable_remedy(name: Option<&str>) -> String {
 
 /// What to do about the mistakes that kustomize finds most.
 fn remedy(text: &str) -> &'static str {
-    const REMEDIES: [(&str, &str); 6] = [
+    const REMEDIES: [(&str, &str); 7] = [
         ("MalformedYAMLError", "; correct the YAML at that line"),
         (
             "missing metadata.name",
@@ -234,6 +234,10 @@ fn remedy(text: &str) -> &'static str {
         (
             "doesn't exist",
             "; correct the path in the kustomization file, or add what it names to the source",
+        ),
+        (
+            "must specify --enable-helm",
+            "; Flux renders no charts of kustomization files: deploy the chart with a HelmRelease",
         ),
     ];
     let fits = |(part, _): &&(&str, &str)| text.contains(part);
@@ -266,5 +270,17 @@ impl std::fmt::Display for OfLine<'_> {
             Some(line) => write!(f, " (line {line} of the file)"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charts_in_kustomization_files_are_for_helm_releases() {
+        let text =
+            "trouble configuring builtin HelmChartInflationGenerator: must specify --enable-helm";
+        assert!(remedy(text).contains("HelmRelease"));
     }
 }
