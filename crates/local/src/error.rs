@@ -43,6 +43,15 @@ pub enum Error {
         /// The directory that has such a path.
         root: String,
     },
+    /// All paths of Kustomizations begin in one of the directories.
+    #[error(
+        "the paths of the Kustomizations are not here but in {root}/; \
+         bring up the directory that is published: PATH/{root}"
+    )]
+    PublishedRoot {
+        /// The directory that has such paths.
+        root: String,
+    },
     /// The directory that was chosen is not there.
     #[error("--entry {0}: there is no such directory in the repository")]
     NoSuchEntry(String),
@@ -82,7 +91,7 @@ impl Error {
             Error::Manifest { .. } => "InvalidManifest",
             Error::NothingFound => "NothingFound",
             Error::Several(_) => "EntryAmbiguous",
-            Error::OtherRoot { .. } => "OtherRoot",
+            Error::OtherRoot { .. } | Error::PublishedRoot { .. } => "OtherRoot",
             Error::NoSuchEntry(_) => "EntryNotFound",
             Error::Refused { .. } => "Refused",
             Error::Runtime(_) | Error::Server(_) => "SetupFailed",
@@ -93,8 +102,16 @@ impl Error {
     }
 }
 
+/// How many places to begin are listed.
+const LISTED: usize = 20;
+
 fn listed(entries: &[(String, String)]) -> String {
-    let width = entries.iter().map(|(dir, _)| dir.len()).max().unwrap_or(0);
+    let shown = &entries[..entries.len().min(LISTED)];
+    let width = shown.iter().map(|(dir, _)| dir.len()).max().unwrap_or(0);
     let line = |(dir, why): &(String, String)| format!("  {dir:width$}  {why}");
-    entries.iter().map(line).collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<String> = shown.iter().map(line).collect();
+    if entries.len() > LISTED {
+        lines.push(format!("  and {} more", entries.len() - LISTED));
+    }
+    lines.join("\n")
 }

@@ -2,6 +2,8 @@
 
 mod address;
 mod instance;
+mod own;
+mod pattern;
 mod reach;
 
 use everflow_api::view;
@@ -9,7 +11,7 @@ use everflow_env::disk::clean;
 use serde_json::{Value, json};
 
 pub use address::{remote_in, same_name, same_repository};
-use reach::Reach;
+pub use reach::{Reach, Reached};
 
 use crate::Error;
 use crate::tree::{Contents, Found, Tree, shown};
@@ -32,11 +34,13 @@ pub struct Entry {
     pub source: (String, String),
     /// Further sources that stand for it.
     pub also: Vec<(String, String)>,
+    /// Whether no file describes the first Kustomization.
+    pub invented: bool,
 }
 
 /// Finds the places where a repository may begin, the most telling kind of place only: sync
-/// manifests of Flux, FluxInstances, the directories of `clusters/`, directories with Kustomizations of
-/// Flux that no other deploys, a kustomization at the root, kustomizations that no other one uses,
+/// manifests of Flux, FluxInstances, Kustomizations of Flux itself, the directories of `clusters/`,
+/// directories with Kustomizations of Flux that no other deploys, a kustomization at the root, kustomizations that no other one uses,
 /// manifests anywhere.
 pub fn find(tree: &Tree, contents: &Contents, remote: Option<&str>) -> Result<Vec<Entry>, Error> {
     let objects = &contents.objects;
@@ -55,10 +59,13 @@ pub fn find(tree: &Tree, contents: &Contents, remote: Option<&str>) -> Result<Ve
             root,
         })
     });
-    let reach = Reach::of(tree, contents);
+    let elsewhere = elsewhere.or_else(|| {
+        pattern::published_root(tree, contents).map(|root| Error::PublishedRoot { root })
+    });
     for found in [
         there(syncs),
         there(instances),
+        own::all(tree, contents, remote),
         clusters(tree, contents, remote),
     ] {
         if !found.is_empty() {
@@ -68,6 +75,7 @@ pub fn find(tree: &Tree, contents: &Contents, remote: Option<&str>) -> Result<Ve
     if let Some(error) = elsewhere {
         return Err(error);
     }
+    let reach = Reach::of(tree, contents);
     let of = |directories: Vec<String>, why: &str| -> Vec<Entry> {
         let entry = |directory: &String| made_up(directory, why, remote);
         directories.iter().map(entry).collect()
@@ -132,6 +140,9 @@ pub fn choose(
 /// Adds the sources that nobody defines although Kustomizations deploy own directories from them:
 /// whoever installs Flux makes them. Objects of versions that Flux had once are those of today.
 fn complete(mut entry: Entry, tree: &Tree, contents: &Contents, remote: Option<&str>) -> Entry {
+    if entry.invented && Reach::of(tree, contents).has_secrets(contents, &entry.directory) {
+        decrypt(&mut entry);
+    }
     for object in &mut entry.objects {
         let former = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
@@ -166,16 +177,23 @@ fn complete(mut entry: Entry, tree: &Tree, contents: &Contents, remote: Option<&
     entry
 }
 
+/// Whoever has secrets in the first directory has a first Kustomization that decrypts them.
+fn decrypt(entry: &mut Entry) {
+    for object in &mut entry.objects {
+        if object["kind"] == "Kustomization" && object["spec"]["decryption"].is_null() {
+            object["spec"]["decryption"] = json!({ "provider": "sops" });
+        }
+    }
+}
+
 /// Kind, namespace and name of the sources from which Kustomizations deploy directories that the
-/// repository has.
+/// repository has, or that are named as bootstrapping Flux names the source of all.
 pub fn used_sources(tree: &Tree, contents: &Contents) -> Vec<(String, String, String)> {
     let mut used = std::collections::BTreeSet::new();
     for found in kustomizations(contents) {
         let spec = &found.object["spec"];
         let path = clean(spec["path"].as_str().unwrap_or_default());
-        if path.is_empty() || !tree.has_directory(&path) {
-            continue;
-        }
+        let is_here = !path.is_empty() && tree.has_directory(&path);
         let source = &spec["sourceRef"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, name) = (text(&source["kind"]), text(&source["name"]));
@@ -184,6 +202,10 @@ pub fn used_sources(tree: &Tree, contents: &Contents) -> Vec<(String, String, St
             (_, "") => FLUX_SYSTEM.to_owned(),
             (_, own) => own.to_owned(),
         };
+        let is_first = name == FLUX_SYSTEM && namespace == FLUX_SYSTEM;
+        if !(is_here || is_first) {
+            continue;
+        }
         if !name.is_empty() && !name.contains('$') && !namespace.contains('$') {
             used.insert((kind, namespace, name));
         }
@@ -217,6 +239,7 @@ fn sync_manifest(file: &[Found]) -> Option<Entry> {
         ),
         also: Vec::new(),
         objects,
+        invented: false,
     })
 }
 
@@ -229,9 +252,20 @@ fn clusters(tree: &Tree, contents: &Contents, remote: Option<&str>) -> Vec<Entry
             .iter()
             .any(|file| file.starts_with(&inside))
     };
+    // Those of clusters that another one looks after are no place to begin.
+    let all = kustomizations(contents);
+    let is_deployed = |directory: &&String| {
+        let inside = format!("{directory}/");
+        all.iter().any(|found| {
+            let path = clean(found.object["spec"]["path"].as_str().unwrap_or_default());
+            let deploys = path == **directory || path.starts_with(&inside);
+            deploys && !found.path.starts_with(&inside)
+        })
+    };
     directories
         .iter()
         .filter(has_manifests)
+        .filter(|directory| !is_deployed(directory))
         .map(|directory| made_up(directory, "directory of clusters/", remote))
         .collect()
 }
@@ -260,6 +294,7 @@ fn made_up(directory: &str, why: &str, remote: Option<&str>) -> Entry {
             url: remote.unwrap_or(NO_REMOTE),
             directory,
         }),
+        invented: true,
     }
 }
 
@@ -327,202 +362,4 @@ fn without_repeats(entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use everflow_env::disk::write_whole;
-    use everflow_env::{Disk, MemoryDisk};
-
-    use super::*;
-
-    fn tree(files: &[(&str, &str)]) -> Tree {
-        let disk = MemoryDisk::new();
-        for (path, text) in files {
-            write_whole(&disk, path, text.as_bytes()).unwrap();
-        }
-        Tree::new(Arc::new(disk) as Arc<dyn Disk>)
-    }
-
-    fn sync(path: &str) -> String {
-        format!(
-            "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata:\n  name: flux-system\n  namespace: flux-system\nspec:\n  url: ssh://git@example.com/org/fleet\n---\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata:\n  name: flux-system\n  namespace: flux-system\nspec:\n  path: {path}\n  sourceRef:\n    kind: GitRepository\n    name: flux-system\n"
-        )
-    }
-
-    fn directories(found: &[Entry]) -> Vec<&str> {
-        found.iter().map(|entry| &*entry.directory).collect()
-    }
-
-    #[test]
-    fn sync_manifests_come_before_all_else() {
-        let staging = sync("./clusters/staging/");
-        let production = sync("clusters/production");
-        let tree = tree(&[
-            ("clusters/staging/flux-system/gotk-sync.yaml", &staging),
-            (
-                "clusters/production/flux-system/gotk-sync.yaml",
-                &production,
-            ),
-            ("clusters/other/a.yaml", "a: 1"),
-            ("kustomization.yaml", "resources: []"),
-        ]);
-        let found = find(&tree, &tree.contents().unwrap(), None).unwrap();
-        assert_eq!(
-            directories(&found),
-            ["clusters/production", "clusters/staging"]
-        );
-        let error = choose(&tree, &tree.contents().unwrap(), None, None).unwrap_err();
-        assert_eq!(error.reason(), "EntryAmbiguous");
-        assert!(error.to_string().contains("--entry"), "{error}");
-        let chosen = choose(
-            &tree,
-            &tree.contents().unwrap(),
-            Some("./clusters/staging"),
-            None,
-        )
-        .unwrap();
-        assert_eq!(chosen.objects.len(), 2);
-        assert_eq!(chosen.source, ("flux-system".into(), "flux-system".into()));
-    }
-
-    #[test]
-    fn a_flux_instance_names_its_path() {
-        let instance = "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata:\n  name: flux\n  namespace: flux-system\nspec:\n  sync:\n    kind: OCIRepository\n    url: oci://ghcr.io/org/fleet\n    ref: latest\n    path: clusters/a\n";
-        let tree = tree(&[("clusters/a/flux/instance.yaml", instance)]);
-        let entry = choose(&tree, &tree.contents().unwrap(), None, None).unwrap();
-        assert_eq!(entry.directory, "clusters/a");
-        assert_eq!(entry.objects[1]["kind"], "OCIRepository");
-        assert_eq!(entry.objects[1]["spec"]["ref"]["tag"], "latest");
-    }
-
-    #[test]
-    fn clusters_then_the_root() {
-        let both = tree(&[("clusters/a/x.yaml", "a: 1"), ("clusters/b/x.yaml", "a: 1")]);
-        assert_eq!(
-            directories(&find(&both, &both.contents().unwrap(), None).unwrap()),
-            ["clusters/a", "clusters/b"]
-        );
-        let bare = tree(&[("README.md", "hello")]);
-        let lone = tree(&[("kustomization.yaml", "resources: []")]);
-        assert_eq!(
-            directories(&find(&lone, &lone.contents().unwrap(), None).unwrap()),
-            [""]
-        );
-        assert_eq!(
-            find(&bare, &bare.contents().unwrap(), None)
-                .unwrap_err()
-                .reason(),
-            "NothingFound"
-        );
-        let missing = choose(&lone, &lone.contents().unwrap(), Some("nope"), None).unwrap_err();
-        assert_eq!(missing.reason(), "EntryNotFound");
-    }
-
-    #[test]
-    fn kustomizations_that_no_other_deploys() {
-        let of = |name: &str, path: &str| sync(path).replace("flux-system", name);
-        let cluster = of("cluster", "./kubernetes/apps");
-        let app = of("app", "./kubernetes/apps/web/app");
-        let hidden = of("old", "./old");
-        let tree = tree(&[
-            ("kubernetes/flux/cluster/ks.yaml", &cluster),
-            ("kubernetes/apps/web/ks.yaml", &app),
-            (".archive/old/ks.yaml", &hidden),
-        ]);
-        assert_eq!(
-            directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
-            ["kubernetes/flux/cluster"]
-        );
-    }
-
-    fn of(name: &str, path: &str) -> String {
-        sync(path).replace("flux-system", name)
-    }
-
-    fn alone(name: &str, path: &str) -> String {
-        let both = of(name, path);
-        both.split_once("---\n").unwrap().1.to_owned()
-    }
-
-    #[test]
-    fn values_of_a_chart_name_the_path_too() {
-        let values = "instance:\n  sync:\n    kind: GitRepository\n    path: k/flux/cluster\n";
-        let release = format!(
-            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: flux-instance}}\nspec:\n  values:\n    {}\n",
-            values.trim_end().replace('\n', "\n    ")
-        );
-        for (file, text) in [("k/flux/values.yaml", values), ("k/flux/hr.yaml", &release)] {
-            let tree = tree(&[(file, text), ("k/flux/cluster/x.yaml", "a: 1")]);
-            let entry = choose(&tree, &tree.contents().unwrap(), None, None).unwrap();
-            assert_eq!(entry.directory, "k/flux/cluster", "{file}");
-        }
-        let tree = tree(&[
-            (
-                "k/flux/values.yaml",
-                "instance: {sync: {path: clusters/one}}\n",
-            ),
-            ("published/clusters/one/x.yaml", "a: 1"),
-        ]);
-        let error = choose(&tree, &tree.contents().unwrap(), None, None).unwrap_err();
-        assert_eq!(error.reason(), "OtherRoot");
-        assert!(error.to_string().contains("PATH/published"), "{error}");
-    }
-
-    #[test]
-    fn sources_that_nobody_defines_are_made() {
-        let apps = alone("apps", "./apps").replace("    name: apps", "    name: home");
-        let tree = tree(&[("cluster/apps.yaml", &apps), ("apps/a.yaml", "a: 1")]);
-        let entry = choose(&tree, &tree.contents().unwrap(), None, None).unwrap();
-        assert_eq!(entry.directory, "cluster");
-        assert_eq!(entry.also, [("apps".to_owned(), "home".to_owned())]);
-        let made = |object: &&Value| view::name(object) == "home";
-        assert_eq!(entry.objects.iter().filter(made).count(), 1);
-    }
-
-    #[test]
-    fn what_is_used_by_kustomize_is_no_place_to_begin() {
-        let files = [
-            (
-                "clusters-of/one/flux/kustomization.yaml",
-                "resources: [../../../deploy/web/ks.yaml, ../../../deploy/db]\n".to_owned(),
-            ),
-            ("deploy/web/ks.yaml", alone("web", "./deploy/web/app")),
-            ("deploy/web/app/a.yaml", "a: 1".to_owned()),
-            (
-                "deploy/db/kustomization.yaml",
-                "resources: [ks.yaml]\n".to_owned(),
-            ),
-            ("deploy/db/ks.yaml", alone("db", "./deploy/db/app")),
-            ("deploy/db/app/a.yaml", "a: 1".to_owned()),
-            (
-                "parts/x/kustomization.yaml",
-                "kind: Component\nresources: [ks.yaml]\n".to_owned(),
-            ),
-            ("parts/x/ks.yaml", alone("x", "./deploy/db/app")),
-            ("archive/old/ks.yaml", alone("old", "./deploy/db/app")),
-        ];
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, &**text)).collect();
-        let tree = tree(&files);
-        assert_eq!(
-            directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
-            ["clusters-of/one/flux"]
-        );
-    }
-
-    #[test]
-    fn overlays_that_no_other_uses() {
-        let tree = tree(&[
-            ("web/base/kustomization.yaml", "resources: [a.yaml]\n"),
-            ("web/base/a.yaml", "a: 1"),
-            ("web/staging/kustomization.yaml", "resources: [../base]\n"),
-            (
-                "web/production/kustomization.yaml",
-                "resources: [../base]\n",
-            ),
-        ]);
-        assert_eq!(
-            directories(&find(&tree, &tree.contents().unwrap(), None).unwrap()),
-            ["web/production", "web/staging"]
-        );
-    }
-}
+mod tests;
