@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everflow_api::view;
 use serde_json::{Value, json};
 
+use crate::entry::{Reach, Reached};
 use crate::tree::{Contents, Found, Tree};
 
 /// A kind that the repository uses but neither the cluster nor the repository defines.
@@ -18,6 +19,12 @@ pub struct MissingKind {
     pub kind: String,
     /// Which objects need it: `name in file`.
     pub users: Vec<String>,
+    /// The file of the repository with its definition, when nothing deploys that.
+    pub definition: Option<String>,
+    /// The plural that definition gives it, else the usual one.
+    plural: String,
+    /// Whether it is one of the whole cluster, as far as can be told.
+    pub cluster_wide: bool,
 }
 
 /// A version of a kind that is no longer served.
@@ -38,9 +45,10 @@ type GroupKind = (String, String);
 
 /// Kinds of the whole cluster that do not say so in their name, and are often used without their
 /// definition.
-const CLUSTER_WIDE: [(&str, &str); 65] = [
+const CLUSTER_WIDE: [(&str, &str); 66] = [
     ("apiextensions.crossplane.io", "CompositeResourceDefinition"),
     ("apiextensions.crossplane.io", "Composition"),
+    ("capsule.clastix.io", "CapsuleConfiguration"),
     ("capsule.clastix.io", "Tenant"),
     ("cdi.kubevirt.io", "CDI"),
     ("cilium.io", "CiliumBGPAdvertisement"),
@@ -121,16 +129,20 @@ fn is_cluster_wide(group: &str, kind: &str) -> bool {
     (by_name && !is_other) || is_policy || CLUSTER_WIDE.contains(&(group, kind))
 }
 
-/// Finds the versions that are no longer served.
+/// Finds the versions that are no longer served, in the files that are read.
 pub fn former(
     contents: &Contents,
+    reached: Option<&Reached>,
     instead: &dyn Fn(&str, &str) -> Option<String>,
 ) -> Vec<FormerVersion> {
     let mut former: BTreeMap<(String, String), FormerVersion> = BTreeMap::new();
-    for found in contents.objects.iter().filter(|found| !is_hidden(found)) {
+    let read = |found: &&Found| !is_hidden(found) && is_read(reached, &found.path);
+    for found in contents.objects.iter().filter(read) {
         let text = |field: &str| found.object[field].as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let Some(instead) = instead(&api_version, &kind) else {
+        // Which version it is will be known when variables are put in.
+        let Some(instead) = instead(&api_version, &kind).filter(|_| !api_version.contains('$'))
+        else {
             continue;
         };
         let key = (api_version.clone(), kind.clone());
@@ -174,27 +186,63 @@ fn is_hidden(found: &Found) -> bool {
     found.path.split('/').any(|part| part.starts_with('.'))
 }
 
+/// Whether a file is read; all are where that cannot be told.
+fn is_read(reached: Option<&Reached>, file: &str) -> bool {
+    reached.is_none_or(|reached| reached.has(file))
+}
+
 /// Finds the kinds that are missing. `served` says whether the cluster has a kind.
-pub fn missing(contents: &Contents, served: &dyn Fn(&str, &str) -> bool) -> Vec<MissingKind> {
-    let mut used: BTreeMap<GroupKind, MissingKind> = BTreeMap::new();
-    let mut defined: BTreeSet<GroupKind> = BTreeSet::new();
+pub fn missing(
+    contents: &Contents,
+    reach: &Reach<'_>,
+    reached: Option<&Reached>,
+    served: &dyn Fn(&str, &str) -> bool,
+) -> Vec<MissingKind> {
+    let mut used: BTreeMap<GroupKind, (MissingKind, Vec<&Found>)> = BTreeMap::new();
+    let mut defined: BTreeMap<GroupKind, &Found> = BTreeMap::new();
     for found in contents.objects.iter().filter(|found| !is_hidden(found)) {
         if found.object["kind"] == "CustomResourceDefinition" {
             // Those of other versions are not served any more, and define nothing.
             if found.object["apiVersion"] == "apiextensions.k8s.io/v1" {
-                defined.insert(definition_of(&found.object));
+                let kind = definition_of(&found.object);
+                // One that is deployed counts more than one that is not.
+                if !defined.contains_key(&kind) || is_read(reached, &found.path) {
+                    defined.insert(kind, found);
+                }
             }
             continue;
         }
         note(found, &mut used);
     }
-    used.into_iter()
-        .filter(|(kind, _)| !defined.contains(kind) && !served(&kind.0, &kind.1))
-        .map(|(_, missing)| missing)
-        .collect()
+    let mut missing = Vec::new();
+    for (kind, (mut it, objects)) in used {
+        if served(&kind.0, &kind.1) {
+            continue;
+        }
+        if let Some(definition) = defined.get(&kind) {
+            let mut objects = objects.iter();
+            let needed = objects.any(|found| is_read(reached, &found.path));
+            if is_read(reached, &definition.path) || !needed {
+                continue;
+            }
+            it.take_names(definition);
+        } else {
+            it.cluster_wide = is_cluster_wide(&kind.0, &kind.1)
+                || objects.iter().all(|found| {
+                    found.object["metadata"]["namespace"].is_null()
+                        && reach.is_left_without_namespace(contents, &found.path, reached)
+                });
+        }
+        let read = objects.iter().filter(|found| is_read(reached, &found.path));
+        it.users = read
+            .map(|found| format!("{} in {}", view::name(&found.object), found.path))
+            .collect();
+        missing.push(it);
+    }
+    missing
 }
 
-fn note(found: &Found, used: &mut BTreeMap<GroupKind, MissingKind>) {
+fn note<'f>(found: &'f Found, used: &mut BTreeMap<GroupKind, (MissingKind, Vec<&'f Found>)>) {
     let object = &found.object;
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let kind = object["kind"].as_str().unwrap_or_default();
@@ -214,16 +262,20 @@ fn note(found: &Found, used: &mut BTreeMap<GroupKind, MissingKind>) {
         return;
     }
     let key = (group.to_owned(), kind.to_owned());
-    let missing = used.entry(key).or_insert_with(|| MissingKind {
-        group: group.to_owned(),
-        versions: BTreeSet::new(),
-        kind: kind.to_owned(),
-        users: Vec::new(),
+    let (missing, objects) = used.entry(key).or_insert_with(|| {
+        let missing = MissingKind {
+            group: group.to_owned(),
+            versions: BTreeSet::new(),
+            kind: kind.to_owned(),
+            users: Vec::new(),
+            definition: None,
+            plural: plural(kind),
+            cluster_wide: false,
+        };
+        (missing, Vec::new())
     });
     missing.versions.insert(version.to_owned());
-    missing
-        .users
-        .push(format!("{} in {}", view::name(object), found.path));
+    objects.push(found);
 }
 
 fn definition_of(definition: &Value) -> GroupKind {
@@ -240,10 +292,20 @@ fn definition_of(definition: &Value) -> GroupKind {
 }
 
 impl MissingKind {
+    /// The scope and the names of a definition count, as it is not deployed; its schema may be that of
+    /// another version.
+    fn take_names(&mut self, definition: &Found) {
+        let spec = &definition.object["spec"];
+        self.definition = Some(definition.path.clone());
+        self.cluster_wide = spec["scope"] == "Cluster";
+        if let Some(plural) = spec["names"]["plural"].as_str() {
+            plural.clone_into(&mut self.plural);
+        }
+    }
+
     /// A definition that accepts whatever is written.
     pub fn assumed(&self) -> Value {
-        let plural = plural(&self.kind);
-        let cluster_wide = is_cluster_wide(&self.group, &self.kind);
+        let plural = &self.plural;
         let mut versions: Vec<Value> = self.versions.iter().map(|name| version(name)).collect();
         if let Some(last) = versions.last_mut() {
             last["storage"] = json!(true);
@@ -257,7 +319,7 @@ impl MissingKind {
             },
             "spec": {
                 "group": self.group,
-                "scope": if cluster_wide { "Cluster" } else { "Namespaced" },
+                "scope": if self.cluster_wide { "Cluster" } else { "Namespaced" },
                 "names": { "kind": self.kind, "plural": plural },
                 "versions": versions,
             },
@@ -337,12 +399,96 @@ mod tests {
         }
         let tree = Tree::new(Arc::new(disk) as Arc<dyn Disk>);
         let contents = tree.contents().unwrap();
-        let found = missing(&contents, &|group, _| group == "apps");
+        let reach = Reach::of(&tree, &contents);
+        let found = missing(&contents, &reach, None, &|group, _| group == "apps");
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].users, ["b in b.yaml", "c in b.yaml"]);
         let definition = found[0].assumed();
         assert_eq!(definition["metadata"]["name"], "policies.y.io");
         assert_eq!(definition["spec"]["scope"], "Namespaced");
         assert_eq!(definition["spec"]["versions"][1]["storage"], true);
+    }
+
+    fn tree(files: &[(&str, &str)]) -> Tree {
+        let disk = MemoryDisk::new();
+        for (path, text) in files {
+            write_whole(&disk, path, text.as_bytes()).unwrap();
+        }
+        Tree::new(Arc::new(disk) as Arc<dyn Disk>)
+    }
+
+    fn kustomization(more: &str) -> String {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: a}}\nspec:\n  path: ./apps/a\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{more}"
+        )
+    }
+
+    /// The one kind of group `y.io` that is missing when `cluster` is brought up.
+    fn one_missing(files: &[(&str, &str)]) -> MissingKind {
+        let tree = tree(files);
+        let contents = tree.contents().unwrap();
+        let reach = Reach::of(&tree, &contents);
+        let reached = reach.reached(&tree, &contents, "cluster");
+        let served = |group: &str, _: &str| group != "y.io";
+        let mut found = missing(&contents, &reach, reached.as_ref(), &served);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
+    #[test]
+    fn a_kind_is_of_the_whole_cluster_when_nobody_gives_it_a_namespace() {
+        let object = "apiVersion: y.io/v1\nkind: Pool\nmetadata: {name: b}\n";
+        let (plain, target) = (kustomization(""), kustomization("  targetNamespace: web\n"));
+        let of_cluster = |file: &str, overlay: &str, object: &str| {
+            let files = [
+                ("cluster/a.yaml", file),
+                ("apps/a/kustomization.yaml", overlay),
+                ("apps/a/b.yaml", object),
+            ];
+            one_missing(&files).assumed()["spec"]["scope"] == "Cluster"
+        };
+        let (resources, namespaced) = (
+            "resources: [b.yaml]\n",
+            "namespace: web\nresources: [b.yaml]\n",
+        );
+        assert!(of_cluster(&plain, resources, object));
+        assert!(!of_cluster(&target, resources, object));
+        assert!(!of_cluster(&plain, namespaced, object));
+        let own = object.replace("{name: b}", "{name: b, namespace: web}");
+        assert!(!of_cluster(&plain, resources, &own));
+        let first = one_missing(&[("cluster/a.yaml", object)]);
+        assert!(first.cluster_wide);
+    }
+
+    #[test]
+    fn a_version_made_of_variables_is_none_of_the_past() {
+        let tree = tree(&[(
+            "a.yaml",
+            "apiVersion: x.io/${VERSION:-v1}\nkind: A\nmetadata: {name: a}\n---\napiVersion: x.io/v1beta1\nkind: A\nmetadata: {name: b}\n",
+        )]);
+        let newest = |_: &str, _: &str| Some("x.io/v1".to_owned());
+        let found = former(&tree.contents().unwrap(), None, &newest);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].users, ["b in a.yaml"]);
+    }
+
+    #[test]
+    fn a_definition_that_nothing_deploys_gives_its_names() {
+        let files = [
+            ("cluster/a.yaml", &*kustomization("")),
+            (
+                "apps/a/b.yaml",
+                "apiVersion: y.io/v1\nkind: Pool\nmetadata: {name: b}\n",
+            ),
+            (
+                "other/crd.yaml",
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: pools.y.io}\nspec: {group: y.io, scope: Cluster, names: {kind: Pool, plural: poolen}}\n",
+            ),
+        ];
+        let missing = one_missing(&files);
+        let assumed = missing.assumed();
+        assert_eq!(assumed["spec"]["scope"], "Cluster");
+        assert_eq!(assumed["metadata"]["name"], "poolen.y.io");
+        assert_eq!(missing.definition.as_deref(), Some("other/crd.yaml"));
     }
 }

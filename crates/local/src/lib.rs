@@ -4,6 +4,7 @@
 //! - [`entry`]: where it begins.
 //! - [`kinds`]: the kinds that it uses and nobody defines.
 //! - `neighbours`: definitions of Flux's kinds, and of those beside them.
+//! - [`services`]: the addresses that its Services ask for.
 //! - [`stand_in`]: directories on this machine that stand for sources.
 //! - [`references`]: references to objects that do not exist.
 //! - [`applied`]: the manifest that was applied, from the object that the server keeps.
@@ -25,6 +26,7 @@ mod pack;
 pub mod picture;
 pub mod references;
 pub mod remote;
+pub mod services;
 pub mod stand_in;
 pub mod tree;
 pub mod world;

@@ -3,6 +3,7 @@
 use everflow_kustomize::{FILE_NAMES, is_remote};
 use serde_json::Value;
 
+use crate::entry::Reached;
 use crate::tree::{Contents, Tree};
 
 /// Something on another machine.
@@ -14,12 +15,12 @@ pub struct Remote {
     pub file: String,
 }
 
-/// All of them, by file.
-pub fn named(tree: &Tree, contents: &Contents) -> Vec<Remote> {
+/// All of them in the files that are read, by file.
+pub fn named(tree: &Tree, contents: &Contents, reached: Option<&Reached>) -> Vec<Remote> {
     let mut found = Vec::new();
     for path in &contents.manifests {
         let name = path.rsplit('/').next().unwrap_or(path);
-        if !FILE_NAMES.contains(&name) {
+        if !FILE_NAMES.contains(&name) || reached.is_some_and(|reached| !reached.has(path)) {
             continue;
         }
         let text = tree.text(path).unwrap_or_default();

@@ -50,6 +50,10 @@ pub struct Plan {
     pub keys: String,
     /// The feature gates of the cluster that are on and are off by default.
     pub features: Vec<String>,
+    /// The range of addresses that Services have, when it is not the usual one.
+    pub service_range: Option<[u8; 2]>,
+    /// Whether variables without a value are empty instead of a mistake.
+    pub unset_variables: bool,
     /// How long workloads take to come up.
     pub workload_delay: Duration,
     /// Where the log goes.
@@ -500,12 +504,15 @@ impl World {
 }
 
 fn server(env: &Env, token: &str, plan: &Plan) -> Result<ApiServer, Error> {
-    let options = ServerOptions {
+    let mut options = ServerOptions {
         authorization: true,
         tokens: vec![(token.to_owned(), User::admin())],
         workload_delay: plan.workload_delay,
         ..ServerOptions::default()
     };
+    if let Some(range) = plan.service_range {
+        options.service_range = range;
+    }
     let options = options.with_controllers("all").map_err(Error::Server)?;
     let world = ServerWorld::new(env.clock.clone(), env.random.clone());
     let world = world.with_features(&plan.features);
@@ -525,6 +532,7 @@ fn options(plan: &Plan) -> Options {
     options.runtime.max_retry_delay = Duration::from_secs(30);
     options.kustomize.http_retry = 2;
     options.gates.external_artifact = true;
+    options.gates.strict_post_build_substitutions = !plan.unset_variables;
     options
 }
 
@@ -539,16 +547,27 @@ pub fn unsupported() -> Vec<Unsupported> {
         .filter(|resource| !covered.contains(resource))
         .map(|resource| {
             let message = format!(
-                "{}s are not supported yet: nothing was deployed, and what waits for it goes on",
-                resource.kind
+                "{} are not supported yet: nothing was deployed, and what waits for it goes on",
+                several(&resource.kind)
             );
             Unsupported { resource, message }
         });
     let others = neighbours::KINDS.iter().map(|resource| Unsupported {
         resource: resource.clone(),
-        message: format!("{}s are not supported yet: nothing was done", resource.kind),
+        message: format!(
+            "{} are not supported yet: nothing was done",
+            several(&resource.kind)
+        ),
     });
     own.chain(others).collect()
+}
+
+/// A kind as a word for several objects of it.
+fn several(kind: &str) -> String {
+    match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{kind}s"),
+    }
 }
 
 /// Whether every world has a kind, of those that Kubernetes does not have.

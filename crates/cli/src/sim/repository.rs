@@ -39,7 +39,9 @@ pub fn scenario(
             .iter()
             .any(|info| info.group == group && info.kind == kind)
     };
-    let missing = kinds::missing(&contents, &|group, kind| {
+    let reach = entry::Reach::of(&tree, &contents);
+    let reached = reach.reached(&tree, &contents, &entry.directory);
+    let missing = kinds::missing(&contents, &reach, reached.as_ref(), &|group, kind| {
         known(group, kind) || is_built_in(group)
     });
     let mut objects: Vec<Value> = missing.iter().map(MissingKind::assumed).collect();

@@ -1,8 +1,7 @@
 //! A picture as lines of text.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use everflow_api::inventory::ObjectId;
 use everflow_local::picture::{Node, Picture, SKIPPED, State};
 
 /// Whether lines have colours.
@@ -57,7 +56,7 @@ pub fn line(node: &Node, paint: Paint) -> String {
 
 /// Why it stands so, on one line.
 fn remark(node: &Node) -> String {
-    let first = node.message.lines().next().unwrap_or_default();
+    let first = headline(&node.message);
     match node.state {
         State::Ready if node.revision.is_empty() => String::new(),
         State::Ready => short(&node.revision),
@@ -67,9 +66,22 @@ fn remark(node: &Node) -> String {
         State::Skipped if made_elsewhere(node) => {
             "its source is made by an ArtifactGenerator, which is not supported yet".to_owned()
         }
+        State::Skipped if !node.waits_for.is_empty() => {
+            format!("needs {}", node.waits_for.join(", "))
+        }
         State::Blocked | State::Waiting if !node.waits_for.is_empty() => {
             format!("waits for {}", node.waits_for.join(", "))
         }
+        _ => first,
+    }
+}
+
+/// The first line of a message, and the last where the first only leads to something.
+pub fn headline(message: &str) -> String {
+    let mut lines = message.lines();
+    let first = lines.next().unwrap_or_default();
+    match lines.next_back() {
+        Some(last) if first.ends_with(['`', ':']) => format!("{first}…{last}"),
         _ => first.to_owned(),
     }
 }
@@ -128,8 +140,10 @@ pub fn counted(node: &Node) -> String {
     }
 }
 
-/// How many objects that wait for others are named.
+/// How many objects that wait for others, or fail as others do, are named.
 const NAMED: usize = 20;
+/// So many that fail as others do are worth a line of their own.
+const ALIKE: usize = 3;
 /// How many lines of one message are shown.
 const LINES: usize = 12;
 
@@ -138,6 +152,7 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     let mut hints = Vec::new();
     let (causes, waiting) = picture.causes();
+    let (causes, alike) = apart(causes);
     for node in causes {
         let sign = paint.wrap(node.state, sign(node.state));
         lines.push(format!("{sign} {}", node.id.subject()));
@@ -149,6 +164,10 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
             hints.push(hint);
         }
     }
+    for state in [State::Failed, State::Blocked] {
+        let alike = alike.iter().filter(|node| node.state == state);
+        lines.extend(as_others(&alike.copied().collect::<Vec<_>>(), paint));
+    }
     lines.extend(waiting.iter().take(NAMED).map(|node| line(node, paint)));
     if waiting.len() > NAMED {
         lines.push(format!("  and {} more that wait", waiting.len() - NAMED));
@@ -156,7 +175,7 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     if !lines.is_empty() {
         lines.push(String::new());
     }
-    lines.extend(contested(picture));
+    lines.extend(super::contested::lines(picture));
     lines.extend(left_alone(picture));
     let counts = picture.counts().into_iter().rev();
     let counts: Vec<String> = counts
@@ -171,40 +190,53 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     lines
 }
 
-/// What is deployed twice: all is ready, and will not stay so.
-fn contested(picture: &Picture) -> Vec<String> {
-    let ready = picture.kustomizations.iter();
-    let ready = ready.filter(|node| node.state == State::Ready);
-    let mut lines = Vec::new();
-    for node in ready {
-        let sentences = node.message.split(['\n', ';']);
-        let twice = sentences.filter(|text| text.contains(" is applied by Kustomization/"));
-        lines.extend(twice.map(|text| format!("⚠ {}: {}", node.id.subject(), text.trim())));
+/// Those to be shown in full, and those that fail for reasons which these show already.
+fn apart(causes: Vec<&Node>) -> (Vec<&Node>, Vec<&Node>) {
+    let mut shown: BTreeSet<String> = BTreeSet::new();
+    let (alike, full): (Vec<&Node>, Vec<&Node>) = causes.iter().partition(|node| {
+        let reasons: Vec<String> = node.message.lines().map(reason).collect();
+        let known = reasons.iter().all(|reason| shown.contains(reason));
+        shown.extend(reasons);
+        known && matches!(node.state, State::Failed | State::Blocked)
+    });
+    match alike.len() < ALIKE {
+        true => (causes, Vec::new()),
+        false => (full, alike),
     }
-    lines.extend(untold(picture, &lines));
-    lines
 }
 
-/// What is deployed twice, and no Kustomization has noticed yet.
-fn untold(picture: &Picture, told: &[String]) -> Vec<String> {
-    let mut owners: BTreeMap<&ObjectId, &Node> = BTreeMap::new();
-    let mut lines = Vec::new();
-    for node in &picture.kustomizations {
-        for child in &node.children {
-            let Some(other) = owners.insert(&child.id, node) else {
-                continue;
-            };
-            let object = child.id.subject();
-            let known = format!(": {object} is applied by ");
-            if !told.iter().any(|line| line.contains(&known)) {
-                let (one, two) = (node.id.subject(), other.id.subject());
-                lines.push(format!(
-                    "⚠ {one}{known}{two} too: take it out of one of the two"
-                ));
-            }
+/// A line of a message without what is different for each object: names and places.
+fn reason(line: &str) -> String {
+    let Some((subject, rest)) = line
+        .split_once(' ')
+        .filter(|(first, _)| first.contains('/'))
+    else {
+        return line.to_owned();
+    };
+    let kind = subject.split('/').next().unwrap_or_default();
+    let name = subject.trim_end_matches(':').rsplit('/').next();
+    let rest = rest.replace(&format!("\"{}\"", name.unwrap_or_default()), "\"\"");
+    match rest.strip_prefix("is in ") {
+        Some(place) => {
+            let remedy = place.split_once(": ").map_or("", |(_, remedy)| remedy);
+            format!("{kind} is there: {remedy}")
         }
+        None => format!("{kind} {rest}"),
     }
-    lines
+}
+
+fn as_others(alike: &[&Node], paint: Paint) -> Option<String> {
+    let first = alike.first()?;
+    let sign = paint.wrap(first.state, sign(first.state));
+    let names: Vec<String> = alike.iter().take(NAMED).map(|it| it.id.subject()).collect();
+    let more = match alike.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "{sign} for the same reasons as above: {}{more}",
+        names.join(", ")
+    ))
 }
 
 /// What nobody took care of, each message once.
@@ -262,7 +294,10 @@ fn folded(message: &str) -> Vec<String> {
     let told = |(subject, rest, more): (&str, &str, usize)| match (subject, more) {
         ("", _) => rest.to_owned(),
         (subject, 0) => format!("{subject} {rest}"),
-        (subject, more) => format!("{subject} and {more} more {rest}"),
+        (subject, more) => match subject.strip_suffix(':') {
+            Some(subject) => format!("{subject} and {more} more: {rest}"),
+            None => format!("{subject} and {more} more {rest}"),
+        },
     };
     lines.into_iter().map(told).collect()
 }
@@ -276,6 +311,9 @@ fn hint(message: &str) -> Option<&'static str> {
         Some("--crds DIR adds definitions, --assume-crds accepts the kind without one")
     } else if has("substitute from '") && has("not found") {
         Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
+    } else if has("configuring decryption is required") {
+        // Only the Kustomization itself can say so.
+        None
     } else if has("sops") && (has("decrypt") || has("not found")) {
         Some("--age-key FILE decrypts, --placeholders goes on without the key")
     } else if has("KubeConfig") && has("not found") {
@@ -286,6 +324,12 @@ fn hint(message: &str) -> Option<&'static str> {
         Some("--create-namespaces creates those that the repository uses and does not define")
     } else if has("not configured on this cluster") || has("not configured for dual-stack") {
         Some("the cluster here has IPv4 only; one with both would take it")
+    } else if has("failed to allocate IP") && has("is not in the valid range") {
+        Some("the Services of the cluster here have the addresses that the message names")
+    } else if has("variable not set (strict mode)") {
+        Some(
+            "for Flux before 2.9, or with that feature gate: --feature-gates StrictPostBuildSubstitutions=false",
+        )
     } else if has("spec.minReplicas: Invalid value: 0") {
         Some("for clusters with that feature gate: --feature-gates HPAScaleToZero=true")
     } else {
@@ -295,6 +339,8 @@ fn hint(message: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use everflow_api::inventory::ObjectId;
+
     use super::*;
 
     fn node(name: &str, state: State, message: &str) -> Node {
@@ -377,33 +423,51 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deployed_twice_is_seen_in_the_inventories() {
-        let mut shared = node("settings", State::Ready, "");
-        shared.id.kind = "ConfigMap".into();
-        let mut one = node("one", State::Ready, "");
-        one.children = vec![shared.clone()];
-        let mut two = node("two", State::Ready, "");
-        two.children = vec![shared];
-        let picture = Picture {
-            kustomizations: vec![one, two],
-            ..Picture::default()
-        };
-        assert_eq!(
-            summary(&picture, Paint::Plain)[0],
-            "⚠ Kustomization/flux-system/two: ConfigMap/flux-system/settings is applied by Kustomization/flux-system/one too: take it out of one of the two"
-        );
-    }
-
-    #[test]
     fn the_same_of_many_objects_is_said_once() {
-        let message = "A/n/one dry-run failed: no\nA/n/two dry-run failed: no\nB/n/x dry-run failed: no\nlast words";
+        let message = "A/n/one dry-run failed: no\nA/n/two dry-run failed: no\nB/n/x dry-run failed: no\nA/n/one: mend it\nA/n/two: mend it\nlast words";
         assert_eq!(
             folded(message),
             [
                 "A/n/one and 1 more dry-run failed: no",
                 "B/n/x dry-run failed: no",
+                "A/n/one and 1 more: mend it",
                 "last words",
             ]
         );
+    }
+
+    #[test]
+    fn a_headline_has_the_end_of_what_it_leads_to() {
+        let message = "trouble with config: `\nname: web\n`: must specify --enable-helm";
+        assert_eq!(
+            headline(message),
+            "trouble with config: `…`: must specify --enable-helm"
+        );
+        assert_eq!(headline("one\ntwo"), "one");
+        assert_eq!(headline("one:"), "one:");
+    }
+
+    #[test]
+    fn what_fails_as_others_do_is_only_named() {
+        let failed = |name: &str| {
+            let message = format!(
+                "Scaler/n/{name} dry-run failed: Scaler \"{name}\" is invalid: no\nScaler/n/{name} is in apps/{name}.yaml:3: mend it"
+            );
+            node(name, State::Failed, &message)
+        };
+        let mut other = failed("z");
+        other.message = "something else".into();
+        let mut picture = Picture {
+            kustomizations: vec![failed("a"), failed("b"), failed("c"), failed("d"), other],
+            ..Picture::default()
+        };
+        let lines = summary(&picture, Paint::Plain);
+        let alike = "✗ for the same reasons as above: Kustomization/flux-system/b, Kustomization/flux-system/c, Kustomization/flux-system/d";
+        assert_eq!(lines[0], "✗ Kustomization/flux-system/a");
+        assert_eq!(lines[3], "✗ Kustomization/flux-system/z");
+        assert_eq!(lines[5], alike);
+        picture.kustomizations.remove(1);
+        let lines = summary(&picture, Paint::Plain);
+        assert_eq!(lines[3], "✗ Kustomization/flux-system/c");
     }
 }

@@ -1,5 +1,6 @@
 //! `everflow up` and `everflow test`: a whole repository with no cluster.
 
+mod contested;
 mod data;
 pub mod diff;
 mod lines;
@@ -68,8 +69,9 @@ pub struct Common {
     /// variables of ConfigMaps and Secrets that the repository does not contain
     #[arg(long, visible_alias = "without-decryption")]
     pub placeholders: bool,
-    /// Feature gates that the cluster has on: HPAScaleToZero=true
-    #[arg(long, value_name = "GATE=true", value_delimiter = ',', value_parser = feature_gate)]
+    /// Feature gates of the cluster and of Flux that are not as by default: HPAScaleToZero=true,
+    /// StrictPostBuildSubstitutions=false
+    #[arg(long, value_name = "GATE=BOOL", value_delimiter = ',', value_parser = feature_gate)]
     pub feature_gates: Vec<String>,
     /// How long to wait until everything is there
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span)]
@@ -85,11 +87,17 @@ pub struct Common {
     pub verbose: bool,
 }
 
-/// A gate that changes what the embedded API server accepts.
+/// The gate of Flux that is off: variables without a value are empty.
+const UNSET_VARIABLES: &str = "StrictPostBuildSubstitutions=false";
+
+/// A gate that changes what the embedded API server, or the controllers, accept.
 fn feature_gate(text: &str) -> Result<String, String> {
-    match text.split_once('=') {
-        Some(("HPAScaleToZero", "true")) => Ok("HPAScaleToZero".to_owned()),
-        _ => Err("only HPAScaleToZero=true is known".to_owned()),
+    match text {
+        "HPAScaleToZero=true" => Ok("HPAScaleToZero".to_owned()),
+        UNSET_VARIABLES => Ok(text.to_owned()),
+        _ => Err(format!(
+            "only HPAScaleToZero=true and {UNSET_VARIABLES} are known"
+        )),
     }
 }
 
@@ -372,7 +380,7 @@ fn first_cause(picture: &Picture) -> Option<String> {
 
 /// The cause in one line.
 fn cause(node: &Node) -> String {
-    let message = node.message.lines().next().unwrap_or_default();
+    let message = lines::headline(&node.message);
     let what = node.id.subject();
     match node.state {
         State::Failed => format!("{what} failed: {}: {message}", node.reason),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
-use everflow_local::entry::{self, Entry, FLUX_SYSTEM};
+use everflow_local::entry::{self, Entry, FLUX_SYSTEM, Reach};
 use everflow_local::kinds::{self, FormerVersion, MissingKind};
 use everflow_local::remote::Remote;
 use everflow_local::stand_in::{Mapped, Repository, StandIns};
@@ -37,6 +37,8 @@ pub struct Opened {
     /// What it names on other machines and is left out, because the network is not to be used.
     pub left_out: Vec<Remote>,
     assumed: bool,
+    /// The addresses that its Services ask for.
+    service_range: Option<[u8; 2]>,
     remote: Option<String>,
     used: BTreeSet<(String, String)>,
     mapped: Vec<Mapped>,
@@ -74,14 +76,17 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         given.push(age_keys(file)?);
     }
     let used = Repository::used(&tree, &contents);
-    let former = kinds::former(&contents, &everflow_apply::served_instead);
-    let missing = kinds::missing(&contents, &|group, kind| {
+    let reach = Reach::of(&tree, &contents);
+    let reached = reach.reached(&tree, &contents, &entry.directory);
+    let reached = reached.as_ref();
+    let former = kinds::former(&contents, reached, &everflow_apply::served_instead);
+    let missing = kinds::missing(&contents, &reach, reached, &|group, kind| {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
     Ok(Opened {
         namespaces: kinds::namespaces(&tree, &contents),
         left_out: match options.offline {
-            true => everflow_local::remote::named(&tree, &contents),
+            true => everflow_local::remote::named(&tree, &contents, reached),
             false => Vec::new(),
         },
         tree,
@@ -89,6 +94,7 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         missing,
         former,
         assumed: options.assume_crds,
+        service_range: everflow_local::services::range(&contents, reached),
         remote,
         used,
         mapped,
@@ -134,7 +140,17 @@ impl Opened {
                 mapped: self.mapped.clone(),
                 offline: options.offline,
             },
-            features: options.feature_gates.clone(),
+            features: options
+                .feature_gates
+                .iter()
+                .filter(|gate| *gate != super::UNSET_VARIABLES)
+                .cloned()
+                .collect(),
+            service_range: self.service_range,
+            unset_variables: options
+                .feature_gates
+                .iter()
+                .any(|gate| gate == super::UNSET_VARIABLES),
             workload_delay: options.workload_delay,
             log,
         }
@@ -179,22 +195,38 @@ impl Opened {
                 listed(&former.users)
             );
         }
-        if self.missing.is_empty() {
-            return text;
+        text + &self.told_missing(short)
+    }
+
+    fn told_missing(&self, short: bool) -> String {
+        // Of kinds that only other clusters of the repository use nobody needs to know.
+        let needed: Vec<&MissingKind> = self
+            .missing
+            .iter()
+            .filter(|it| !it.users.is_empty())
+            .collect();
+        if needed.is_empty() {
+            return String::new();
         }
         if short || self.assumed {
-            let kinds: Vec<&str> = self.missing.iter().map(|it| it.kind.as_str()).collect();
+            let (here, nowhere): (Vec<&MissingKind>, Vec<&MissingKind>) =
+                needed.iter().partition(|it| it.definition.is_some());
             let how = match self.assumed {
                 true => "accepted without a schema",
                 false => "not needed so far",
             };
-            return text + &format!("kinds that nobody defines, {how}: {}\n", kinds.join(", "));
+            return of_kinds("kinds that nobody defines", how, &nowhere)
+                + &of_kinds("kinds whose definition nothing here deploys", how, &here);
         }
-        text += "kinds that nobody defines (--crds DIR adds definitions, --assume-crds accepts them):\n";
-        for missing in &self.missing {
+        let mut text = "kinds that nobody defines (--crds DIR adds definitions, --assume-crds accepts them):\n".to_owned();
+        for missing in needed {
             let versions: Vec<&str> = missing.versions.iter().map(String::as_str).collect();
+            let definition = missing.definition.as_ref();
+            let definition = definition.map_or(String::new(), |file| {
+                format!("; defined in {file}, which nothing here deploys")
+            });
             text += &format!(
-                "  {}/{} {}: {}\n",
+                "  {}/{} {}: {}{definition}\n",
                 missing.group,
                 versions.join(","),
                 missing.kind,
@@ -202,6 +234,15 @@ impl Opened {
             );
         }
         text
+    }
+}
+
+/// Several kinds on one line.
+fn of_kinds(what: &str, how: &str, kinds: &[&MissingKind]) -> String {
+    let names: Vec<&str> = kinds.iter().map(|it| it.kind.as_str()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("{what}, {how}: {}\n", names.join(", ")),
     }
 }
 
@@ -243,7 +284,10 @@ fn open_tree(directory: &Path) -> Result<Tree, Failure> {
         ))
     };
     if !directory.is_dir() {
-        return Err(refused(&"not found"));
+        return Err(refused(match directory.exists() {
+            true => &"a file",
+            false => &"not found",
+        }));
     }
     let disk = RealDisk::new(directory).map_err(|error| refused(&error))?;
     Ok(Tree::new(Arc::new(disk) as Arc<dyn Disk>))
