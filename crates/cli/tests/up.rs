@@ -199,4 +199,9 @@ fn a_diff_names_what_would_change() {
         "{said}"
     );
     assert_eq!(said.matches('►').count(), 1, "{said}");
+    // The commit has two places to begin, the directory only one by now.
+    fs::remove_dir_all(example.root.join("clusters/staging")).unwrap();
+    let alone = example.run("diff", &["--against", "HEAD"]);
+    assert_eq!(alone.status.code(), Some(1), "{}", text(&alone.stderr));
+    assert_eq!(text(&alone.stdout), said);
 }

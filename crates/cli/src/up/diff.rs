@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use everflow_api::inventory::ObjectId;
+use everflow_local::tree::shown;
 use everflow_local::{git, golden};
 use serde_json::{Value, json};
 
@@ -40,10 +41,25 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
     let opened = git::tree_at(&path, &args.against);
     let then = opened.map_err(|error| Failure::Usage(error.to_string()))?;
     // Both at once: two processors are better than one.
-    let (mut before, mut after) = tokio::try_join!(
-        manifests(&args.common, Some(then), &args.against, progress),
+    let (before, after) = tokio::join!(
+        manifests(&args.common, Some(then.clone()), &args.against, progress),
         manifests(&args.common, None, "the directory", progress)
-    )?;
+    );
+    let mut after = after?;
+    let mut before = match before {
+        // It may have had more places to begin, of which only the one of today is of interest.
+        Err(Failure::Usage(why)) if args.common.entry.is_none() => {
+            let same = Common {
+                entry: Some(shown(&after.entry).to_owned()),
+                ..args.common.clone()
+            };
+            match manifests(&same, Some(then), &args.against, progress).await {
+                Err(Failure::Usage(_)) => return Err(Failure::Usage(why)),
+                again => again?,
+            }
+        }
+        before => before?,
+    };
     let contested: Vec<ObjectId> = before
         .contested
         .intersection(&after.contested)
@@ -76,6 +92,8 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
 
 /// What is deployed.
 struct Deployed {
+    /// Where it begins.
+    entry: String,
     manifests: BTreeMap<ObjectId, Value>,
     /// What several Kustomizations apply.
     contested: BTreeSet<ObjectId>,
@@ -111,6 +129,7 @@ async fn manifests(
     let contested = contested.map(|child| child.id.clone()).collect();
     session.world.stop().await;
     Ok(Deployed {
+        entry: session.opened.entry.directory,
         manifests: deployed,
         contested,
     })
