@@ -95,12 +95,16 @@ impl Accumulator {
 
     /// Takes over what an included kustomization has gathered.
     pub fn merge(&mut self, other: Accumulator, context: &Context<'_>) -> Result<()> {
+        let has_gaps = self.resources.has_gaps() || other.resources.has_gaps();
         if self.resources.is_empty() {
             self.resources = other.resources;
             self.resources.check_unique()?;
         } else {
             self.resources
                 .append_all(other.resources.into_resources())?;
+        }
+        if has_gaps {
+            self.resources.note_gap();
         }
         self.config.merge(&other.config, context)?;
         self.vars.merge(other.vars)

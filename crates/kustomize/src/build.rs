@@ -273,3 +273,46 @@ fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Optio
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{MemoryView, Options, Plugins, build};
+
+    fn without_remote(base: &str) -> crate::Result<String> {
+        let view: MemoryView = [
+            ("/app/kustomization.yaml", "resources: [../base]\n"),
+            ("/base/kustomization.yaml", base),
+            (
+                "/base/map.yaml",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: here}\n",
+            ),
+            (
+                "/base/patch.yaml",
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: elsewhere}\nspec: {replicas: 2}\n",
+            ),
+        ]
+        .into_iter()
+        .map(|(path, text)| (path, text.as_bytes()))
+        .collect();
+        let options = Options {
+            without_remote: true,
+            ..Options::default()
+        };
+        build(&view, "/app", &options, Plugins::default())?.to_yaml()
+    }
+
+    #[test]
+    fn patches_for_what_is_left_out_are_left_out_too() {
+        for patches in [
+            "patches: [{path: patch.yaml}]",
+            "patchesStrategicMerge: [patch.yaml]",
+        ] {
+            let remote = "https://example.com/all.yaml";
+            let text = without_remote(&format!("resources: [map.yaml, \"{remote}\"]\n{patches}\n"));
+            assert!(text.unwrap().contains("name: here"), "{patches}");
+            let error = without_remote(&format!("resources: [map.yaml]\n{patches}\n"));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains("no matches for Id"), "{error}");
+        }
+    }
+}

@@ -19,6 +19,8 @@ pub struct ResMap {
     /// Made when it is first needed, dropped when many identities change at once.
     index: Option<Index>,
     has_empty: bool,
+    /// Whether some were left out because they are on other machines.
+    has_gaps: bool,
 }
 
 /// Positions by a hash of (parts of) today's and former identities. An entry may be out of date, so
@@ -113,7 +115,18 @@ impl ResMap {
             schemas,
             index: None,
             has_empty: false,
+            has_gaps: false,
         }
+    }
+
+    /// Whether some objects were left out because they are on other machines.
+    pub fn has_gaps(&self) -> bool {
+        self.has_gaps
+    }
+
+    /// Notes that some objects were left out.
+    pub fn note_gap(&mut self) {
+        self.has_gaps = true;
     }
 
     /// What is known about kinds.
@@ -294,11 +307,13 @@ impl ResMap {
             .collect()
     }
 
-    /// The one object that a patch without a target is for.
-    pub fn find_patch_target(&mut self, id: &ResId) -> Result<usize> {
+    /// The one object that a patch without a target is for; none when it may be among those that
+    /// were left out.
+    pub fn find_patch_target(&mut self, id: &ResId) -> Result<Option<usize>> {
         let found = self.find_by_any_id(id);
         let problem = match found[..] {
-            [one] => return Ok(one),
+            [one] => return Ok(Some(one)),
+            [] if self.has_gaps => return Ok(None),
             [] => "no matches",
             _ => "multiple matches",
         };

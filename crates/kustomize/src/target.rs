@@ -112,6 +112,7 @@ impl<'a> Target<'a> {
     fn add_resources(&mut self, all: &mut Accumulator, paths: &[String]) -> Result<()> {
         for path in paths {
             if self.loader.leaves_out(path) {
+                all.resources.note_gap();
                 continue;
             }
             let Err(file_error) = self.add_file(all, path) else {
@@ -208,6 +209,7 @@ impl<'a> Target<'a> {
     fn add_components(&mut self, mut all: Accumulator, paths: &[String]) -> Result<Accumulator> {
         for path in paths {
             if self.loader.leaves_out(path) {
+                all.resources.note_gap();
                 continue;
             }
             let loader = self

@@ -24,6 +24,7 @@ impl StrategicMerge {
         for patch in &self.patches {
             let patch = Resource::new(patch.clone(), resources.schemas());
             let position = resources.find_patch_target(&patch.original_id())?;
+            let Some(position) = position else { continue };
             apply_selected(resources, &[position], &patch, PatchOptions::default())?;
             resources.drop_empty();
         }
@@ -99,6 +100,7 @@ impl PatchEntry {
                 let position = resources
                     .find_patch_target(&id)
                     .within(|| format!("no resource matches strategic merge patch \"{id}\""))?;
+                let Some(position) = position else { continue };
                 let resource = resources.get_mut(position);
                 patch_resource(resource, patch.node, self.options, &schemas)?;
                 resources.refresh(position);
