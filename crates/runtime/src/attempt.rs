@@ -322,7 +322,10 @@ impl Context {
                 self.learn(&stored);
                 Ok(Some(stored))
             }
-            Written::Gone => Ok(None),
+            Written::Gone | Written::Rewound => {
+                self.doubt();
+                Ok(None)
+            }
             Written::GivenUp => Err(Error::Fenced {
                 epoch: self.epoch.as_ref().map_or(0, Epoch::number),
             }),
@@ -359,9 +362,13 @@ impl Context {
         let manager = &self.field_manager;
         let edited =
             metadata::ensure_finalizer(&self.client, &self.resource, object, name, manager).await?;
-        if let Edited::Stored(object) = &edited {
-            self.watcher.0.note_write(&self.key, revision(object));
-            self.learn(object);
+        match &edited {
+            Edited::Unchanged => {}
+            Edited::Stored(object) => {
+                self.watcher.0.note_write(&self.key, revision(object));
+                self.learn(object);
+            }
+            Edited::Gone => self.doubt(),
         }
         Ok(edited)
     }
@@ -382,6 +389,13 @@ impl Context {
             }
         }
         Ok(edited)
+    }
+
+    /// The server knows of another object, or of an older version of it, than the store.
+    pub(crate) fn doubt(&self) {
+        if let Some(store) = self.stores.get(&self.key.kind) {
+            store.doubt();
+        }
     }
 
     /// Takes the server's answer to a write of this kind into the store at once.

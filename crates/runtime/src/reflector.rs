@@ -267,8 +267,9 @@ impl Reflector {
         // The same object may come twice when it changes while the list is streamed.
         objects.sort_by_key(revision);
         let known = self.store.revision();
-        let rewound = told < known;
-        if rewound && !self.env.is_wrong(Wrong::OlderListBelieved) {
+        let doubted = self.store.is_doubted();
+        let rewound = told < known || doubted;
+        if rewound && !doubted && !self.env.is_wrong(Wrong::OlderListBelieved) {
             self.older_lists += 1;
             if self.older_lists < REWIND_AFTER {
                 let why = format!("it is of revision {told}, but {known} was told before");
@@ -349,7 +350,13 @@ impl Reflector {
                 return Ok(Then::Resume);
             }
             let patience = until_suspicion.min(until_audit).min(until_end);
-            match within(&*self.env.clock, patience, stream.next()).await {
+            let store = self.store.clone();
+            let next = tokio::select! {
+                biased;
+                () = store.doubted() => return Ok(Then::Rebuild),
+                next = within(&*self.env.clock, patience, stream.next()) => next,
+            };
+            match next {
                 Err(_) => {}
                 Ok(Err(error)) => return Err(error),
                 Ok(Ok(None)) => {

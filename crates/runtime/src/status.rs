@@ -9,12 +9,13 @@
 //! it; after a few rounds the conditions are left out of the test, and after a few more all of it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use everflow_env::{Env, Wrong};
 use serde_json::{Value, json};
 
-use crate::client::{At, Client, Patch, Resource, WriteOptions, generation, meta_text};
+use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text, revision};
 use crate::error::Error;
 
 /// So often the conditions of others are looked after; then ours are written whatever theirs are.
@@ -35,8 +36,10 @@ pub enum Written {
     Stored(Value),
     /// The object is gone, or another one has its name.
     Gone,
-    /// There is no point in it any more.
+    /// There is no point in it any more: it comes from what is not so.
     GivenUp,
+    /// The server has an older version than was known: it was restored from a backup.
+    Rewound,
 }
 
 /// Writes statuses of one kind.
@@ -98,13 +101,15 @@ impl StatusWriter<'_> {
                 Error::NotFound(_) => return Ok(Written::Gone),
                 Error::Invalid(refusal) => match self.look(&base, &uid).await {
                     Ok(None) => return Ok(Written::Gone),
+                    Ok(Some(live)) if revision(&live) < revision(known) => {
+                        return Ok(Written::Rewound);
+                    }
+                    Ok(Some(live)) if forgets(&live, known, status) => {
+                        return Ok(Written::GivenUp);
+                    }
                     // Nobody touched it: it is the new status that is wrong.
                     Ok(Some(live)) if live.get("status") == base.get("status") => {
                         return Err(Error::Invalid(refusal));
-                    }
-                    // The cluster was restored from a backup: the generation that this is about has never been.
-                    Ok(Some(live)) if generation(&live) < generation(known) => {
-                        return Ok(Written::GivenUp);
                     }
                     Ok(Some(live)) => {
                         base = live;
@@ -195,6 +200,25 @@ fn patch(uid: &str, base: &Value, desired: Value, rounds: u32) -> Patch {
 /// A field in a JSON pointer.
 fn pointer(field: &str) -> String {
     field.replace('~', "~0").replace('/', "~1")
+}
+
+/// Whether a status would take entries out of an inventory that who made it has never seen: the objects would belong
+/// to nobody.
+pub(crate) fn forgets(live: &Value, known: &Value, status: &Value) -> bool {
+    let entries = |status: Option<&Value>| -> BTreeSet<String> {
+        let entries = status.and_then(|status| status.pointer("/inventory/entries"));
+        let entries = entries.and_then(Value::as_array).into_iter().flatten();
+        let id = |entry: &Value| entry["id"].as_str().map(str::to_owned);
+        entries.filter_map(id).collect()
+    };
+    let there = entries(live.get("status"));
+    if there.is_empty() {
+        return false;
+    }
+    let (seen, kept) = (entries(known.get("status")), entries(Some(status)));
+    there
+        .iter()
+        .any(|id| !seen.contains(id) && !kept.contains(id))
 }
 
 /// A condition that says what it said before has not changed, whatever it was in between: its time stays.

@@ -372,6 +372,33 @@ async fn nothing_is_said_of_a_generation_that_was_lost() {
     world.server.go_back(&backup);
     let status = json!({"observedGeneration": 2, "conditions": [condition("Ready", "True")]});
     let written = writer(&world).write(&known, &status, || false).await;
-    assert_eq!(written.unwrap(), Written::GivenUp);
+    assert_eq!(written.unwrap(), Written::Rewound);
     assert_eq!(world.toy("one").await["status"]["observedGeneration"], -1);
+}
+
+/// Somebody else has applied objects meanwhile, and written down which: who does not know of them must not forget them.
+#[tokio::test(start_paused = true)]
+async fn an_inventory_that_was_not_seen_is_not_overwritten() {
+    let world = World::new(1).await;
+    let known = world.create_toy("one", json!({"size": 1})).await;
+    let entries = |ids: &[&str]| -> Value {
+        let entries: Vec<Value> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+        json!({"inventory": {"entries": entries}})
+    };
+    patch_status(&world, "toys", json!({"status": entries(&["theirs"])})).await;
+    let write = async |known: &Value, ids: &[&str]| {
+        let status = entries(ids);
+        writer(&world)
+            .write(known, &status, || false)
+            .await
+            .unwrap()
+    };
+    assert_eq!(write(&known, &["ours"]).await, Written::GivenUp);
+    assert!(matches!(
+        write(&known, &["ours", "theirs"]).await,
+        Written::Stored(_)
+    ));
+    // Who has seen them may take them out.
+    let seen = world.toy("one").await;
+    assert!(matches!(write(&seen, &["ours"]).await, Written::Stored(_)));
 }

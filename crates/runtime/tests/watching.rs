@@ -302,3 +302,24 @@ async fn nothing_is_missing_from_the_first_list() {
         assert_eq!(size(&store, "one"), 1, "{junk}");
     }
 }
+
+/// The answer to a write of ours says more than the server knows after it was restored from a backup, and no event will
+/// ever say otherwise.
+#[tokio::test(start_paused = true)]
+async fn what_the_server_knows_nothing_of_is_read_again_when_there_is_doubt() {
+    let world = World::new(1).await;
+    let mut lost = world.create_toy("one", json!({"size": 1})).await;
+    let store = start(&world, Watched::all(TOYS));
+    store.synced().await;
+    lost["spec"]["size"] = json!(9);
+    lost["metadata"]["resourceVersion"] = json!("1000000");
+    store.learn(&lost);
+    world.sleep(60.0).await;
+    assert_eq!(size(&store, "one"), 9);
+    store.doubt();
+    world.sleep(0.1).await;
+    assert_eq!(size(&store, "one"), 1);
+    resize(&world, "one", 2).await;
+    world.sleep(0.1).await;
+    assert_eq!(size(&store, "one"), 2);
+}

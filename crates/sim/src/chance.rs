@@ -124,6 +124,7 @@ impl Profile<'_> {
             58..68 => self.host(chance),
             68..76 => self.disk(chance, replica),
             76..94 => Some(self.weather(chance, replica)),
+            94 if !self.scenario.restores => None,
             94 => Some(Fault::Restore {
                 at: chance.between(2_000, self.scenario.lasts.max(3) * 1_000),
                 back: [500, 5_000, 30_000][chance.below(3) as usize],

@@ -1,6 +1,7 @@
 //! The cluster that all runs begin with: made once, forked for each.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use everflow_cluster::auth::User;
 use everflow_cluster::controllers::Controller;
@@ -12,12 +13,26 @@ use serde_json::{Value, json};
 /// The namespaces that there are.
 pub const NAMESPACES: [&str; 3] = ["flux-system", "apps", "other"];
 
-/// A server with Flux's kinds. An hour passes between its making and the beginning of a run.
-pub fn base() -> &'static ApiServer {
-    static BASE: OnceLock<ApiServer> = OnceLock::new();
-    BASE.get_or_init(|| {
-        const START: i64 = 1_767_222_000_000_000;
-        let env = ManualEnvironment::new(Timestamp::from_micros(START), 1);
+/// A server with Flux's kinds and so many others. An hour passes between its making and the beginning of a run.
+pub fn base(kinds: u32) -> ApiServer {
+    static BASES: Mutex<BTreeMap<u32, ApiServer>> = Mutex::new(BTreeMap::new());
+    let mut bases = BASES.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = bases.entry(kinds).or_insert_with(|| {
+        let server = usual().fork(Arc::new(beginning()), None);
+        (0..kinds).for_each(|number| define(&server, number));
+        server
+    });
+    made.clone()
+}
+
+fn beginning() -> ManualEnvironment {
+    const START: i64 = 1_767_222_000_000_000;
+    ManualEnvironment::new(Timestamp::from_micros(START), 1)
+}
+
+fn usual() -> &'static ApiServer {
+    static USUAL: OnceLock<ApiServer> = OnceLock::new();
+    USUAL.get_or_init(|| {
         let options = Options {
             controllers: vec![
                 Controller::Namespace,
@@ -26,7 +41,7 @@ pub fn base() -> &'static ApiServer {
             ],
             ..Options::default()
         };
-        let server = ApiServer::new(Arc::new(env), options);
+        let server = ApiServer::new(Arc::new(beginning()), options);
         for definition in everflow_api::crds() {
             let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             create(&server, path, &definition);
@@ -47,8 +62,8 @@ fn create(server: &ApiServer, path: &str, object: &Value) {
     let _ = server.handle(&request);
 }
 
-/// Puts into a server what was stored before anybody checked it, and makes so many more kinds.
-pub fn furnish(server: &ApiServer, stored: &[Value], kinds: u32) {
+/// Puts into a server what was stored before anybody checked it.
+pub fn furnish(server: &ApiServer, stored: &[Value]) {
     for (number, object) in stored.iter().enumerate() {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
@@ -71,24 +86,26 @@ pub fn furnish(server: &ApiServer, stored: &[Value], kinds: u32) {
             .store()
             .create(&format!("{group}/{plural}"), &key, object);
     }
-    for number in 0..kinds {
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("kind{number}s.group{}.example", number / 10)},
-            "spec": {
-                "group": format!("group{}.example", number / 10),
-                "names": {"kind": format!("Kind{number}"), "plural": format!("kind{number}s")},
-                "scope": "Namespaced",
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {
-                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                    }},
-                }],
-            },
-        });
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        create(server, path, &definition);
-    }
+}
+
+/// Makes a kind that means nothing.
+fn define(server: &ApiServer, number: u32) {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("kind{number}s.group{}.example", number / 10)},
+        "spec": {
+            "group": format!("group{}.example", number / 10),
+            "names": {"kind": format!("Kind{number}"), "plural": format!("kind{number}s")},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                }},
+            }],
+        },
+    });
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    create(server, path, &definition);
 }

@@ -249,7 +249,7 @@ impl<'a> World<'a> {
         let server_world =
             ServerWorld::new(clock.clone(), Arc::new(SeededRandom::new(plan.seed ^ 7)));
         let observer = Arc::new(Observer(Arc::downgrade(&shared)));
-        let server = cluster::base().fork(Arc::new(server_world), Some(observer));
+        let server = cluster::base(scenario.kinds).fork(Arc::new(server_world), Some(observer));
         let since = server.store().revision();
         shared.set_server(server.clone());
         let service = ApiService::new(server.clone())
@@ -330,7 +330,7 @@ impl<'a> World<'a> {
         for index in 0..self.scenario.replicas {
             replica::start(&self.shared, &self.dialer, index, &self.life());
         }
-        cluster::furnish(&self.server, &self.scenario.stored, self.scenario.kinds);
+        cluster::furnish(&self.server, &self.scenario.stored);
         for object in &self.scenario.objects {
             users::apply(&self.client, object)
                 .await

@@ -63,6 +63,10 @@ pub struct Scenario {
     /// Whether more goes wrong by chance.
     #[serde(default = "yes")]
     pub chance: bool,
+    /// Whether the cluster may be restored from a backup by chance: not where what it comes to depends on what was
+    /// there before, and the rest of the world is not restored with it.
+    #[serde(default = "yes")]
+    pub restores: bool,
     /// For how many seconds things go wrong by chance.
     #[serde(default = "sixty")]
     pub lasts: u64,
@@ -355,6 +359,7 @@ impl Scenario {
             actions: Vec::new(),
             faults: Vec::new(),
             chance: true,
+            restores: true,
             lasts: 60,
             within: Some(within),
             expect: Vec::new(),

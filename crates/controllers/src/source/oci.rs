@@ -22,7 +22,7 @@ use everflow_runtime::client::Resource;
 use super::controller::Source;
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
-use super::publish::{Finished, publish};
+use super::publish::{Finished, file_name, publish};
 use super::registry::{pull_secrets, unsupported_provider};
 use super::secrets::SecretData;
 use super::signature;
@@ -257,7 +257,8 @@ impl Oci {
                 )
             })?;
         draft.remove(types::FETCH_FAILED);
-        let name = format!("{}.tar.gz", resolution.digest);
+        let named = draft.object.status.artifact.as_ref();
+        let name = file_name(&resolution.digest.to_string(), &pulled.digest, named);
         let finished = Finished {
             path: &pulled.path(),
             name: &name,

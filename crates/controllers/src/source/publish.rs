@@ -28,6 +28,20 @@ pub(super) struct Finished<'f> {
     pub(super) action: &'static str,
 }
 
+/// The name of the file for a revision. Where the status names a file of that name with other content, as it does when
+/// only what is left out of a revision has changed, the new one has its digest in its name: what is named stays as it
+/// is until the status says otherwise.
+pub(super) fn file_name(revision: &str, digest: &Digest, named: Option<&Artifact>) -> String {
+    let plain = format!("{revision}.tar.gz");
+    let taken = named.is_some_and(|named| {
+        named.path.ends_with(&format!("/{plain}")) && named.digest != digest.to_string()
+    });
+    match taken {
+        true => format!("{revision}-{:.12}.tar.gz", digest.hex()),
+        false => plain,
+    }
+}
+
 /// Publishes a file and links the newest name to it. The link may fail without harm.
 pub(super) async fn publish<S: Source>(
     storage: &Storage,
@@ -68,4 +82,26 @@ where
         ..Artifact::default()
     };
     Ok((artifact, link))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_status_names_is_not_overwritten_with_something_else() {
+        let digest = |letter: &str| Digest::parse(&letter.repeat(64)).unwrap();
+        let named = |path: &str, letter: &str| Artifact {
+            path: format!("gitrepository/a/b/{path}"),
+            digest: digest(letter).to_string(),
+            ..Artifact::default()
+        };
+        let name = |named: Option<&Artifact>| file_name("1", &digest("a"), named);
+        assert_eq!(name(None), "1.tar.gz");
+        assert_eq!(name(Some(&named("1.tar.gz", "a"))), "1.tar.gz");
+        assert_eq!(name(Some(&named("2.tar.gz", "b"))), "1.tar.gz");
+        let other = name(Some(&named("1.tar.gz", "b")));
+        assert_eq!(other, "1-aaaaaaaaaaaa.tar.gz");
+        assert_eq!(name(Some(&named(&other, "b"))), "1.tar.gz");
+    }
 }

@@ -18,7 +18,7 @@ use crate::lease::Epoch;
 use crate::queue::{Due, Key, Priority, Ticket};
 use crate::reflector::Watched;
 use crate::signal::Signal;
-use crate::status::{StatusWriter, Written};
+use crate::status::{StatusWriter, Written, forgets};
 use crate::store::{Store, Stored};
 
 /// How long a worker goes on trying to write a status. After that the object waits for its next
@@ -265,9 +265,12 @@ async fn publish(
     let known = freshest
         .filter(|freshest| !Arc::ptr_eq(freshest, &seen))
         .map(|stored| stored.value())
-        .filter(|known| known["metadata"]["uid"] == object["metadata"]["uid"])
-        .unwrap_or(object);
+        .filter(|known| known["metadata"]["uid"] == object["metadata"]["uid"]);
+    let known = known.as_ref().unwrap_or(&object);
     if let Some(status) = &report.status {
+        if forgets(known, &object, status) {
+            return again_at_once();
+        }
         let writer = StatusWriter {
             env: &shared.env,
             client: &context.client,
@@ -282,12 +285,13 @@ async fn publish(
                 .as_ref()
                 .is_some_and(|epoch| epoch.check().is_err())
         };
-        let written = writer.write(&known, status, pointless).await;
+        let written = writer.write(known, status, pointless).await;
         let what = match &written {
             Ok(Written::Unchanged) => "unchanged",
             Ok(Written::Stored(_)) => "stored",
             Ok(Written::Gone) => "gone",
             Ok(Written::GivenUp) => "given up",
+            Ok(Written::Rewound) => "rewound",
             Err(_) => "failed",
         };
         let labels = [("controller", controller.name()), ("result", what)];
@@ -302,17 +306,17 @@ async fn publish(
             }
             Ok(Written::Unchanged) => {}
             Ok(Written::Gone) => {
-                // The watch will say so; until then it is looked at ever more rarely.
+                // The watch should say so; until then it is looked at ever more rarely.
+                context.doubt();
                 return Followup {
                     next: Next::retry("Gone"),
                     result: "requeue",
                 };
             }
-            Ok(Written::GivenUp) => {
-                return Followup {
-                    next: Next::At(AFTER_INTERRUPTION),
-                    result: "requeue",
-                };
+            Ok(Written::GivenUp) => return again_at_once(),
+            Ok(Written::Rewound) => {
+                context.doubt();
+                return again_at_once();
             }
             Err(error) => return not_written(context, &error),
         }
@@ -322,7 +326,7 @@ async fn publish(
     if !report.events.is_empty() && shared.env.is_wrong(Wrong::EventsAwaited) {
         tell_and_wait(shared).await;
     }
-    shared.recorder.emit_all(reporter, &known, report.events);
+    shared.recorder.emit_all(reporter, known, report.events);
     Followup {
         result: match report.verdict {
             Verdict::Success => "success",
@@ -330,6 +334,14 @@ async fn publish(
             Verdict::Failure | Verdict::Stalled => "error",
         },
         next: report.next,
+    }
+}
+
+/// Nothing was said: what there is to say must be found out anew.
+fn again_at_once() -> Followup {
+    Followup {
+        next: Next::At(AFTER_INTERRUPTION),
+        result: "requeue",
     }
 }
 

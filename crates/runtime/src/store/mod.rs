@@ -12,7 +12,7 @@ use everflow_cluster::notice as watch;
 use everflow_env::Clock;
 use serde_json::Value;
 use smol_str::SmolStr;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 pub use object::{Keep, Name, Stored};
 
@@ -51,6 +51,7 @@ struct Shared {
     keep: Keep,
     inner: Mutex<Inner>,
     synced: watch::Sender<bool>,
+    doubted: Notify,
 }
 
 #[derive(Default)]
@@ -61,6 +62,8 @@ struct Inner {
     /// When the server was heard last.
     heard: Option<Duration>,
     unreadable: BTreeMap<Name, String>,
+    /// The server was asked about an object and knows another one, or an older version of it, than was told here.
+    doubted: bool,
     subscribers: Vec<mpsc::UnboundedSender<Change>>,
 }
 
@@ -83,6 +86,7 @@ impl Store {
                 keep,
                 inner: Mutex::default(),
                 synced: watch::Sender::new(false),
+                doubted: Notify::new(),
             }),
         }
     }
@@ -231,6 +235,25 @@ impl Store {
         }
     }
 
+    /// The server knows nothing of what is known here: it was restored from a backup, or an event was lost. All is read
+    /// again, and nothing of ours stays.
+    pub fn doubt(&self) {
+        self.lock().doubted = true;
+        self.shared.doubted.notify_one();
+    }
+
+    /// Waits until there is doubt.
+    pub(crate) async fn doubted(&self) {
+        while !self.is_doubted() {
+            self.shared.doubted.notified().await;
+        }
+    }
+
+    /// Whether there is doubt that no list has settled yet.
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.lock().doubted
+    }
+
     /// An object came or changed, by the watch.
     pub(crate) fn set(&self, object: &Value) -> Verdict {
         let mut inner = self.lock();
@@ -291,6 +314,7 @@ impl Store {
         let mut inner = self.lock();
         inner.heard = Some(self.shared.clock.elapsed());
         inner.unreadable.clear();
+        inner.doubted = false;
         let mut there: BTreeMap<Name, Stored> = BTreeMap::new();
         for object in &objects {
             match Stored::read(object, self.shared.keep) {

@@ -1,6 +1,6 @@
 //! The stored inventory covers all that was applied, at every moment; and Ready means that it is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use everflow_api::view::condition;
@@ -16,6 +16,8 @@ const KUSTOMIZATIONS: &str = "kustomize.toolkit.fluxcd.io/kustomizations";
 #[derive(Debug, Default)]
 pub struct Inventories {
     gone: BTreeMap<String, Duration>,
+    /// Kustomizations whose status somebody else has written last: what an attempt under way has stored may be gone.
+    overwritten: BTreeSet<String>,
 }
 
 /// The id of an object in inventories.
@@ -34,8 +36,14 @@ fn ids(kustomization: &Value) -> Vec<&str> {
 }
 
 impl Inventories {
-    /// Remembers what others delete.
+    /// Remembers what others delete and overwrite.
     pub fn note(&mut self, commit: &Commit<'_>) {
+        if commit.table == KUSTOMIZATIONS && commit.part == "status" {
+            match commit.who {
+                Who::User => self.overwritten.insert(commit.key.to_owned()),
+                _ => self.overwritten.remove(commit.key),
+            };
+        }
         let (Some(old), None) = (commit.old, commit.new) else {
             return;
         };
@@ -72,7 +80,11 @@ impl Inventories {
             return Some(commit.finding("inventory covers all", text));
         };
         // What was stored before a backup was restored is known to who has not heard of that yet.
-        if ids(&owner.value).contains(&id.as_str()) || lately_restored(shared, commit.at) {
+        let overwritten = self.overwritten.contains(&format!("{namespace}/{name}"));
+        if ids(&owner.value).contains(&id.as_str())
+            || overwritten
+            || lately_restored(shared, commit.at)
+        {
             return None;
         }
         // Finalizers and the like of objects that are no longer applied.

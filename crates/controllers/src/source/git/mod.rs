@@ -29,6 +29,7 @@ use everflow_runtime::queue::WakeOn;
 use super::controller::Source;
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
+use super::publish::file_name;
 use super::secrets::SecretData;
 use crate::resources::GIT_REPOSITORIES;
 use crate::{Options, Setup};
@@ -112,7 +113,8 @@ impl Git {
         let copying = async {
             let owner = Owner::new("gitrepository", draft.namespace(), draft.name())?;
             let content = (archive.digest.clone(), archive.size);
-            let name = format!("{}.tar.gz", archive.hash);
+            let named = draft.object.status.artifact.as_ref();
+            let name = file_name(&archive.hash, &archive.digest, named);
             self.storage
                 .publish_copy(&archive.path, &owner, &name, content)
                 .await
@@ -295,7 +297,8 @@ impl Git {
             let place = self.storage.temporary("gitrepository").await?;
             let path = place.file("archive");
             let summary = write_archive(&context.env, checkout, &path, options).await?;
-            let name = format!("{hash}.tar.gz");
+            let named = draft.object.status.artifact.as_ref();
+            let name = file_name(&hash, &summary.digest, named);
             let size = summary.size;
             self.storage
                 .publish(&path, &owner, &name, summary.digest, size)
