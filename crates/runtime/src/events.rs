@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use everflow_env::{Env, within};
 use everflow_time::Timestamp;
+use futures_util::future::{join, join_all};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
@@ -17,8 +18,10 @@ use crate::metrics::Metrics;
 /// Where Events are.
 pub const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
 
-/// How many events may wait to be told.
+/// How many events may wait to be told to the notification controller, and in each lane to the API server.
 const WAITING: usize = 1_000;
+/// So many objects have their events told to the API server at once; those of one object stay in order.
+const LANES: usize = 8;
 /// How many different events are remembered to count their repetition.
 const REMEMBERED: usize = 4_096;
 /// How many events an object may have at once, and how soon it may have one more.
@@ -99,7 +102,7 @@ struct Told {
 #[derive(Debug, Clone)]
 pub struct Recorder {
     env: Env,
-    to_server: mpsc::Sender<Told>,
+    to_server: Vec<mpsc::Sender<Told>>,
     to_address: Option<mpsc::Sender<Told>>,
     metrics: Metrics,
     brief: bool,
@@ -112,7 +115,7 @@ pub struct EventTeller {
     client: Client,
     metrics: Metrics,
     instance: String,
-    from_server: mpsc::Receiver<Told>,
+    for_server: Vec<mpsc::Receiver<Told>>,
     address: Option<(Url, mpsc::Receiver<Told>)>,
 }
 
@@ -125,7 +128,7 @@ pub fn recorder(
     address: Option<&str>,
     instance: &str,
 ) -> Result<(Recorder, EventTeller), Error> {
-    let (to_server, from_server) = mpsc::channel(WAITING);
+    let (to_server, for_server) = (0..LANES).map(|_| mpsc::channel(WAITING)).unzip();
     let mut recorder = Recorder {
         env: env.clone(),
         to_server,
@@ -138,7 +141,7 @@ pub fn recorder(
         client: client.with_deadline(Duration::from_secs(10)),
         metrics: metrics.clone(),
         instance: instance.to_owned(),
-        from_server,
+        for_server,
         address: None,
     };
     if let Some(address) = address.filter(|address| !address.is_empty()) {
@@ -180,9 +183,7 @@ impl Recorder {
             events = in_brief(events);
         }
         for event in events {
-            if self.to_server.try_send(told(event)).is_err() {
-                self.dropped("server");
-            }
+            self.send(told(event));
         }
     }
 
@@ -194,12 +195,19 @@ impl Recorder {
         let (done, heard) = oneshot::channel();
         let mut told = self.told(controller, object, event);
         told.done = Some(done);
-        match self.to_server.try_send(told) {
-            Ok(()) => {
-                let _ = within(&*self.env.clock, FIRST_PATIENCE, heard).await;
-            }
-            Err(_) => self.dropped("server"),
+        if self.send(told) {
+            let _ = within(&*self.env.clock, FIRST_PATIENCE, heard).await;
         }
+    }
+
+    /// Puts an event into the lane of its object; whether there was room.
+    fn send(&self, told: Told) -> bool {
+        let lane = self.to_server.get(lane(&told));
+        let sent = lane.is_some_and(|lane| lane.try_send(told).is_ok());
+        if !sent {
+            self.dropped("server");
+        }
+        sent
     }
 
     fn told(&self, controller: &str, object: &Value, event: Event) -> Told {
@@ -286,17 +294,17 @@ fn involved(object: &Value) -> Value {
 impl EventTeller {
     /// Tells events until all recorders are gone.
     pub async fn run(self) {
-        let to_server = tell_server(
-            self.env.clone(),
-            self.client,
-            self.metrics.clone(),
-            self.from_server,
-        );
+        let (env, client, metrics) = (&self.env, &self.client, &self.metrics);
+        let lanes = self.for_server.into_iter();
+        let lanes =
+            lanes.map(|lane| tell_server(env.clone(), client.clone(), metrics.clone(), lane));
+        let to_server = join_all(lanes.collect::<Vec<_>>());
         match self.address {
-            None => to_server.await,
+            None => drop(to_server.await),
             Some((url, receiver)) => {
-                let to_address = tell_address(self.env, url, self.metrics, self.instance, receiver);
-                futures_util::future::join(to_server, to_address).await;
+                let (env, metrics) = (env.clone(), metrics.clone());
+                let to_address = tell_address(env, url, metrics, self.instance, receiver);
+                join(to_server, to_address).await;
             }
         }
     }
@@ -376,6 +384,12 @@ fn identity(told: &Told) -> Identity {
         &event.metadata,
     );
     Sha256::digest(format!("{said:?}")).into()
+}
+
+/// The lane of an object's events.
+fn lane(told: &Told) -> usize {
+    let digest = Sha256::digest(object_identity(told));
+    usize::from(digest[0]) % LANES
 }
 
 fn object_identity(told: &Told) -> String {

@@ -105,7 +105,14 @@ impl<'a> Attempt<'a> {
             return self.finalize().await;
         }
         match self.context.ensure_finalizer(&self.value, FINALIZER).await {
-            Ok(Edited::Stored(stored)) => self.value = stored,
+            Ok(Edited::Stored(stored)) => {
+                let inventory = |object: &Value| object.pointer("/status/inventory").cloned();
+                if inventory(&stored) != inventory(&self.value) {
+                    // Somebody else has applied something meanwhile: this attempt knows nothing of it.
+                    return Err(Interrupted::Superseded);
+                }
+                self.value = stored;
+            }
             Ok(Edited::Unchanged) => {}
             Ok(Edited::Gone) => return Ok(silent(Next::retry("Gone"), Verdict::Success)),
             Err(ClientError::Fenced { .. }) => return Err(Interrupted::NotLeading),

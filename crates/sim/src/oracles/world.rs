@@ -123,12 +123,24 @@ fn of_flux(object: &Value) -> Value {
         }
     }
     for field in ["revision", "digest", "path", "url"] {
-        if let Some(value) = status["artifact"].get(field) {
-            shown.insert(format!("artifact {field}"), value.clone());
+        if let Some(value) = status["artifact"].get(field).and_then(Value::as_str) {
+            let value = by_revision(value, &status["artifact"]);
+            shown.insert(format!("artifact {field}"), value.into());
         }
     }
     kept["status"] = shown.into();
     kept
+}
+
+/// The name of an artifact's file without its digest, which it has when another one of its revision was named before:
+/// whether there was one, is not for the end to say.
+fn by_revision(name: &str, artifact: &Value) -> String {
+    let digest = artifact["digest"].as_str().unwrap_or_default();
+    let hex = digest.split_once(':').map_or("", |(_, hex)| hex);
+    match name.strip_suffix(&format!("-{hex:.12}.tar.gz")) {
+        Some(start) => format!("{start}.tar.gz"),
+        None => name.to_owned(),
+    }
 }
 
 /// A message without the spans in it.
