@@ -162,6 +162,11 @@ impl ApplyError {
         }
     }
 
+    /// Whether the API server was busy or away, so that the same may succeed a moment later.
+    pub fn is_transient(&self) -> bool {
+        self.client().is_some_and(ClientError::is_transient)
+    }
+
     /// Whether leadership ended in the middle.
     pub fn is_fenced(&self) -> bool {
         matches!(self.client(), Some(ClientError::Fenced { .. }))

@@ -27,7 +27,7 @@ use serde_json::Value;
 use super::artifact::Tree;
 use super::attempt::Attempt;
 use super::source::SourceName;
-use super::stop::Stop;
+use super::stop::{Failure, Stop};
 use super::target::{Target, Targets};
 
 /// How long the objects of a stage have to settle, and how often they are looked at.
@@ -274,7 +274,9 @@ impl Attempt<'_> {
             }
             text.push_str(&line);
         }
-        Stop::failed(Reason::ReconciliationFailed, text)
+        Failure::new(Reason::ReconciliationFailed, text)
+            .passing(errors.iter().all(ApplyError::is_transient))
+            .into()
     }
 
     fn tell_changes(&mut self, outcome: &Outcome) {
@@ -439,9 +441,12 @@ impl Attempt<'_> {
         let failed = pruned.failed.iter().map(|(entry, _)| entry.clone());
         let remaining = new.union(&Inventory::from_entries(failed));
         self.set_inventory(&remaining);
+        let transient = pruned.failed.iter().all(|(_, error)| error.is_transient());
         match pruned.errors() {
             None => Ok(()),
-            Some(errors) => Err(Stop::failed(Reason::PruneFailed, errors)),
+            Some(errors) => Err(Failure::new(Reason::PruneFailed, errors)
+                .passing(transient)
+                .into()),
         }
     }
 

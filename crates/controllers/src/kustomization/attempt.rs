@@ -413,6 +413,8 @@ impl<'a> Attempt<'a> {
             false => keys,
         };
         let keys_failed = keys.as_ref().err().cloned();
+        let unread = [variables.as_ref().err(), keys_failed.as_ref()];
+        let transient = unread.iter().flatten().any(|unread| unread.transient);
         let kustomization = self.object.clone();
         let (strict, cache) = (
             self.options().gates.strict_post_build_substitutions,
@@ -435,7 +437,7 @@ impl<'a> Attempt<'a> {
                         request.strict = true;
                     }
                 }
-                Err(why) => request.no_variables = Some(why),
+                Err(unread) => request.no_variables = Some(&unread.message),
             }
             if without_keys {
                 request.keep_encrypted = true;
@@ -461,13 +463,11 @@ impl<'a> Attempt<'a> {
         }
         self.draft.status.last_attempted_revision = Some(self.draft.revision.clone());
         self.progress("Building manifests");
-        if let Some(why) = keys_failed {
-            return Ok(Err(Stop::failed(Reason::BuildFailed, why)));
+        let failed = |message| Failure::new(Reason::BuildFailed, message).passing(transient);
+        if let Some(unread) = keys_failed {
+            return Ok(Err(failed(unread.message).into()));
         }
-        Ok(match built {
-            Ok(built) => Ok(built),
-            Err(error) => Err(Stop::failed(Reason::BuildFailed, error.to_string())),
-        })
+        Ok(built.map_err(|error| failed(error.to_string()).into()))
     }
 
     /// Writes the status as it is so far.
@@ -487,7 +487,9 @@ impl<'a> Attempt<'a> {
             Err(ClientError::Fenced { .. }) => Err(Stop::Interrupted(Interrupted::NotLeading)),
             Err(error) => {
                 let message = format!("failed to store the inventory: {error}");
-                Err(Stop::failed(Reason::ReconciliationFailed, message))
+                Err(Failure::new(Reason::ReconciliationFailed, message)
+                    .passing(error.is_transient())
+                    .into())
             }
         }
     }

@@ -16,6 +16,9 @@ use super::depends;
 use super::draft::silent;
 use super::stop::{Failure, Stop, Tell, Then};
 
+/// How long is waited at most for an API server that was busy or away.
+const AWAY: Duration = Duration::from_secs(60);
+
 impl Attempt<'_> {
     /// Notes in the history that what was built could not be delivered.
     pub(super) fn note_failure(&mut self, stop: Stop, digest: &str, started: Duration) -> Stop {
@@ -64,6 +67,7 @@ impl Attempt<'_> {
         }
         let (span, verdict) = match failure.then {
             Then::Retry => (retry, Verdict::Failure),
+            Then::Return => (retry.min(AWAY), Verdict::Failure),
             Then::WaitForSource => (retry, Verdict::Waiting),
             Then::Wait => (soon, Verdict::Waiting),
             Then::Change => {

@@ -292,7 +292,8 @@ impl Attempt<'_> {
         self.draft.wait_for_health(&message);
         let longest = if watched { LOOK.1 } else { LOOK.0 };
         let look = match told {
-            true => longest,
+            // Each look without news makes the next one later: a server that is slow is not asked all the more.
+            true => longest * (wait.looks + 1).min(4),
             false => longest.min(SECOND_LOOK * 3_u32.pow(wait.looks.min(5))),
         };
         wait.looks += 1;

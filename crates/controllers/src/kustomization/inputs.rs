@@ -17,13 +17,33 @@ use serde_json::Value;
 
 use crate::{Options, resources};
 
+/// Why an input cannot be had.
+#[derive(Debug, Clone)]
+pub(super) struct Unread {
+    /// In words.
+    pub(super) message: String,
+    /// Whether it is the API server that was busy or away.
+    pub(super) transient: bool,
+}
+
+impl From<String> for Unread {
+    fn from(message: String) -> Self {
+        Unread {
+            message,
+            transient: false,
+        }
+    }
+}
+
 /// The variables of `substituteFrom`, or why they cannot be had.
 pub async fn variables(
     object: &Object<Kustomization>,
     client: &Client,
 ) -> Result<BTreeMap<String, String>, String> {
-    let (variables, _) = variables_there(object, client, false).await?;
-    Ok(variables)
+    let there = variables_there(object, client, false).await;
+    there
+        .map(|(variables, _)| variables)
+        .map_err(|unread| unread.message)
 }
 
 /// The variables of `substituteFrom`, and whether some holder of them is not there although it must
@@ -32,7 +52,7 @@ pub(super) async fn variables_there(
     object: &Object<Kustomization>,
     client: &Client,
     forgiven: bool,
-) -> Result<(BTreeMap<String, String>, bool), String> {
+) -> Result<(BTreeMap<String, String>, bool), Unread> {
     let mut variables = BTreeMap::new();
     let mut lacking = false;
     let references = object
@@ -57,7 +77,10 @@ pub(super) async fn variables_there(
                          {namespace}, or write optional: true beside its name)"
                     ));
                 }
-                return Err(text);
+                return Err(Unread {
+                    message: text,
+                    transient: error.is_transient(),
+                });
             }
         }
     }
@@ -69,7 +92,7 @@ pub(super) async fn keys(
     object: &Object<Kustomization>,
     client: &Client,
     options: &Options,
-) -> Result<Keys, String> {
+) -> Result<Keys, Unread> {
     let mut keys = Keys::new();
     let Some(decryption) = &object.spec.decryption else {
         return Ok(keys);
@@ -95,12 +118,15 @@ pub(super) async fn keys(
         let at = At::new(namespace, name);
         secret = client.get(&resources::SECRETS, at).await;
     }
-    let secret = secret.map_err(|error| match error {
-        ClientError::NotFound(_) => format!(
-            "{error} (spec.decryption names it: create it in the namespace {namespace} with the \
-             private key, as NAME.agekey for age)"
-        ),
-        error => error.to_string(),
+    let secret = secret.map_err(|error| Unread {
+        transient: error.is_transient(),
+        message: match error {
+            ClientError::NotFound(_) => format!(
+                "{error} (spec.decryption names it: create it in the namespace {namespace} with the \
+                 private key, as NAME.agekey for age)"
+            ),
+            error => error.to_string(),
+        },
     })?;
     for (key, content) in secret_bytes(&secret) {
         keys.add(&key, &content).map_err(|error| {

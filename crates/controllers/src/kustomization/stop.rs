@@ -45,6 +45,8 @@ pub(super) enum Tell {
 pub(super) enum Then {
     /// Time, or anything that wakes it.
     Retry,
+    /// The API server has to come back, which may be any moment: nothing is wrong with what is delivered.
+    Return,
     /// The source or a dependency has to change; it is looked at again soon.
     Wait,
     /// The source has to come; it is looked at again at the retry interval.
@@ -72,6 +74,14 @@ impl Failure {
     pub(super) fn telling(mut self, event: Tell) -> Self {
         self.event = event;
         self
+    }
+
+    /// What may pass by itself is tried again sooner.
+    pub(super) fn passing(self, transient: bool) -> Self {
+        match transient {
+            true => self.then(Then::Return),
+            false => self,
+        }
     }
 
     pub(super) fn then(mut self, then: Then) -> Self {
