@@ -38,7 +38,7 @@ struct Inner {
     fights: BTreeMap<ObjectId, u32>,
 }
 
-/// So often an object that others keep changing is put right at once; then only at the interval.
+/// So often an object that others keep changing is put right at once; then only at the next attempt.
 const FIGHTS: u32 = 5;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -171,7 +171,7 @@ impl Memory {
     /// the status; or the object is waited for. `None` says that the object is gone.
     ///
     /// Whoever keeps changing an object against us is not fought without end: after a few rounds
-    /// that matters only at the interval.
+    /// that matters only at the next attempt.
     pub fn matters(&self, id: &ObjectId, live: Option<&Value>) -> bool {
         let mut inner = self.lock();
         let matters = inner.is_touched(id, live);
@@ -181,6 +181,11 @@ impl Memory {
         let fights = inner.fights.entry(id.clone()).or_default();
         *fights += 1;
         *fights <= FIGHTS
+    }
+
+    /// Whether somebody keeps changing an object against us, so that the next change of it may not matter.
+    pub fn is_fought(&self) -> bool {
+        self.lock().fights.values().any(|fights| *fights >= FIGHTS)
     }
 
     /// Objects that others keep changing are put right at once again.
@@ -315,6 +320,27 @@ mod tests {
         memory.await_changes([id.clone()]);
         assert!(!memory.matters(&id, Some(&live(9))));
         assert!(memory.matters(&id, Some(&live(10))));
+        assert!(memory.matters(&id, None));
+    }
+
+    #[test]
+    fn who_keeps_changing_an_object_is_fought_for_a_while() {
+        let memory = Memory::default();
+        let id = ObjectId {
+            namespace: "n".into(),
+            name: "a".into(),
+            group: String::new(),
+            kind: "ConfigMap".into(),
+        };
+        memory.remember(&id, &json!({"a": 1}), &live(1));
+        for _ in 0..FIGHTS {
+            assert!(!memory.is_fought());
+            assert!(memory.matters(&id, None));
+        }
+        assert!(memory.is_fought());
+        assert!(!memory.matters(&id, None));
+        memory.relent();
+        assert!(!memory.is_fought());
         assert!(memory.matters(&id, None));
     }
 }

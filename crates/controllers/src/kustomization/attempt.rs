@@ -34,6 +34,9 @@ use crate::Options;
 /// How often a suspended object is looked at: only so that it has a next attempt.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
 
+/// After so long an object that others kept changing is put right once more.
+const TRUCE: Duration = Duration::from_secs(60);
+
 /// How long a source may take before it is said that it has nothing yet.
 const A_MOMENT: Duration = Duration::from_secs(2);
 
@@ -594,7 +597,10 @@ impl<'a> Attempt<'a> {
             changes.extend(eyes.watch(inventory.entries(), &mut keep).await);
         }
         self.context.release_watches(&keep);
-        let interval = self.object.spec.interval.unsigned();
+        let mut interval = self.object.spec.interval.unsigned();
+        if self.memory(target).is_fought() {
+            interval = interval.min(TRUCE);
+        }
         let chance = self.context.env.random.unit();
         Next::When {
             changes,
