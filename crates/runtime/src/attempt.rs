@@ -392,7 +392,7 @@ impl Context {
     }
 
     /// The server knows of another object, or of an older version of it, than the store.
-    pub(crate) fn doubt(&self) {
+    pub fn doubt(&self) {
         if let Some(store) = self.stores.get(&self.key.kind) {
             store.doubt();
         }

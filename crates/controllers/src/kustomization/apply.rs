@@ -20,7 +20,8 @@ use everflow_apply::takeover::Takeover;
 use everflow_apply::{ApplyError, order};
 use everflow_env::{Wrong, run_blocking};
 use everflow_runtime::Error as ClientError;
-use everflow_runtime::attempt::Interrupted;
+use everflow_runtime::attempt::{Controller as _, Interrupted};
+use everflow_runtime::client::{At, meta_text};
 use everflow_runtime::events::{Event, Severity};
 use serde_json::Value;
 
@@ -140,8 +141,11 @@ impl Attempt<'_> {
                 Err(errors) => return Err(Refusal::Objects(errors, changes(&outcome))),
             };
             let new: Vec<Entry> = rehearsed.writes().cloned().collect();
+            let makes = rehearsed
+                .actions()
+                .any(|(_, action)| action == Action::Created);
             if !self.context.env.is_wrong(Wrong::InventoryAfterApply) {
-                self.store_union(&new).await?;
+                self.store_union(&new, makes).await?;
             }
             self.context.check()?;
             let (applied, errors) = applier.commit(rehearsed, memory).await;
@@ -377,16 +381,45 @@ impl Attempt<'_> {
     }
 
     /// Whatever may be in the cluster because of us is in the inventory before it is there.
-    async fn store_union(&mut self, new: &[Entry]) -> Result<(), Stop> {
+    async fn store_union(&mut self, new: &[Entry], makes: bool) -> Result<(), Stop> {
         let stored = self.inventory()?;
         let fresh = new.iter().filter(|entry| !stored.contains(&entry.id));
         let fresh: Vec<Entry> = fresh.cloned().collect();
         if fresh.is_empty() {
-            return Ok(());
+            return match makes {
+                true => self.confirm_inventory().await,
+                false => Ok(()),
+            };
         }
         let union = stored.union(&Inventory::from_entries(fresh));
         self.set_inventory(&union);
         self.write_progress().await
+    }
+
+    /// An object that the inventory names is not there. Before it is made once more the server must say that the
+    /// inventory names it: it does not after the cluster was restored from a backup, from before the object.
+    async fn confirm_inventory(&self) -> Result<(), Stop> {
+        let (context, known) = (self.context, &self.value);
+        let inventory = |object: &Value| object.pointer("/status/inventory").cloned();
+        let resource = self.controller.resource();
+        match context.client.get(resource, At::of(known)).await {
+            Ok(live)
+                if meta_text(&live, "uid") == meta_text(known, "uid")
+                    && inventory(&live) == inventory(known) =>
+            {
+                Ok(())
+            }
+            Ok(_) | Err(ClientError::NotFound(_)) => {
+                context.doubt();
+                Err(Interrupted::Superseded.into())
+            }
+            Err(error) => {
+                let message = format!("failed to read the inventory: {error}");
+                Err(Failure::new(Reason::ReconciliationFailed, message)
+                    .passing(error.is_transient())
+                    .into())
+            }
+        }
     }
 
     /// The inventory as the status has it.
