@@ -205,12 +205,11 @@ fn pointer(field: &str) -> String {
 /// Whether a status would take entries out of an inventory that who made it has never seen: the objects would belong
 /// to nobody.
 pub(crate) fn forgets(live: &Value, known: &Value, status: &Value) -> bool {
-    let entries = |status: Option<&Value>| -> BTreeSet<String> {
+    fn entries(status: Option<&Value>) -> BTreeSet<&str> {
         let entries = status.and_then(|status| status.pointer("/inventory/entries"));
         let entries = entries.and_then(Value::as_array).into_iter().flatten();
-        let id = |entry: &Value| entry["id"].as_str().map(str::to_owned);
-        entries.filter_map(id).collect()
-    };
+        entries.filter_map(|entry| entry["id"].as_str()).collect()
+    }
     let there = entries(live.get("status"));
     if there.is_empty() {
         return false;

@@ -26,7 +26,7 @@ use everflow_runtime::events::{Event, Severity};
 use serde_json::Value;
 
 use super::artifact::Tree;
-use super::attempt::Attempt;
+use super::attempt::{Attempt, has_same_inventory};
 use super::source::SourceName;
 use super::stop::{Failure, Stop};
 use super::target::{Target, Targets};
@@ -400,12 +400,11 @@ impl Attempt<'_> {
     /// inventory names it: it does not after the cluster was restored from a backup, from before the object.
     async fn confirm_inventory(&self) -> Result<(), Stop> {
         let (context, known) = (self.context, &self.value);
-        let inventory = |object: &Value| object.pointer("/status/inventory").cloned();
         let resource = self.controller.resource();
         match context.client.get(resource, At::of(known)).await {
             Ok(live)
                 if meta_text(&live, "uid") == meta_text(known, "uid")
-                    && inventory(&live) == inventory(known) =>
+                    && has_same_inventory(&live, known) =>
             {
                 Ok(())
             }

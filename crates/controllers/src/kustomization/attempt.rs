@@ -40,6 +40,11 @@ const TRUCE: Duration = Duration::from_secs(60);
 /// How long a source may take before it is said that it has nothing yet.
 const A_MOMENT: Duration = Duration::from_secs(2);
 
+/// Whether two versions of a Kustomization have the same inventory in their status.
+pub(super) fn has_same_inventory(one: &Value, other: &Value) -> bool {
+    one.pointer("/status/inventory") == other.pointer("/status/inventory")
+}
+
 /// An attempt that is under way.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
@@ -109,8 +114,7 @@ impl<'a> Attempt<'a> {
         }
         match self.context.ensure_finalizer(&self.value, FINALIZER).await {
             Ok(Edited::Stored(stored)) => {
-                let inventory = |object: &Value| object.pointer("/status/inventory").cloned();
-                if inventory(&stored) != inventory(&self.value) {
+                if !has_same_inventory(&stored, &self.value) {
                     // Somebody else has applied something meanwhile: this attempt knows nothing of it.
                     return Err(Interrupted::Superseded);
                 }

@@ -211,10 +211,7 @@ async fn make(
             context
                 .log
                 .debug("attempt stopped", &[("why", &why.to_string())]);
-            return Some(Followup {
-                next: Next::At(AFTER_INTERRUPTION),
-                result: "requeue",
-            });
+            return Some(again_soon());
         }
     };
     Some(publish(shared, &*controller, (stored, object), report, &context).await)
@@ -269,7 +266,7 @@ async fn publish(
     let known = known.as_ref().unwrap_or(&object);
     if let Some(status) = &report.status {
         if forgets(known, &object, status) {
-            return again_at_once();
+            return again_soon();
         }
         let writer = StatusWriter {
             env: &shared.env,
@@ -313,10 +310,10 @@ async fn publish(
                     result: "requeue",
                 };
             }
-            Ok(Written::GivenUp) => return again_at_once(),
+            Ok(Written::GivenUp) => return again_soon(),
             Ok(Written::Rewound) => {
                 context.doubt();
-                return again_at_once();
+                return again_soon();
             }
             Err(error) => return not_written(context, &error),
         }
@@ -338,7 +335,7 @@ async fn publish(
 }
 
 /// Nothing was said: what there is to say must be found out anew.
-fn again_at_once() -> Followup {
+fn again_soon() -> Followup {
     Followup {
         next: Next::At(AFTER_INTERRUPTION),
         result: "requeue",
