@@ -13,6 +13,7 @@
 #
 #   bench/kustomizations.sh [COUNT...]       default: 1000 5000; Flux gets the first
 #
+# IDLE=SECONDS watches it do nothing for so long; 75 else.
 # CONFIGMAPS=1 has ConfigMaps in place of the Deployments, and no controllers of Kubernetes.
 # Flux's controllers are taken from FLUX=DIR, PATH or the peers; FLUX=none leaves them out.
 # Needs the real peers: real/peers.sh build etcd kube-apiserver kube-controller-manager.

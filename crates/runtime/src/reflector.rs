@@ -75,8 +75,17 @@ impl Watched {
 /// How many lists in a row must be older than what is known before the server is believed to have
 /// been set back.
 const REWIND_AFTER: u32 = 3;
+/// How long the watch may last with which the store is compared.
+const AUDIT: Duration = Duration::from_secs(60);
 /// Beyond the time at which the server should have ended a watch, how long until we do.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Everything that a watch begins with.
+struct Told {
+    objects: Vec<Value>,
+    revision: u64,
+    stream: WatchStream,
+}
 
 /// What follows a watch that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,20 +226,35 @@ impl Reflector {
     /// A watch that begins with everything, and goes on as an ordinary one.
     async fn stream_all(&mut self) -> Result<Then, Error> {
         let span = self.watch_span();
-        let mut stream = self.open(WatchFrom::Everything, span).await?;
-        let mut objects: Vec<Value> = Vec::new();
         let start = self.env.clock.elapsed();
+        let selection = self.watched.selection.clone();
+        let mut told = self.stream_everything(&selection, span).await?;
+        if told
+            .objects
+            .iter()
+            .any(|object| self.store.cannot_read(object))
+        {
+            return Err(self.undecodable("an object of the first list makes no sense"));
+        }
+        self.adopt(std::mem::take(&mut told.objects), told.revision)?;
+        self.listen(told.stream, start, span).await
+    }
+
+    /// Opens a watch that begins with everything, and reads that: the newest of each object comes last.
+    async fn stream_everything(
+        &self,
+        selection: &Selection,
+        span: Duration,
+    ) -> Result<Told, Error> {
+        let start = self.env.clock.elapsed();
+        let mut stream = self.open(selection, WatchFrom::Everything, span).await?;
+        let mut objects: Vec<Value> = Vec::new();
         loop {
             let left = (span + GRACE).saturating_sub(self.env.clock.elapsed() - start);
             // A server that says nothing while it should tell everything is not to be waited for.
             let patience = left.min(Duration::from_secs(30));
             match within(&*self.env.clock, patience, stream.next()).await {
-                Ok(Ok(Some(WatchEvent::Set(object)))) => {
-                    if self.store.cannot_read(&object) {
-                        return Err(self.undecodable("an object of the first list makes no sense"));
-                    }
-                    objects.push(object);
-                }
+                Ok(Ok(Some(WatchEvent::Set(object)))) => objects.push(object),
                 // What was it? A list that lacks it would say that it is not there.
                 Ok(Ok(Some(WatchEvent::Unreadable(why)))) => return Err(self.undecodable(&why)),
                 Ok(Ok(Some(WatchEvent::Gone(object)))) => objects
@@ -239,8 +263,13 @@ impl Reflector {
                     revision: told,
                     all_told: true,
                 }))) => {
-                    self.adopt(objects, told)?;
-                    return self.listen(stream, start, span).await;
+                    // The same object may come twice when it changes while all is told.
+                    objects.sort_by_key(revision);
+                    return Ok(Told {
+                        objects,
+                        revision: told,
+                        stream,
+                    });
                 }
                 Ok(Ok(Some(_))) => {}
                 Ok(Ok(None)) => return Err(self.undecodable("the first list broke off")),
@@ -263,9 +292,7 @@ impl Reflector {
     }
 
     /// Puts a whole list into the store, unless it is older than what is known.
-    fn adopt(&mut self, mut objects: Vec<Value>, told: u64) -> Result<(), Error> {
-        // The same object may come twice when it changes while the list is streamed.
-        objects.sort_by_key(revision);
+    fn adopt(&mut self, objects: Vec<Value>, told: u64) -> Result<(), Error> {
         let known = self.store.revision();
         let doubted = self.store.is_doubted();
         let rewound = told < known || doubted;
@@ -319,13 +346,17 @@ impl Reflector {
         let span = self.watch_span();
         let start = self.env.clock.elapsed();
         let from = WatchFrom::Revision(self.store.revision());
-        let stream = self.open(from, span).await?;
+        let stream = self.open(&self.watched.selection, from, span).await?;
         self.listen(stream, start, span).await
     }
 
-    async fn open(&self, from: WatchFrom, span: Duration) -> Result<WatchStream, Error> {
+    async fn open(
+        &self,
+        selection: &Selection,
+        from: WatchFrom,
+        span: Duration,
+    ) -> Result<WatchStream, Error> {
         let namespace = self.watched.namespace.as_deref();
-        let selection = &self.watched.selection;
         self.client
             .watch(&self.watched.resource, namespace, selection, from, span)
             .await
@@ -397,18 +428,34 @@ impl Reflector {
 
     /// Compares the store with the server by metadata alone, and rebuilds it if they differ.
     async fn audit(&mut self) -> Result<Then, Error> {
-        let selection = self.watched.selection.clone().metadata();
-        let namespace = self.watched.namespace.as_deref();
-        let list = self
-            .client
-            .list_all(&self.watched.resource, namespace, &selection)
-            .await?;
-        if list.revision < self.store.revision() || !self.store.agrees(&list.items, list.revision) {
+        let (objects, told) = self.read_metadata().await?;
+        self.pages = false;
+        if told < self.store.revision() || !self.store.agrees(&objects, told) {
             return Ok(Then::Rebuild);
         }
         self.audited = self.env.clock.elapsed();
-        self.store.bookmark(list.revision);
+        self.store.bookmark(told);
         Ok(Then::Resume)
+    }
+
+    /// The metadata of everything and its revision: told by a watch, which costs the server least, or page by page. After
+    /// one that failed, the other: a cache that stands still serves no watch, and some lists all the same.
+    async fn read_metadata(&mut self) -> Result<(Vec<Value>, u64), Error> {
+        let selection = self.watched.selection.clone().metadata();
+        self.pages = !self.pages;
+        if !self.no_streaming && self.pages {
+            match self.stream_everything(&selection, AUDIT).await {
+                Err(Error::Invalid(_) | Error::Refused(_)) => self.no_streaming = true,
+                told => return told.map(|told| (told.objects, told.revision)),
+            }
+        }
+        let namespace = self.watched.namespace.as_deref();
+        let resource = &self.watched.resource;
+        let list = self
+            .client
+            .list_all(resource, namespace, &selection)
+            .await?;
+        Ok((list.items, list.revision))
     }
 
     /// Watches end at different times, so that they do not all begin again at once.

@@ -91,6 +91,7 @@ scenarios! {
     "stays-broken.yaml",
     "stays-unhealthy.yaml",
     "stored-but-not-said.yaml",
+    "suspended-on-an-old-server.yaml",
     "suspended.yaml",
     "tag-moves.yaml",
     "thousand-kinds.yaml",

@@ -26,8 +26,17 @@ use world::World;
 /// Anything that goes wrong ends the run.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long the engine is watched doing nothing, and the interval of that time.
-const IDLE: (Duration, &str) = (Duration::from_secs(75), "1m");
+/// The interval while the engine is watched doing nothing.
+const IDLE_INTERVAL: &str = "1m";
+
+/// How long the engine is watched doing nothing: `IDLE` seconds, else a little more than an interval.
+fn idle() -> Result<Duration, Failure> {
+    let seconds = match std::env::var("IDLE") {
+        Ok(seconds) => seconds.parse()?,
+        Err(_) => 75,
+    };
+    Ok(Duration::from_secs(seconds))
+}
 
 const USAGE: &str =
     "usage: kustomizations KUBECONFIG DIR SERVER_PIDS COUNT FIGURES raw|least|engine PROGRAM...";
@@ -149,13 +158,12 @@ async fn engine(world: &World, programs: &[String], measure: &Measure) -> Result
         }
         println!("{what}: {}", all.requests_each(count));
     }
-    world.set_interval(IDLE.1).await?;
+    world.set_interval(IDLE_INTERVAL).await?;
     let before = world.until_quiet(&pids).await?;
-    tokio::time::sleep(IDLE.0).await;
+    tokio::time::sleep(idle()?).await;
     let idle = Usage::of(world, &pids).await?.since(&before);
     println!(
-        "idle through an interval of {}: engine {:.2} s of CPU in {:.0} s, {}",
-        IDLE.1,
+        "idle with an interval of {IDLE_INTERVAL}: engine {:.2} s of CPU in {:.0} s, {}",
         idle.engine,
         idle.wall,
         idle.requests()
