@@ -10,7 +10,9 @@ use everflow_api::view;
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::archive::Summary;
 use everflow_fetch::storage::{Owner, Storage, Stored};
-use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
+use everflow_runtime::attempt::{
+    Around, Broken, Context, Controller, Interrupted, Next, Report, Verdict,
+};
 use everflow_runtime::client::Resource;
 use serde_json::{Value, json};
 
@@ -127,34 +129,18 @@ pub struct StandIn {
     pub storage: Storage,
 }
 
-impl Controller for StandIn {
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Around for StandIn {
+    fn inner(&self) -> &dyn Controller {
+        &*self.inner
     }
-    fn reports_as(&self) -> &str {
-        self.inner.reports_as()
-    }
-    fn field_manager(&self) -> &str {
-        self.inner.field_manager()
-    }
-    fn resource(&self) -> &Resource {
-        self.inner.resource()
-    }
-    fn owned_conditions(&self) -> &[&str] {
-        self.inner.owned_conditions()
-    }
-    fn deadline(&self, object: &Value) -> Duration {
-        self.inner.deadline(object)
-    }
+
     fn host(&self, object: &Value) -> Option<String> {
         match self.stand_ins.tree_of(object) {
             Some(_) => None,
             None => self.inner.host(object),
         }
     }
-    fn at_once(&self) -> usize {
-        self.inner.at_once()
-    }
+
     fn attempt<'a>(
         &'a self,
         object: &'a Value,
@@ -171,9 +157,6 @@ impl Controller for StandIn {
             }
             None => self.inner.attempt(object, context),
         }
-    }
-    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
-        self.inner.broken(object, how, context)
     }
 }
 

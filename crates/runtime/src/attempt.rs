@@ -156,6 +156,63 @@ pub trait Controller: Send + Sync + fmt::Debug {
     fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report;
 }
 
+/// A controller around another one, which is the same but for its attempts.
+pub trait Around: Send + Sync + fmt::Debug {
+    /// The other one.
+    fn inner(&self) -> &dyn Controller;
+    /// As [`Controller::host`].
+    fn host(&self, object: &Value) -> Option<String> {
+        self.inner().host(object)
+    }
+    /// As [`Controller::attempt`].
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>>;
+    /// As [`Controller::broken`].
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
+        self.inner().broken(object, how, context)
+    }
+}
+
+impl<A: Around> Controller for A {
+    fn name(&self) -> &str {
+        self.inner().name()
+    }
+    fn reports_as(&self) -> &str {
+        self.inner().reports_as()
+    }
+    fn field_manager(&self) -> &str {
+        self.inner().field_manager()
+    }
+    fn resource(&self) -> &Resource {
+        self.inner().resource()
+    }
+    fn owned_conditions(&self) -> &[&str] {
+        self.inner().owned_conditions()
+    }
+    fn deadline(&self, object: &Value) -> Duration {
+        self.inner().deadline(object)
+    }
+    fn host(&self, object: &Value) -> Option<String> {
+        Around::host(self, object)
+    }
+    fn at_once(&self) -> usize {
+        self.inner().at_once()
+    }
+    fn attempt<'a>(
+        &'a self,
+        object: &'a Value,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Report, Interrupted>> {
+        Around::attempt(self, object, context)
+    }
+    fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
+        Around::broken(self, object, how, context)
+    }
+}
+
 /// A controller in four steps, of which the second and the last are pure. [`stepwise`] makes a
 /// [`Controller::attempt`] of it.
 pub trait Steps: Send + Sync {

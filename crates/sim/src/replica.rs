@@ -1,7 +1,6 @@
 //! One life of a replica: the controllers as they ship.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use everflow_api::names::{group, manager};
 use everflow_cluster::ApiService;
@@ -12,8 +11,8 @@ use everflow_env::{BoxFuture, Env, InlineBlocking, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_local::stand_in::{StandIn, StandIns};
 use everflow_runtime::Signal;
-use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report};
-use everflow_runtime::client::{Client, Resource};
+use everflow_runtime::attempt::{Around, Broken, Context, Controller, Interrupted, Next, Report};
+use everflow_runtime::client::Client;
 use everflow_runtime::events::recorder;
 use everflow_runtime::lease::{Election, LeaseOptions};
 use everflow_runtime::log::Logger;
@@ -48,37 +47,9 @@ struct Noted {
     who: Who,
 }
 
-impl Controller for Noted {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn reports_as(&self) -> &str {
-        self.inner.reports_as()
-    }
-
-    fn field_manager(&self) -> &str {
-        self.inner.field_manager()
-    }
-
-    fn resource(&self) -> &Resource {
-        self.inner.resource()
-    }
-
-    fn owned_conditions(&self) -> &[&str] {
-        self.inner.owned_conditions()
-    }
-
-    fn deadline(&self, object: &Value) -> Duration {
-        self.inner.deadline(object)
-    }
-
-    fn host(&self, object: &Value) -> Option<String> {
-        self.inner.host(object)
-    }
-
-    fn at_once(&self) -> usize {
-        self.inner.at_once()
+impl Around for Noted {
+    fn inner(&self) -> &dyn Controller {
+        &*self.inner
     }
 
     fn attempt<'a>(

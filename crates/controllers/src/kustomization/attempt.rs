@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_api::condition::{self, Reconciled as _};
-use everflow_api::history::{self, Attempt as Noted};
+use everflow_api::condition::Reconciled as _;
 use everflow_api::kustomization::{Kustomization, KustomizationStatus};
 use everflow_api::names::FINALIZER;
-use everflow_api::names::condition::{HEALTHY, READY, STALLED};
+use everflow_api::names::condition::{HEALTHY, STALLED};
 use everflow_api::object::Object;
 use everflow_api::reason::Reason;
-use everflow_apply::effects::Memory;
+use everflow_apply::effects::{Applier, Memory};
 use everflow_apply::health::custom::CustomChecks;
-use everflow_build::{Built, Contents, Warning};
-use everflow_env::{Wrong, run_blocking};
+use everflow_apply::inventory::Inventory;
+use everflow_build::Contents;
+use everflow_env::Wrong;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::Severity;
@@ -22,20 +22,19 @@ use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
 use serde_json::Value;
 
-use super::apply::Refusal;
+use super::apply::{Outcome, Refusal};
+use super::artifact::Tree;
 use super::draft::{Draft, silent};
 use super::health::{Verdicts, Wait};
 use super::source::{Source, SourceName};
 use super::stop::{Failure, Stop, Then};
 use super::target::Target;
-use super::{KustomizationController, OWNED, apply, depends, inputs};
+use super::watching::Eyes;
+use super::{KustomizationController, OWNED, depends, inputs};
 use crate::Options;
 
 /// How often a suspended object is looked at: only so that it has a next attempt.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
-
-/// After so long an object that others kept changing is put right once more.
-const TRUCE: Duration = Duration::from_secs(60);
 
 /// How long a source may take before it is said that it has nothing yet.
 const A_MOMENT: Duration = Duration::from_secs(2);
@@ -58,7 +57,7 @@ pub(super) struct Attempt<'a> {
     pub(super) draft: Draft,
     /// Whether this attempt has written a status that says it is under way.
     pub(super) written: bool,
-    started: Duration,
+    pub(super) started: Duration,
 }
 
 impl<'a> Attempt<'a> {
@@ -223,6 +222,53 @@ impl<'a> Attempt<'a> {
         checks: &CustomChecks,
         state: String,
     ) -> Result<Report, Stop> {
+        let tree = self.fetch(source).await?;
+        let built = self.build(tree.clone()).await?;
+        let target = self
+            .controller
+            .targets
+            .of(&self.object, &self.context.client, self.options())
+            .await?;
+        let built = built?;
+        let news = self.before.last_applied_revision.as_deref() != Some(&self.draft.revision)
+            || self.before.observed_generation != self.draft.generation;
+        if news && self.before.last_attempted_revision.as_deref() != Some(&self.draft.revision) {
+            self.tell_warnings(&built.warnings);
+        }
+        self.progress("Detecting drift");
+        let before = self.inventory()?;
+        let applier = self.applier(&target)?;
+        let digest = built.digest;
+        let carried_out = self.carry_out(&applier, built.contents, &before, &target);
+        let outcome = match carried_out.await {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                let stop = match refusal {
+                    Refusal::Stop(stop) => stop,
+                    Refusal::Objects(errors, log) => self.refused(&errors, log, tree).await,
+                };
+                return Err(self.note_failure(stop, &digest, self.started));
+            }
+        };
+        let wait = Wait {
+            of: state,
+            began: self.now(),
+            started: self.started,
+            digest,
+            changed: outcome.changed,
+            news,
+            objects: Vec::new(),
+            revision: self.draft.revision.clone(),
+            inventory: None,
+            looks: 0,
+            contested: self.draft.contested.clone(),
+        };
+        self.look_at_health(wait, &applier, checks, &outcome, &target)
+            .await
+    }
+
+    /// The files of the source.
+    async fn fetch(&mut self, source: &Source) -> Result<Arc<Tree>, Stop> {
         self.progress("Fetching manifests");
         let name = SourceName::of(&self.object.spec, self.object.metadata.namespace());
         let context = self.context;
@@ -233,103 +279,96 @@ impl<'a> Attempt<'a> {
         if tree.is_err() && self.context.env.is_wrong(Wrong::FailureTakenAsEmpty) {
             self.prune_everything().await?;
         }
-        let tree = tree?;
-        let built = self.build(tree.clone()).await?;
-        let target = self
-            .controller
-            .targets
-            .of(&self.object, &self.context.client, self.options())
-            .await?;
-        let built = built?;
-        let digest = built.digest;
-        let news = self.before.last_applied_revision.as_deref() != Some(&self.draft.revision)
-            || self.before.observed_generation != self.draft.generation;
-        if news && self.before.last_attempted_revision.as_deref() != Some(&self.draft.revision) {
-            self.tell_warnings(&built.warnings);
-        }
-        let mut objects = match built.contents {
+        tree
+    }
+
+    /// Applies what was built, and prunes what it has no more.
+    async fn carry_out(
+        &mut self,
+        applier: &Applier,
+        contents: Contents,
+        before: &Inventory,
+        target: &Target,
+    ) -> Result<Outcome, Refusal> {
+        let mut objects = match contents {
             Contents::Objects(objects) => objects,
             Contents::Empty(_) => Vec::new(),
         };
         if self.options().kustomize.as_served {
             objects.iter_mut().for_each(super::former::as_served);
         }
-        self.progress("Detecting drift");
-        let before = self.inventory()?;
-        let memory = self.memory(&target);
+        let memory = self.memory(target);
         memory.await_changes([]);
         if self.context.ticket.priority != Priority::Dependency {
             memory.relent();
         }
-        let applier = self.applier(&target)?;
         let memories = self.controller.memories.clone();
-        let eyes = super::watching::Eyes {
-            context,
+        let eyes = Eyes {
+            context: self.context,
             memories: &memories,
             local: !target.remote,
         };
-        let started = self.started;
-        let mut outcome = match self.apply(&applier, objects, &memory, &eyes).await {
-            Ok(outcome) => outcome,
-            Err(Refusal::Stop(stop)) => return Err(self.note_failure(stop, &digest, started)),
-            Err(Refusal::Objects(errors, log)) => {
-                let stop = self.refused(&errors, log, tree).await;
-                return Err(self.note_failure(stop, &digest, started));
-            }
-        };
-        let pruned = self.prune(&applier, &before, &mut outcome, &memory).await;
-        if let Err(stop) = pruned {
-            return Err(self.note_failure(stop, &digest, started));
-        }
-        let mut wait = Wait {
-            of: state,
-            began: self.now(),
-            started,
-            digest,
-            changed: outcome.changed,
-            news,
-            objects: Vec::new(),
-            revision: self.draft.revision.clone(),
-            inventory: None,
-            looks: 0,
-            contested: self.draft.contested.clone(),
-        };
-        let objects = match self.health_objects(&applier, &outcome.applied).await {
+        let mut outcome = self.apply(applier, objects, &memory, &eyes).await?;
+        self.prune(applier, before, &mut outcome, &memory).await?;
+        Ok(outcome)
+    }
+
+    /// Ends the attempt, or begins to wait.
+    async fn look_at_health(
+        &mut self,
+        mut wait: Wait,
+        applier: &Applier,
+        checks: &CustomChecks,
+        outcome: &Outcome,
+        target: &Target,
+    ) -> Result<Report, Stop> {
+        let objects = match self.health_objects(applier, &outcome.applied).await {
             Ok(objects) => objects,
             Err(Stop::Failed(failure)) => return Err(self.health_failed(&wait, failure.message)),
             Err(stop) => return Err(stop),
         };
         let Some(objects) = objects else {
             self.draft.remove(HEALTHY);
-            return self.succeed(&wait, &target).await;
+            return self.succeed(&wait, target).await;
         };
         wait.objects = objects;
         if self.context.env.is_wrong(Wrong::WaitHoldsWorker) {
-            let until = self.now() + self.object.spec.timeout().unsigned();
-            while self.now() < until
-                && matches!(
-                    self.look(&applier, checks, &wait.objects, &[], &target, true)
-                        .await,
-                    Verdicts::Not(_)
-                )
-            {
-                self.context.env.clock.sleep(Duration::from_secs(2)).await;
-            }
+            self.hold_worker(&wait, applier, checks, target).await;
         }
         // Whatever changes from here on is not missed.
-        let waits_for = wait.objects.iter().map(|entry| entry.id.clone());
-        memory.await_changes(waits_for);
+        let memory = self.memory(target);
+        memory.await_changes(wait.objects.iter().map(|entry| entry.id.clone()));
         let applied = &outcome.applied;
         match self
-            .look(&applier, checks, &wait.objects, applied, &target, false)
+            .look(applier, checks, &wait.objects, applied, target, false)
             .await
         {
             Verdicts::Healthy => {
                 memory.await_changes([]);
                 self.healthy(&wait);
-                self.succeed(&wait, &target).await
+                self.succeed(&wait, target).await
             }
-            Verdicts::Not(open) => self.unhealthy(&mut wait, open, &target).await,
+            Verdicts::Not(open) => self.unhealthy(&mut wait, open, target).await,
+        }
+    }
+
+    /// What must not be done: waiting for health here.
+    async fn hold_worker(
+        &mut self,
+        wait: &Wait,
+        applier: &Applier,
+        checks: &CustomChecks,
+        target: &Target,
+    ) {
+        let until = self.now() + self.object.spec.timeout().unsigned();
+        while self.now() < until
+            && matches!(
+                self.look(applier, checks, &wait.objects, &[], target, true)
+                    .await,
+                Verdicts::Not(_)
+            )
+        {
+            self.context.env.clock.sleep(Duration::from_secs(2)).await;
         }
     }
 
@@ -391,7 +430,7 @@ impl<'a> Attempt<'a> {
         )
     }
 
-    fn progress(&mut self, what: &str) {
+    pub(super) fn progress(&mut self, what: &str) {
         let message = self.stage(what);
         self.draft.progress(&message);
     }
@@ -400,81 +439,6 @@ impl<'a> Attempt<'a> {
     pub(super) fn stage(&self, what: &str) -> String {
         let (revision, timeout) = (&self.draft.revision, self.object.spec.timeout());
         format!("{what} for revision {revision} with a timeout of {timeout}")
-    }
-
-    /// What was built. An error within is one of the build itself, which counts only once the
-    /// cluster is known to be reachable.
-    async fn build(
-        &mut self,
-        tree: Arc<super::artifact::Tree>,
-    ) -> Result<Result<Built, Stop>, Stop> {
-        let placeholders = self.options().kustomize.placeholders;
-        let client = &self.context.client;
-        let variables = inputs::variables_there(&self.object, client, placeholders).await;
-        let keys = inputs::keys(&self.object, client, self.options()).await;
-        let without_keys = placeholders
-            && self.object.spec.decryption.is_some()
-            && keys.as_ref().map_or(true, everflow_build::Keys::is_empty);
-        let keys = match without_keys {
-            true => Ok(everflow_build::Keys::new()),
-            false => keys,
-        };
-        let keys_failed = keys.as_ref().err().cloned();
-        let unread = [variables.as_ref().err(), keys_failed.as_ref()];
-        let transient = unread.iter().flatten().any(|unread| unread.transient);
-        let kustomization = self.object.clone();
-        let (strict, cache) = (
-            self.options().gates.strict_post_build_substitutions,
-            self.controller.cache.clone(),
-        );
-        let without_remote = self.options().kustomize.without_remote;
-        let built = run_blocking(&*self.context.env.blocking, move || {
-            let mut request = everflow_build::Request::new(&kustomization, &tree.files);
-            request.strict = strict;
-            request.without_remote = without_remote;
-            request.fitted = placeholders;
-            request.cache = Some(&cache);
-            let keys = keys.unwrap_or_default();
-            request.keys = &keys;
-            match &variables {
-                Ok((variables, lacking)) => {
-                    request.variables = variables;
-                    request.placeholders = *lacking;
-                    if *lacking {
-                        request.strict = true;
-                    }
-                }
-                Err(unread) => request.no_variables = Some(&unread.message),
-            }
-            if without_keys {
-                request.keep_encrypted = true;
-                request.masked = true;
-            }
-            everflow_build::build(&request)
-        });
-        let built = match built.await {
-            Some(built) => built,
-            None => {
-                return Err(Stop::failed(
-                    Reason::BuildFailed,
-                    "the build broke: a mistake in this program",
-                ));
-            }
-        };
-        if let Err(everflow_build::Error::PathNotFound { .. }) = &built {
-            let message = built
-                .err()
-                .map(|error| error.to_string())
-                .unwrap_or_default();
-            return Err(Stop::failed(Reason::ArtifactFailed, message));
-        }
-        self.draft.status.last_attempted_revision = Some(self.draft.revision.clone());
-        self.progress("Building manifests");
-        let failed = |message| Failure::new(Reason::BuildFailed, message).passing(transient);
-        if let Some(unread) = keys_failed {
-            return Ok(Err(failed(unread.message).into()));
-        }
-        Ok(built.map_err(|error| failed(error.to_string()).into()))
     }
 
     /// Writes the status as it is so far.
@@ -499,128 +463,6 @@ impl<'a> Attempt<'a> {
                     .into())
             }
         }
-    }
-
-    pub(super) fn note_history(&mut self, digest: &str, status: Reason, started: Duration) {
-        let mut metadata = std::collections::BTreeMap::new();
-        let revisions = [
-            ("revision", &self.draft.revision),
-            ("originRevision", &self.draft.origin),
-        ];
-        for (key, value) in revisions {
-            if !value.is_empty() {
-                metadata.insert(key.to_owned(), value.clone());
-            }
-        }
-        let noted = Noted {
-            digest: digest.to_owned(),
-            time: self.draft.now.truncated(),
-            duration: self.since(started),
-            status: status.as_str().to_owned(),
-            metadata,
-        };
-        history::note(&mut self.draft.status.history, noted);
-    }
-
-    async fn succeed(&mut self, wait: &Wait, target: &Target) -> Result<Report, Stop> {
-        self.draft.status.observe(self.draft.generation);
-        let origin = Some(self.draft.origin.clone()).filter(|origin| !origin.is_empty());
-        let status = &mut self.draft.status;
-        status.last_applied_revision = Some(self.draft.revision.clone());
-        status.last_applied_origin_revision = origin;
-        if status.inventory.is_none() {
-            status.inventory = Some(apply::empty_inventory());
-        }
-        self.draft.succeed();
-        let next = self.after_success(target).await;
-        if self.is_old_news(wait) {
-            return Ok(silent(next, Verdict::Success));
-        }
-        self.note_history(&wait.digest, Reason::ReconciliationSucceeded, wait.started);
-        self.tell_finished();
-        if !wait.changed && self.is_unasked() && condition::is_true(&self.before.conditions, READY)
-        {
-            self.draft.as_routine();
-        }
-        Ok(self.draft.clone().report(next, Verdict::Success))
-    }
-
-    /// Whether nothing was changed, and all of it was said before.
-    fn is_old_news(&self, wait: &Wait) -> bool {
-        let (was, is) = (&self.before, &self.draft.status);
-        let same = |kind: &str| {
-            let state = |status: &KustomizationStatus| {
-                let condition = condition::find(&status.conditions, kind)?;
-                Some((condition.status, condition.reason.clone()))
-            };
-            state(was) == state(is)
-        };
-        !wait.changed
-            && self.is_unasked()
-            && condition::is_true(&was.conditions, READY)
-            && was.conditions.len() == is.conditions.len()
-            && same(HEALTHY)
-            && was.observed_generation == is.observed_generation
-            && was.last_applied_revision == is.last_applied_revision
-            && was.last_attempted_revision == is.last_attempted_revision
-            && was.last_handled_reconcile_at == is.last_handled_reconcile_at
-            && was.inventory == is.inventory
-            && was
-                .history
-                .first()
-                .is_some_and(|first| first.digest == wait.digest)
-    }
-
-    /// Whether nobody has asked for this attempt.
-    pub(super) fn is_unasked(&self) -> bool {
-        matches!(
-            self.context.ticket.priority,
-            Priority::Interval | Priority::Dependency
-        )
-    }
-
-    /// What should be known of a build, when it is new.
-    fn tell_warnings(&mut self, warnings: &[Warning]) {
-        for warning in warnings {
-            let severity = match warning.grave {
-                true => Severity::Error,
-                false => Severity::Info,
-            };
-            self.draft.tell(severity, warning.text.clone());
-        }
-    }
-
-    async fn after_success(&self, target: &Target) -> Next {
-        let mut keep = self.config_watches();
-        let mut changes = self.wakes();
-        if let Ok(inventory) = self.inventory()
-            && self.options().kustomize.watch_applied
-            && !self.context.env.is_wrong(Wrong::DriftForgotten)
-        {
-            let eyes = self.eyes(target);
-            changes.extend(eyes.watch(inventory.entries(), &mut keep).await);
-        }
-        self.context.release_watches(&keep);
-        let mut interval = self.object.spec.interval.unsigned();
-        if self.memory(target).is_fought() {
-            interval = interval.min(TRUCE);
-        }
-        let chance = self.context.env.random.unit();
-        Next::When {
-            changes,
-            no_later_than: self.options().runtime.jittered(interval, chance),
-        }
-    }
-
-    /// Tells that it is done.
-    pub(super) fn tell_finished(&mut self) {
-        let message = format!(
-            "Reconciliation finished in {}, next run in {}",
-            self.since(self.started),
-            self.object.spec.interval
-        );
-        self.draft.tell(Severity::Info, message);
-        self.draft.as_commit_status();
     }
 
     /// The source and the inputs.

@@ -1,14 +1,15 @@
 //! Kustomizations: what a source holds is built, applied and watched over.
 //!
 //! An attempt goes through `source` (which artifact), `depends` (who must be ready first),
-//! `artifact` (its files), `inputs` (variables and keys), the build, `target` (which cluster, in
-//! whose name), `apply` (stages, inventory, prune) and `health`. Waiting for health or for a
+//! `artifact` (its files), `inputs` (variables and keys), `build`, `target` (which cluster, in
+//! whose name), `apply` (stages, inventory, prune), `health`, and `success` or `failure`. Waiting for health or for a
 //! deletion is a state that is written down, not a worker that waits: the watches of `watching`
 //! wake the next attempt. `finalize` is for Kustomizations that go.
 
 mod apply;
 mod artifact;
 mod attempt;
+mod build;
 mod depends;
 mod draft;
 mod failure;
@@ -18,6 +19,7 @@ mod health;
 mod inputs;
 mod source;
 mod stop;
+mod success;
 mod target;
 mod watching;
 

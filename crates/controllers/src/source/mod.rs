@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use crate::Setup;
 use controller::SourceController;
+pub use publish::named_by_revision;
 
 /// The controller of Git repositories.
 pub(crate) fn git(setup: &Setup) -> impl Controller + 'static {

@@ -42,6 +42,15 @@ pub(super) fn file_name(revision: &str, digest: &Digest, named: Option<&Artifact
     }
 }
 
+/// The name of an artifact's file, or its address, without the digest that it may have in it: as Flux would name it.
+pub fn named_by_revision(name: &str, digest: &str) -> String {
+    let hex = digest.split_once(':').map_or("", |(_, hex)| hex);
+    match name.strip_suffix(&format!("-{hex:.12}.tar.gz")) {
+        Some(start) => format!("{start}.tar.gz"),
+        None => name.to_owned(),
+    }
+}
+
 /// Publishes a file and links the newest name to it. The link may fail without harm.
 pub(super) async fn publish<S: Source>(
     storage: &Storage,

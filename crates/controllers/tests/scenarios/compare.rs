@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use everflow_controllers::source::named_by_revision;
 use serde_json::Value;
 
 /// The rules by which expected and found may differ, and why.
@@ -349,14 +350,10 @@ fn name_by_revision(object: &mut Value) {
     let Some(artifact) = object.pointer_mut("/status/artifact") else {
         return;
     };
-    let digest = artifact["digest"].as_str().unwrap_or_default();
-    let hex = digest.split_once(':').map_or("", |(_, hex)| hex);
-    let suffix = format!("-{hex:.12}.tar.gz");
+    let digest = artifact["digest"].as_str().unwrap_or_default().to_owned();
     for field in ["path", "url"] {
-        let named = artifact[field]
-            .as_str()
-            .and_then(|name| name.strip_suffix(&suffix));
-        if let Some(named) = named.map(|name| format!("{name}.tar.gz")) {
+        let named = artifact[field].as_str();
+        if let Some(named) = named.map(|name| named_by_revision(name, &digest)) {
             artifact[field] = named.into();
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use everflow_api::view::condition;
 use everflow_cluster::ApiServer;
+use everflow_controllers::source::named_by_revision;
 use serde_json::{Map, Value, json};
 
 use super::is_flux;
@@ -122,25 +123,16 @@ fn of_flux(object: &Value) -> Value {
             shown.insert(field.to_owned(), value.clone());
         }
     }
+    let digest = status["artifact"]["digest"].as_str().unwrap_or_default();
     for field in ["revision", "digest", "path", "url"] {
         if let Some(value) = status["artifact"].get(field).and_then(Value::as_str) {
-            let value = by_revision(value, &status["artifact"]);
+            // Whether another artifact of the revision was named before, is not for the end to say.
+            let value = named_by_revision(value, digest);
             shown.insert(format!("artifact {field}"), value.into());
         }
     }
     kept["status"] = shown.into();
     kept
-}
-
-/// The name of an artifact's file without its digest, which it has when another one of its revision was named before:
-/// whether there was one, is not for the end to say.
-fn by_revision(name: &str, artifact: &Value) -> String {
-    let digest = artifact["digest"].as_str().unwrap_or_default();
-    let hex = digest.split_once(':').map_or("", |(_, hex)| hex);
-    match name.strip_suffix(&format!("-{hex:.12}.tar.gz")) {
-        Some(start) => format!("{start}.tar.gz"),
-        None => name.to_owned(),
-    }
 }
 
 /// A message without the spans in it.

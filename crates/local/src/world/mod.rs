@@ -1,18 +1,19 @@
 //! A cluster in memory with the controllers that ship, for one repository.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod kinds;
+mod look;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_api::inventory::ObjectId;
 use everflow_api::{names, view};
-use everflow_apply::inventory::{Entry as Deployed, Inventory};
 use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService, Options as ServerOptions};
-use everflow_controllers::{ControllerKind, Options, Setup, resources};
+use everflow_controllers::{ControllerKind, Options, Setup};
 use everflow_env::Env;
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
-use everflow_runtime::client::{At, Client, Patch, Resource, Selection, WriteOptions};
+use everflow_runtime::client::{At, Client, Patch, WriteOptions};
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
@@ -23,11 +24,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::Error;
-use crate::golden::{self, Rendered};
 use crate::neighbours;
 use crate::picture::{Picture, State};
-use crate::references::{self, Dangling};
-use crate::stand_in::{StandIn, StandIns, Unsupported};
+use crate::stand_in::{StandIn, StandIns};
+use kinds::flux_kind;
+pub use kinds::{has_kind, unsupported};
+pub use look::{Detail, Lack};
 
 /// Whose fields the objects are that a world begins with.
 const MANAGER: &str = "everflow-up";
@@ -69,24 +71,6 @@ pub struct World {
     stop: Signal,
     tasks: JoinSet<()>,
     requests: u64,
-}
-
-/// How closely the world is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
-    /// Objects of Flux's kinds only: enough to see whether anything moves.
-    Flux,
-    /// All that is deployed.
-    Everything,
-}
-
-/// Something that Kustomizations need and that is not there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lack {
-    /// What.
-    pub what: String,
-    /// Who needs it.
-    pub users: Vec<String>,
 }
 
 /// How bringing up ended.
@@ -254,167 +238,6 @@ impl World {
         Ok(())
     }
 
-    /// All objects of Flux's kinds.
-    async fn flux_objects(&self) -> Result<Vec<Value>, Error> {
-        let mut objects = Vec::new();
-        for resource in flux_kinds() {
-            objects.extend(self.list(&resource).await?);
-        }
-        Ok(objects)
-    }
-
-    /// What each Kustomization rendered, as it was applied.
-    pub async fn rendered(&self) -> Result<Vec<Rendered>, Error> {
-        let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects, Detail::Everything).await;
-        Ok(golden::render(&objects, &deployed))
-    }
-
-    /// The manifests of everything that is deployed.
-    pub async fn manifests(&self) -> Result<BTreeMap<ObjectId, Value>, Error> {
-        let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects, Detail::Everything).await;
-        let manifests = deployed.into_iter();
-        Ok(manifests
-            .filter_map(|(id, live)| Some((id, golden::manifest(&live)?)))
-            .collect())
-    }
-
-    /// What Kustomizations need and is not there: keys, and holders of variables.
-    pub async fn not_had(&self) -> Result<Vec<Lack>, Error> {
-        let mut lacks: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for object in self.list(&resources::KUSTOMIZATIONS).await? {
-            let (namespace, user) = (view::namespace(&object), ObjectId::of(&object).subject());
-            let spec = &object["spec"];
-            let decryption = &spec["decryption"];
-            let secret = decryption["secretRef"]["name"].as_str().unwrap_or_default();
-            let key = view::joined("Secret", namespace, secret);
-            if !decryption.is_null() && (secret.is_empty() || !self.exists(&key).await) {
-                let what = match secret.is_empty() {
-                    true => "what is encrypted; no key was given".to_owned(),
-                    false => format!("what is encrypted; there is no Secret {secret} with the key"),
-                };
-                lacks.entry(what).or_default().push(user.clone());
-            }
-            let holders = spec["postBuild"]["substituteFrom"].as_array();
-            for holder in holders.into_iter().flatten() {
-                let text = |field: &str| holder[field].as_str().unwrap_or_default();
-                let name = view::joined(text("kind"), namespace, text("name"));
-                if !self.exists(&name).await {
-                    let what = format!(
-                        "variables of {} {}, which is not there",
-                        text("kind"),
-                        text("name")
-                    );
-                    lacks.entry(what).or_default().push(user.clone());
-                }
-            }
-        }
-        let lack = |(what, users)| Lack { what, users };
-        Ok(lacks.into_iter().map(lack).collect())
-    }
-
-    /// References to objects that do not exist.
-    pub async fn dangling(&self) -> Result<Vec<Dangling>, Error> {
-        let mut objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects, Detail::Everything).await;
-        objects.extend(deployed.into_values());
-        let mut there = BTreeSet::new();
-        for reference in references::dangling(&objects, &|_, _, _| false) {
-            if self.exists(&reference.to).await {
-                there.insert(reference.to);
-            }
-        }
-        let known = |kind: &str, namespace: &str, name: &str| {
-            there.contains(&view::joined(kind, namespace, name))
-        };
-        Ok(references::dangling(&objects, &known))
-    }
-
-    /// Whether the cluster has what a reference of the form `Kind/namespace/name` leads to.
-    async fn exists(&self, subject: &str) -> bool {
-        let mut parts = subject.splitn(3, '/');
-        let (Some(kind), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next())
-        else {
-            return false;
-        };
-        let api_version = match kind {
-            "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" => "apps/v1",
-            _ => "v1",
-        };
-        let flux = flux_kinds()
-            .into_iter()
-            .find(|resource| resource.kind == kind);
-        let resource = match flux {
-            Some(resource) => Ok(resource),
-            None => self.client.resource(api_version, kind).await,
-        };
-        match resource {
-            Ok(resource) => self
-                .client
-                .get(&resource, At::new(namespace, name))
-                .await
-                .is_ok(),
-            Err(_) => false,
-        }
-    }
-
-    /// How everything stands. Looking at all that is deployed takes a request for each object.
-    async fn picture(&self, detail: Detail) -> Result<Picture, Error> {
-        let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects, detail).await;
-        Ok(Picture::of(&objects, &deployed, self.env.clock.now()))
-    }
-
-    async fn list(&self, resource: &Resource) -> Result<Vec<Value>, Error> {
-        let everything = Selection::default();
-        let listed = self.client.list_all(resource, None, &everything);
-        let listed = listed.await.map_err(|source| Error::Refused {
-            object: resource.plural.to_string(),
-            source,
-        })?;
-        let mut objects = listed.items;
-        for object in &mut objects {
-            object["apiVersion"] = json!(resource.api_version());
-            object["kind"] = json!(resource.kind);
-        }
-        Ok(objects)
-    }
-
-    /// The objects that inventories name. Those of Flux's kinds are known already.
-    async fn deployed(&self, objects: &[Value], detail: Detail) -> BTreeMap<ObjectId, Value> {
-        let mut deployed = BTreeMap::new();
-        let known: BTreeMap<ObjectId, &Value> = objects
-            .iter()
-            .map(|object| (ObjectId::of(object), object))
-            .collect();
-        for object in objects {
-            let Ok(inventory) = Inventory::read(&object["status"]["inventory"]) else {
-                continue;
-            };
-            for entry in inventory.entries() {
-                let live = match known.get(&entry.id) {
-                    Some(object) => Some((*object).clone()),
-                    None if detail == Detail::Everything => self.live(entry).await,
-                    None => None,
-                };
-                if let Some(live) = live {
-                    deployed.insert(entry.id.clone(), live);
-                }
-            }
-        }
-        deployed
-    }
-
-    async fn live(&self, entry: &Deployed) -> Option<Value> {
-        let resource = self
-            .client
-            .resource(&entry.api_version(), &entry.id.kind)
-            .await;
-        let at = At::new(&entry.id.namespace, &entry.id.name);
-        self.client.get(&resource.ok()?, at).await.ok()
-    }
-
     /// Waits until nothing moves any more, or the time is up. What failed is tried once more when
     /// all else has come to rest: it may have failed only because something else was not there yet.
     pub async fn settle(
@@ -489,12 +312,6 @@ impl World {
         Ok(token)
     }
 
-    async fn flux_object(&self, id: &ObjectId) -> Option<Value> {
-        let resource = flux_kind(id)?;
-        let at = At::new(&id.namespace, &id.name);
-        self.client.get(&resource, at).await.ok()
-    }
-
     /// Lets the controllers come to their safe points and ends everything.
     pub async fn stop(mut self) {
         self.stop.raise();
@@ -534,70 +351,4 @@ fn options(plan: &Plan) -> Options {
     options.gates.external_artifact = true;
     options.gates.strict_post_build_substitutions = !plan.unset_variables;
     options
-}
-
-/// Kinds of Flux that nobody here takes care of yet.
-pub fn unsupported() -> Vec<Unsupported> {
-    let covered: Vec<Resource> = ControllerKind::ALL
-        .iter()
-        .map(|kind| kind.resource())
-        .collect();
-    let kinds = [resources::HELM_RELEASES, resources::RECEIVERS].into_iter();
-    let own = kinds
-        .filter(|resource| !covered.contains(resource))
-        .map(|resource| {
-            let message = format!(
-                "{} are not supported yet: nothing was deployed, and what waits for it goes on",
-                several(&resource.kind)
-            );
-            Unsupported { resource, message }
-        });
-    let others = neighbours::KINDS.iter().map(|resource| Unsupported {
-        resource: resource.clone(),
-        message: format!(
-            "{} are not supported yet: nothing was done",
-            several(&resource.kind)
-        ),
-    });
-    own.chain(others).collect()
-}
-
-/// A kind as a word for several objects of it.
-fn several(kind: &str) -> String {
-    match kind.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None => format!("{kind}s"),
-    }
-}
-
-/// Whether every world has a kind, of those that Kubernetes does not have.
-pub fn has_kind(group: &str, kind: &str) -> bool {
-    let mut beside = neighbours::KINDS.iter();
-    everflow_api::crd::kind(Some(group), kind).is_some()
-        || beside.any(|known| known.group == group && known.kind == kind)
-}
-
-/// All kinds of Flux that are looked at.
-fn flux_kinds() -> Vec<Resource> {
-    let mut kinds: Vec<Resource> = ControllerKind::ALL
-        .iter()
-        .map(|kind| kind.resource())
-        .collect();
-    let more = [
-        resources::HELM_RELEASES,
-        resources::RECEIVERS,
-        resources::EXTERNAL_ARTIFACTS,
-    ];
-    for kind in more.into_iter().chain(neighbours::KINDS.iter().cloned()) {
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    kinds
-}
-
-fn flux_kind(id: &ObjectId) -> Option<Resource> {
-    flux_kinds()
-        .into_iter()
-        .find(|resource| resource.group == id.group && resource.kind == id.kind)
 }

@@ -1,0 +1,204 @@
+//! What there is in a world.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use everflow_api::inventory::ObjectId;
+use everflow_api::view;
+use everflow_apply::inventory::{Entry as Deployed, Inventory};
+use everflow_controllers::resources;
+use everflow_runtime::client::{At, Resource, Selection};
+use serde_json::{Value, json};
+
+use super::World;
+use super::kinds::{flux_kind, flux_kinds};
+use crate::Error;
+use crate::golden::{self, Rendered};
+use crate::picture::Picture;
+use crate::references::{self, Dangling};
+
+/// How closely the world is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Objects of Flux's kinds only: enough to see whether anything moves.
+    Flux,
+    /// All that is deployed.
+    Everything,
+}
+
+/// Something that Kustomizations need and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// What.
+    pub what: String,
+    /// Who needs it.
+    pub users: Vec<String>,
+}
+
+impl World {
+    /// All objects of Flux's kinds.
+    async fn flux_objects(&self) -> Result<Vec<Value>, Error> {
+        let mut objects = Vec::new();
+        for resource in flux_kinds() {
+            objects.extend(self.list(&resource).await?);
+        }
+        Ok(objects)
+    }
+
+    /// What each Kustomization rendered, as it was applied.
+    pub async fn rendered(&self) -> Result<Vec<Rendered>, Error> {
+        let objects = self.flux_objects().await?;
+        let deployed = self.deployed(&objects, Detail::Everything).await;
+        Ok(golden::render(&objects, &deployed))
+    }
+
+    /// The manifests of everything that is deployed.
+    pub async fn manifests(&self) -> Result<BTreeMap<ObjectId, Value>, Error> {
+        let objects = self.flux_objects().await?;
+        let deployed = self.deployed(&objects, Detail::Everything).await;
+        let manifests = deployed.into_iter();
+        Ok(manifests
+            .filter_map(|(id, live)| Some((id, golden::manifest(&live)?)))
+            .collect())
+    }
+
+    /// What Kustomizations need and is not there: keys, and holders of variables.
+    pub async fn not_had(&self) -> Result<Vec<Lack>, Error> {
+        let mut lacks: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for object in self.list(&resources::KUSTOMIZATIONS).await? {
+            let (namespace, user) = (view::namespace(&object), ObjectId::of(&object).subject());
+            let spec = &object["spec"];
+            let decryption = &spec["decryption"];
+            let secret = decryption["secretRef"]["name"].as_str().unwrap_or_default();
+            let key = view::joined("Secret", namespace, secret);
+            if !decryption.is_null() && (secret.is_empty() || !self.exists(&key).await) {
+                let what = match secret.is_empty() {
+                    true => "what is encrypted; no key was given".to_owned(),
+                    false => format!("what is encrypted; there is no Secret {secret} with the key"),
+                };
+                lacks.entry(what).or_default().push(user.clone());
+            }
+            let holders = spec["postBuild"]["substituteFrom"].as_array();
+            for holder in holders.into_iter().flatten() {
+                let text = |field: &str| holder[field].as_str().unwrap_or_default();
+                let name = view::joined(text("kind"), namespace, text("name"));
+                if !self.exists(&name).await {
+                    let what = format!(
+                        "variables of {} {}, which is not there",
+                        text("kind"),
+                        text("name")
+                    );
+                    lacks.entry(what).or_default().push(user.clone());
+                }
+            }
+        }
+        let lack = |(what, users)| Lack { what, users };
+        Ok(lacks.into_iter().map(lack).collect())
+    }
+
+    /// References to objects that do not exist.
+    pub async fn dangling(&self) -> Result<Vec<Dangling>, Error> {
+        let mut objects = self.flux_objects().await?;
+        let deployed = self.deployed(&objects, Detail::Everything).await;
+        objects.extend(deployed.into_values());
+        let mut there = BTreeSet::new();
+        for reference in references::dangling(&objects, &|_, _, _| false) {
+            if self.exists(&reference.to).await {
+                there.insert(reference.to);
+            }
+        }
+        let known = |kind: &str, namespace: &str, name: &str| {
+            there.contains(&view::joined(kind, namespace, name))
+        };
+        Ok(references::dangling(&objects, &known))
+    }
+
+    /// Whether the cluster has what a reference of the form `Kind/namespace/name` leads to.
+    async fn exists(&self, subject: &str) -> bool {
+        let mut parts = subject.splitn(3, '/');
+        let (Some(kind), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return false;
+        };
+        let api_version = match kind {
+            "Deployment" | "StatefulSet" | "ReplicaSet" | "DaemonSet" => "apps/v1",
+            _ => "v1",
+        };
+        let flux = flux_kinds()
+            .into_iter()
+            .find(|resource| resource.kind == kind);
+        let resource = match flux {
+            Some(resource) => Ok(resource),
+            None => self.client.resource(api_version, kind).await,
+        };
+        match resource {
+            Ok(resource) => self
+                .client
+                .get(&resource, At::new(namespace, name))
+                .await
+                .is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// How everything stands. Looking at all that is deployed takes a request for each object.
+    pub(super) async fn picture(&self, detail: Detail) -> Result<Picture, Error> {
+        let objects = self.flux_objects().await?;
+        let deployed = self.deployed(&objects, detail).await;
+        Ok(Picture::of(&objects, &deployed, self.env.clock.now()))
+    }
+
+    async fn list(&self, resource: &Resource) -> Result<Vec<Value>, Error> {
+        let everything = Selection::default();
+        let listed = self.client.list_all(resource, None, &everything);
+        let listed = listed.await.map_err(|source| Error::Refused {
+            object: resource.plural.to_string(),
+            source,
+        })?;
+        let mut objects = listed.items;
+        for object in &mut objects {
+            object["apiVersion"] = json!(resource.api_version());
+            object["kind"] = json!(resource.kind);
+        }
+        Ok(objects)
+    }
+
+    /// The objects that inventories name. Those of Flux's kinds are known already.
+    async fn deployed(&self, objects: &[Value], detail: Detail) -> BTreeMap<ObjectId, Value> {
+        let mut deployed = BTreeMap::new();
+        let known: BTreeMap<ObjectId, &Value> = objects
+            .iter()
+            .map(|object| (ObjectId::of(object), object))
+            .collect();
+        for object in objects {
+            let Ok(inventory) = Inventory::read(&object["status"]["inventory"]) else {
+                continue;
+            };
+            for entry in inventory.entries() {
+                let live = match known.get(&entry.id) {
+                    Some(object) => Some((*object).clone()),
+                    None if detail == Detail::Everything => self.live(entry).await,
+                    None => None,
+                };
+                if let Some(live) = live {
+                    deployed.insert(entry.id.clone(), live);
+                }
+            }
+        }
+        deployed
+    }
+
+    async fn live(&self, entry: &Deployed) -> Option<Value> {
+        let resource = self
+            .client
+            .resource(&entry.api_version(), &entry.id.kind)
+            .await;
+        let at = At::new(&entry.id.namespace, &entry.id.name);
+        self.client.get(&resource.ok()?, at).await.ok()
+    }
+
+    pub(super) async fn flux_object(&self, id: &ObjectId) -> Option<Value> {
+        let resource = flux_kind(id)?;
+        let at = At::new(&id.namespace, &id.name);
+        self.client.get(&resource, at).await.ok()
+    }
+}
