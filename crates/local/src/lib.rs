@@ -5,6 +5,7 @@
 //! - [`kinds`]: the kinds that it uses and nobody defines.
 //! - `neighbours`: definitions of Flux's kinds, and of those beside them.
 //! - [`services`]: the addresses that its Services ask for.
+//! - [`gates`]: the feature gates that it says its clusters have.
 //! - [`stand_in`]: directories on this machine that stand for sources.
 //! - [`references`]: references to objects that do not exist.
 //! - [`applied`]: the manifest that was applied, from the object that the server keeps.
@@ -18,6 +19,7 @@
 pub mod applied;
 pub mod entry;
 mod error;
+pub mod gates;
 pub mod git;
 pub mod golden;
 pub mod kinds;

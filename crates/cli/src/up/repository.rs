@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
 use everflow_local::entry::{self, Entry, FLUX_SYSTEM, Reach};
+use everflow_local::gates::{self, Gate};
 use everflow_local::kinds::{self, FormerVersion, MissingKind};
 use everflow_local::remote::Remote;
 use everflow_local::stand_in::{Mapped, Repository, StandIns};
@@ -39,6 +40,8 @@ pub struct Opened {
     assumed: bool,
     /// The addresses that its Services ask for.
     service_range: Option<[u8; 2]>,
+    /// The feature gates that it says its clusters have.
+    gates: Vec<Gate>,
     remote: Option<String>,
     used: BTreeSet<(String, String)>,
     mapped: Vec<Mapped>,
@@ -83,7 +86,9 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
     let missing = kinds::missing(&contents, &reach, reached, &|group, kind| {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
+    let gates = gates::on(&tree, &contents).map_err(|error| Failure::Work(error.to_string()))?;
     Ok(Opened {
+        gates,
         namespaces: kinds::namespaces(&tree, &contents),
         left_out: match options.offline {
             true => everflow_local::remote::named(&tree, &contents, reached),
@@ -145,6 +150,7 @@ impl Opened {
                 .iter()
                 .filter(|gate| *gate != super::UNSET_VARIABLES)
                 .cloned()
+                .chain(self.gates.iter().map(|gate| gate.name.to_owned()))
                 .collect(),
             service_range: self.service_range,
             unset_variables: options
@@ -159,7 +165,14 @@ impl Opened {
     /// What is brought up, for the reader.
     pub fn introduction(&self) -> String {
         let directory = shown(&self.entry.directory);
-        format!("► bringing up {directory} ({})\n", self.entry.why)
+        let mut text = format!("► bringing up {directory} ({})\n", self.entry.why);
+        for gate in &self.gates {
+            text += &format!(
+                "  with the feature gate {}, as {} has it\n",
+                gate.name, gate.file
+            );
+        }
+        text
     }
 
     fn told_left_out(&self) -> String {
