@@ -64,6 +64,17 @@ pub enum ApplyError {
         /// What holds it.
         finalizers: Vec<String>,
     },
+    /// An object was deleted that may come back.
+    #[error(
+        "{} is deleted, but a request to apply it that got no answer may still be done: it is looked for again in {}s",
+        .entry.id.subject(), .left.as_secs() + 1
+    )]
+    MayLand {
+        /// Which object.
+        entry: Box<Entry>,
+        /// How long that may take.
+        left: Duration,
+    },
     /// A Secret that is still encrypted.
     #[error(
         "{} is SOPS encrypted, configuring decryption is required for this secret to be reconciled",
@@ -102,7 +113,7 @@ impl ApplyError {
             ApplyError::Recreate { .. } | ApplyError::NotGone { .. } => "RecreateFailed",
             ApplyError::Encrypted { .. } => "Encrypted",
             ApplyError::Ignore { .. } => "InvalidIgnoreRule",
-            ApplyError::Delete { .. } => "DeleteFailed",
+            ApplyError::Delete { .. } | ApplyError::MayLand { .. } => "DeleteFailed",
         }
     }
 
@@ -116,6 +127,7 @@ impl ApplyError {
             | ApplyError::Recreate { entry, .. }
             | ApplyError::NotGone { entry, .. }
             | ApplyError::Encrypted { entry }
+            | ApplyError::MayLand { entry, .. }
             | ApplyError::Delete { entry, .. } => Some(entry),
             ApplyError::Ignore { .. } => None,
         }
@@ -164,7 +176,8 @@ impl ApplyError {
 
     /// Whether the API server was busy or away, so that the same may succeed a moment later.
     pub fn is_transient(&self) -> bool {
-        self.client().is_some_and(ClientError::is_transient)
+        let returns = matches!(self, ApplyError::MayLand { .. });
+        returns || self.client().is_some_and(ClientError::is_transient)
     }
 
     /// Whether leadership ended in the middle.

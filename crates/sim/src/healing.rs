@@ -12,6 +12,8 @@ use crate::run::{Calm, LOOK, World};
 const WITHIN: Duration = Duration::from_secs(120);
 /// A watch that lost an event without noticing compares with the server within this.
 const RESYNC: Duration = Duration::from_secs(12 * 60);
+/// Within so long what is no longer needed is collected.
+const COLLECTED: Duration = Duration::from_secs(240);
 /// How long it must be quiet in the end.
 const QUIET: Duration = Duration::from_secs(3_600);
 /// How long in most runs: long enough for everything to be looked at once more, at its interval and by the watches. An
@@ -151,11 +153,11 @@ impl World<'_> {
     pub(crate) async fn stay_quiet(&self) {
         // Old artifacts are kept for a minute and then collected, which is told. Who has missed an event of an object
         // tells about it when the watch has compared.
-        let settled = match self.events_were_lost() {
+        let compared = match self.events_were_lost() {
             true => RESYNC,
-            false => Duration::from_secs(240),
+            false => Duration::ZERO,
         };
-        tokio::time::sleep(settled).await;
+        tokio::time::sleep(compared + COLLECTED).await;
         let counts = || {
             let state = self.shared.state();
             (state.writes, state.told)

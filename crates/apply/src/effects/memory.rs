@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use everflow_runtime::Error as ClientError;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -36,7 +38,12 @@ struct Inner {
     healthy: BTreeMap<ObjectId, Healthy>,
     /// How often each object was changed by others lately.
     fights: BTreeMap<ObjectId, u32>,
+    /// Until when a write that got no answer may still be done, on our clock.
+    unanswered: BTreeMap<ObjectId, Duration>,
 }
+
+/// So long after a request was lost a server may still do it: it gives up what takes longer.
+const MAY_LAND: Duration = Duration::from_secs(60);
 
 /// So often an object that others keep changing is put right at once; then only at the next attempt.
 const FIGHTS: u32 = 5;
@@ -79,6 +86,25 @@ impl Memory {
     /// An object is about to be written.
     pub(super) fn begin(&self, id: &ObjectId) {
         self.lock().writing.insert(id.clone());
+    }
+
+    /// A write of an object has failed. One that got no answer may still be done.
+    pub(super) fn failed(&self, id: &ObjectId, why: &ClientError, now: Duration) {
+        self.forget(id);
+        if matches!(
+            why,
+            ClientError::Timeout { .. } | ClientError::Transport { .. }
+        ) {
+            let until = now + MAY_LAND;
+            self.lock().unanswered.insert(id.clone(), until);
+        }
+    }
+
+    /// For how long a write of an object that got no answer may still be done.
+    pub(super) fn may_land_within(&self, id: &ObjectId, now: Duration) -> Option<Duration> {
+        let mut inner = self.lock();
+        inner.unanswered.retain(|_, until| *until > now);
+        inner.unanswered.get(id).map(|until| *until - now)
     }
 
     /// From now on any change of these objects matters, and of no others.
@@ -213,9 +239,13 @@ impl Memory {
         inner.healthy.remove(id);
     }
 
-    /// Forgets everything.
+    /// Forgets all objects. What may still happen to them is not forgotten.
     pub fn clear(&self) {
-        *self.lock() = Inner::default();
+        let mut inner = self.lock();
+        *inner = Inner {
+            unanswered: std::mem::take(&mut inner.unanswered),
+            ..Inner::default()
+        };
     }
 }
 
@@ -299,15 +329,39 @@ mod tests {
         json!({"metadata": {"uid": "u", "resourceVersion": version.to_string(), "generation": 1}})
     }
 
-    #[test]
-    fn what_a_late_watch_tells_does_not_count_after_our_own_write() {
-        let (memory, rules) = (Memory::default(), [0; 32]);
-        let id = ObjectId {
+    fn deployment() -> ObjectId {
+        ObjectId {
             namespace: "n".into(),
             name: "a".into(),
             group: "apps".into(),
             kind: "Deployment".into(),
+        }
+    }
+
+    #[test]
+    fn a_write_without_an_answer_may_be_done_for_a_minute() {
+        let (memory, id) = (Memory::default(), deployment());
+        let seconds = Duration::from_secs;
+        let unanswered = ClientError::Timeout {
+            what: "PATCH".into(),
+            span: seconds(30),
         };
+        let fenced = ClientError::Fenced { epoch: 1 };
+        memory.failed(&id, &fenced, seconds(5));
+        assert_eq!(memory.may_land_within(&id, seconds(5)), None);
+        memory.failed(&id, &unanswered, seconds(10));
+        assert_eq!(memory.may_land_within(&id, seconds(15)), Some(seconds(55)));
+        // Whatever becomes of the object meanwhile.
+        memory.forget(&id);
+        memory.clear();
+        assert_eq!(memory.may_land_within(&id, seconds(69)), Some(seconds(1)));
+        assert_eq!(memory.may_land_within(&id, seconds(70)), None);
+    }
+
+    #[test]
+    fn what_a_late_watch_tells_does_not_count_after_our_own_write() {
+        let (memory, rules) = (Memory::default(), [0; 32]);
+        let id = deployment();
         let seen = |version| Seen::Present(live(version));
         memory.remember(&id, &json!({"a": 1}), &live(5));
         memory.note_healthy(&id, &live(7), rules);

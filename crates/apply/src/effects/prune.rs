@@ -4,7 +4,7 @@ use everflow_env::{BoxFuture, Wrong, is_wrong};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions};
 
-use super::{Applier, at_once};
+use super::{Applier, Memory, at_once};
 use crate::change::{Action, Change};
 use crate::error::ApplyError;
 use crate::inventory::Entry;
@@ -33,9 +33,11 @@ impl Pruned {
 
 impl Applier {
     /// Deletes objects that are ours and do not ask to be kept. Only an answer of the server
-    /// counts: what could not be looked at is not taken for gone.
-    pub async fn prune(&self, entries: &[Entry]) -> Pruned {
+    /// counts: what could not be looked at is not taken for gone, nor is what a request of ours that
+    /// got no answer may still make again.
+    pub async fn prune(&self, entries: &[Entry], memory: &Memory) -> Pruned {
         let mut pruned = Pruned::default();
+        let now = self.client.clock().elapsed();
         // Kinds one after the other, the objects of a kind at once.
         for group in entries.chunk_by(|one, two| one.id.kind == two.id.kind) {
             let mut work: Vec<BoxFuture<'_, Result<Action, ApplyError>>> = Vec::new();
@@ -44,12 +46,19 @@ impl Applier {
             }
             let results = at_once(work).await;
             for (entry, result) in group.iter().zip(results) {
-                match result {
-                    Ok(action) => pruned.changes.push(Change {
+                match (result, memory.may_land_within(&entry.id, now)) {
+                    (Ok(Action::Deleted), Some(left)) => {
+                        let error = ApplyError::MayLand {
+                            entry: entry.clone().into(),
+                            left,
+                        };
+                        pruned.failed.push((entry.clone(), error));
+                    }
+                    (Ok(action), _) => pruned.changes.push(Change {
                         entry: entry.clone(),
                         action,
                     }),
-                    Err(error) => pruned.failed.push((entry.clone(), error)),
+                    (Err(error), _) => pruned.failed.push((entry.clone(), error)),
                 }
             }
         }

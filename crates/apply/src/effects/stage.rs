@@ -201,6 +201,9 @@ impl Applier {
             Ok(Applied {
                 live: Some(live), ..
             }) => memory.remember(&id, &object, live),
+            Err(ApplyError::Apply { source, .. } | ApplyError::DryRun { source, .. }) => {
+                memory.failed(&id, source, self.client.clock().elapsed());
+            }
             _ => memory.forget(&id),
         }
         written
@@ -242,8 +245,8 @@ impl Applier {
                     source,
                 })
             }
-            Err(_) => {
-                memory.forget(&id);
+            Err(error) => {
+                memory.failed(&id, &error, self.client.clock().elapsed());
                 self.look_closely(object, resource, entry).await
             }
         }

@@ -464,7 +464,7 @@ impl Attempt<'_> {
         for entry in &gone {
             memory.forget(&entry.id);
         }
-        let pruned = applier.prune(&gone).await;
+        let pruned = applier.prune(&gone, memory).await;
         if pruned.failed.iter().any(|(_, error)| error.is_fenced()) {
             return Err(Stop::Interrupted(Interrupted::NotLeading));
         }
@@ -508,7 +508,8 @@ impl Attempt<'_> {
             .of(&self.object, &self.context.client, self.options())
             .await?;
         let all = self.inventory()?.without(&Inventory::default());
-        self.applier(&target)?.prune(&all).await;
+        let memory = self.memory(&target);
+        self.applier(&target)?.prune(&all, &memory).await;
         Ok(())
     }
 

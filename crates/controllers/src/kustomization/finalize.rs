@@ -89,7 +89,7 @@ impl Attempt<'_> {
         let asked = self.controller.waits().contains_key(&self.context.key);
         let terminating = self.object.spec.deletion_policy() == DeletionPolicy::WaitForTermination;
         if !(asked && terminating) {
-            let pruned = applier.prune(&entries).await;
+            let pruned = applier.prune(&entries, &memory).await;
             if pruned.failed.iter().any(|(_, error)| error.is_fenced()) {
                 return Err(Stop::Interrupted(Interrupted::NotLeading));
             }
