@@ -68,7 +68,8 @@ impl Writes {
         let place = (commit.who.replica()?, kind, commit.key.to_owned());
         let writes = self.since.entry(place).or_default();
         *writes += 1;
-        if *writes < 2 {
+        // What a restored backup has undone is written once more.
+        if *writes < 2 || !forward {
             return None;
         }
         let text = format!(
