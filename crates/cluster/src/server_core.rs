@@ -26,6 +26,8 @@ pub struct Options {
     pub default_user: User,
     /// The address range of Services.
     pub service_range: [u8; 2],
+    /// Whether Services may have IPv6 addresses too.
+    pub dual_stack: bool,
     /// How long workloads take to come up.
     pub workload_delay: std::time::Duration,
     /// The authority of the server's certificate as PEM text, which namespaces get as `kube-root-ca.crt`.
@@ -44,6 +46,7 @@ impl std::fmt::Debug for Options {
             .field("tokens", &self.tokens.len())
             .field("default_user", &self.default_user)
             .field("service_range", &self.service_range)
+            .field("dual_stack", &self.dual_stack)
             .field("workload_delay", &self.workload_delay)
             .field("controllers", &self.controllers)
             .finish_non_exhaustive()
@@ -67,6 +70,7 @@ impl Default for Options {
             signing_key: None,
             default_user: User::admin(),
             service_range: [10, 96],
+            dual_stack: false,
             workload_delay: std::time::Duration::ZERO,
             root_certificate: None,
             controllers: Vec::new(),
@@ -140,7 +144,8 @@ impl ApiServer {
         registry: Arc<Registry>,
     ) -> Self {
         let authenticator = Authenticator::new(&options, &*env);
-        let allocator = crate::kinds::service::Allocator::new(options.service_range);
+        let allocator =
+            crate::kinds::service::Allocator::new(options.service_range, options.dual_stack);
         for service in store.list("/services", "", None, 0).items {
             allocator.adopt(&service.value);
         }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use serde_json::Value;
+
 use crate::entry::Reached;
 use crate::tree::Contents;
 
@@ -10,14 +12,7 @@ use crate::tree::Contents;
 /// their own ask for: that of the cluster they are made for. None when no Service asks.
 pub fn range(contents: &Contents, reached: Option<&Reached>) -> Option<[u8; 2]> {
     let mut asked: BTreeMap<[u8; 2], usize> = BTreeMap::new();
-    for found in &contents.objects {
-        let object = &found.object;
-        if object["kind"] != "Service" || object["apiVersion"] != "v1" {
-            continue;
-        }
-        if reached.is_some_and(|reached| !reached.has(&found.path)) {
-            continue;
-        }
+    for object in services(contents, reached) {
         let address = object["spec"]["clusterIP"].as_str().unwrap_or_default();
         if let Ok(address) = address.parse::<Ipv4Addr>() {
             let [one, two, ..] = address.octets();
@@ -26,6 +21,28 @@ pub fn range(contents: &Contents, reached: Option<&Reached>) -> Option<[u8; 2]> 
     }
     let most = asked.into_iter().max_by_key(|(_, count)| *count);
     most.map(|(range, _)| range)
+}
+
+/// Whether a Service asks for an IPv6 address: the cluster it is made for has both families.
+pub fn want_both_families(contents: &Contents, reached: Option<&Reached>) -> bool {
+    services(contents, reached).any(|service| {
+        let families = service["spec"]["ipFamilies"].as_array();
+        let mut families = families.into_iter().flatten();
+        families.any(|family| family == "IPv6")
+            || service["spec"]["ipFamilyPolicy"] == "RequireDualStack"
+    })
+}
+
+/// The Services of the files that are reached.
+fn services<'c>(
+    contents: &'c Contents,
+    reached: Option<&'c Reached>,
+) -> impl Iterator<Item = &'c Value> {
+    let found = contents.objects.iter();
+    found
+        .filter(move |found| reached.is_none_or(|reached| reached.has(&found.path)))
+        .map(|found| &found.object)
+        .filter(|object| object["kind"] == "Service" && object["apiVersion"] == "v1")
 }
 
 #[cfg(test)]
@@ -58,5 +75,23 @@ mod tests {
         assert_eq!(of(&["172.31.0.9", "None", "${DNS}"]), Some([172, 31]));
         assert_eq!(of(&["10.43.0.1", "10.96.0.1", "10.43.0.2"]), Some([10, 43]));
         assert_eq!(of(&["None", "2001:db8::1"]), None);
+    }
+
+    #[test]
+    fn services_say_whether_their_cluster_has_both_families() {
+        let of = |spec: serde_json::Value| {
+            let mut service = service("None");
+            service.object["spec"] = spec;
+            let contents = Contents {
+                objects: vec![service],
+                ..Contents::default()
+            };
+            want_both_families(&contents, None)
+        };
+        assert!(of(json!({"ipFamilies": ["IPv6"]})));
+        assert!(of(json!({"ipFamilyPolicy": "RequireDualStack"})));
+        assert!(!of(
+            json!({"ipFamilies": ["IPv4"], "ipFamilyPolicy": "PreferDualStack"})
+        ));
     }
 }

@@ -9,6 +9,7 @@ use everflow_local::entry::{self, Entry, FLUX_SYSTEM, Reach};
 use everflow_local::gates::{self, Gate};
 use everflow_local::kinds::{self, FormerVersion, MissingKind};
 use everflow_local::remote::Remote;
+use everflow_local::services;
 use everflow_local::stand_in::{Mapped, Repository, StandIns};
 use everflow_local::tree::{Tree, read_objects, shown};
 use everflow_local::world::Plan;
@@ -40,6 +41,8 @@ pub struct Opened {
     assumed: bool,
     /// The addresses that its Services ask for.
     service_range: Option<[u8; 2]>,
+    /// Whether its Services ask for addresses of both families.
+    dual_stack: bool,
     /// The feature gates that it says its clusters have.
     gates: Vec<Gate>,
     remote: Option<String>,
@@ -99,7 +102,8 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         missing,
         former,
         assumed: options.assume_crds,
-        service_range: everflow_local::services::range(&contents, reached),
+        service_range: services::range(&contents, reached),
+        dual_stack: services::want_both_families(&contents, reached),
         remote,
         used,
         mapped,
@@ -153,6 +157,7 @@ impl Opened {
                 .chain(self.gates.iter().map(|gate| gate.name.to_owned()))
                 .collect(),
             service_range: self.service_range,
+            dual_stack: self.dual_stack,
             unset_variables: options
                 .feature_gates
                 .iter()

@@ -54,6 +54,8 @@ pub struct Plan {
     pub features: Vec<String>,
     /// The range of addresses that Services have, when it is not the usual one.
     pub service_range: Option<[u8; 2]>,
+    /// Whether Services may have IPv6 addresses too.
+    pub dual_stack: bool,
     /// Whether variables without a value are empty instead of a mistake.
     pub unset_variables: bool,
     /// How long workloads take to come up.
@@ -325,6 +327,7 @@ fn server(env: &Env, token: &str, plan: &Plan) -> Result<ApiServer, Error> {
         authorization: true,
         tokens: vec![(token.to_owned(), User::admin())],
         workload_delay: plan.workload_delay,
+        dual_stack: plan.dual_stack,
         ..ServerOptions::default()
     };
     if let Some(range) = plan.service_range {

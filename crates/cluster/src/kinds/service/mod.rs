@@ -1,92 +1,26 @@
 //! Services get addresses and ports. What a write would take is found before it is checked, and kept once it is stored.
 
+mod allocator;
+mod families;
+
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use super::at::{At, or_null};
+use super::at::or_null;
 use super::prepare::part;
 use super::validation::service as rules;
 use super::{Context, meta};
-use crate::env::Environment;
 use crate::field::{Errors, FieldError, Path};
 use crate::status::{ApiError, ApiResult};
+pub use allocator::Allocator;
+use families::{families, take_addresses};
 
 /// The node ports that may be given out.
 const PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 
 /// Dry runs count up from here.
 const DRY_PORT: i64 = 32768;
-
-/// Which addresses and ports are taken.
-#[derive(Debug)]
-pub struct Allocator {
-    prefix: [u8; 2],
-    taken: Mutex<Taken>,
-}
-
-#[derive(Debug, Default)]
-struct Taken {
-    addresses: BTreeSet<String>,
-    ports: BTreeSet<i64>,
-}
-
-impl Allocator {
-    /// An allocator for `prefix.0.0/16`.
-    pub fn new(prefix: [u8; 2]) -> Self {
-        Allocator {
-            prefix,
-            taken: Mutex::new(Taken::default()),
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Taken> {
-        self.taken
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn range(&self) -> String {
-        format!("{}.{}.0.0/16", self.prefix[0], self.prefix[1])
-    }
-
-    fn contains(&self, address: &str) -> bool {
-        let parts: Vec<Option<u8>> = address.split('.').map(|part| part.parse().ok()).collect();
-        matches!(parts.as_slice(), [Some(a), Some(b), Some(_), Some(_)] if [*a, *b] == self.prefix)
-    }
-
-    fn pick_address(&self, env: &dyn Environment) -> String {
-        let taken = self.lock();
-        loop {
-            let bits = env.random();
-            let (third, fourth) = ((bits >> 8) as u8, bits as u8);
-            let address = format!("{}.{}.{third}.{fourth}", self.prefix[0], self.prefix[1]);
-            let usable = !matches!((third, fourth), (0, 0) | (255, 255));
-            if usable && !taken.addresses.contains(&address) {
-                return address;
-            }
-        }
-    }
-
-    /// Notes what an existing Service uses.
-    pub fn adopt(&self, service: &Value) {
-        let mut taken = self.lock();
-        taken.addresses.extend(addresses(service));
-        taken.ports.extend(ports(service));
-    }
-
-    /// Frees what a Service used.
-    pub fn release(&self, service: &Value) {
-        let mut taken = self.lock();
-        for address in addresses(service) {
-            taken.addresses.remove(&address);
-        }
-        for port in ports(service) {
-            taken.ports.remove(&port);
-        }
-    }
-}
 
 fn addresses(service: &Value) -> Vec<String> {
     let list = service
@@ -216,8 +150,8 @@ pub fn create(context: &Context<'_>, object: &mut Value) -> ApiResult<()> {
     if !text(object, "clusterIP").is_empty() && field(object, "clusterIPs").is_null() {
         set(object, "clusterIPs", json!([text(object, "clusterIP")]));
     }
-    families(object, None)?;
-    take_addresses(context, object)?;
+    families(context.allocator, object, None)?;
+    take_addresses(context, object, 0)?;
     let mut operation = Operation {
         context,
         taken: Vec::new(),
@@ -238,9 +172,13 @@ pub fn create(context: &Context<'_>, object: &mut Value) -> ApiResult<()> {
 pub fn update(context: &Context<'_>, new: &mut Value, old: &Value) -> ApiResult<()> {
     keep_given(new, old);
     same_addresses(new, old);
-    families(new, Some(old))?;
-    if !needs_address(old) && needs_address(new) {
-        take_addresses(context, new)?;
+    families(context.allocator, new, Some(old))?;
+    let has = match needs_address(old) {
+        true => addresses(new).len(),
+        false => 0,
+    };
+    if has < field(new, "ipFamilies").as_array().map_or(0, Vec::len) {
+        take_addresses(context, new, has)?;
     }
     let mut operation = Operation {
         context,
@@ -321,192 +259,6 @@ fn same_addresses(new: &mut Value, old: &Value) {
         };
         set(new, "clusterIPs", list);
     }
-}
-
-fn is_headless_without_selector(object: &Value) -> bool {
-    text(object, "clusterIP") == "None"
-        && field(object, "selector")
-            .as_object()
-            .is_none_or(serde_json::Map::is_empty)
-}
-
-fn list_len(object: &Value, key: &str) -> usize {
-    field(object, key).as_array().map_or(0, Vec::len)
-}
-
-/// Fills in and checks the families of addresses; there is one of them here.
-fn families(object: &mut Value, old: Option<&Value>) -> ApiResult<()> {
-    if !needs_address(object) {
-        return Ok(());
-    }
-    if old.is_some_and(|old| keeps_two_families(object, old)) {
-        return Ok(());
-    }
-    if field(object, "ipFamilyPolicy").is_null() {
-        let before = old
-            .map(|old| field(old, "ipFamilyPolicy"))
-            .filter(|policy| !policy.is_null())
-            .cloned();
-        let fresh = if is_headless_without_selector(object) {
-            "RequireDualStack"
-        } else {
-            "SingleStack"
-        };
-        set(
-            object,
-            "ipFamilyPolicy",
-            before.unwrap_or_else(|| fresh.into()),
-        );
-    }
-    let mut errors = Errors::new();
-    rules::cluster_addresses(&At::root(object).child("spec"), old, &mut errors);
-    if !errors.is_empty() {
-        return Err(invalid(object, &errors));
-    }
-    let policy = text(object, "ipFamilyPolicy").to_owned();
-    let policy_path = Path::new("spec").child("ipFamilyPolicy");
-    if let Some(old) = old.filter(|_| policy == "SingleStack") {
-        for key in ["clusterIPs", "ipFamilies"] {
-            if field(object, key) == field(old, key) && list_len(object, key) > 1 {
-                set(object, key, json!([field(object, key)[0]]));
-            }
-        }
-    }
-    if policy == "SingleStack" {
-        for (key, what) in [("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")] {
-            if list_len(object, key) == 2 {
-                let detail = format!(
-                    "must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
-                );
-                errors.push(FieldError::invalid(&policy_path, policy.as_str(), detail));
-            }
-        }
-    }
-    families_of_addresses(object, &mut errors);
-    if !errors.is_empty() {
-        return Err(invalid(object, &errors));
-    }
-    if is_headless_without_selector(object) {
-        let mut families = field(object, "ipFamilies")
-            .as_array()
-            .cloned()
-            .unwrap_or_else(|| vec!["IPv4".into()]);
-        if families.len() == 1 && policy != "SingleStack" {
-            families.push(
-                if families[0] == "IPv4" {
-                    "IPv6"
-                } else {
-                    "IPv4"
-                }
-                .into(),
-            );
-        }
-        set(object, "ipFamilies", Value::Array(families));
-        return Ok(());
-    }
-    if policy == "RequireDualStack" {
-        errors.push(FieldError::invalid(
-            &policy_path,
-            policy.as_str(),
-            "this cluster is not configured for dual-stack services",
-        ));
-    }
-    for (index, family) in field(object, "ipFamilies")
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        if family != "IPv4" {
-            let path = Path::new("spec").child("ipFamilies").index(index);
-            errors.push(FieldError::invalid(
-                &path,
-                family.clone(),
-                "not configured on this cluster",
-            ));
-        }
-    }
-    if !errors.is_empty() {
-        return Err(invalid(object, &errors));
-    }
-    if list_len(object, "ipFamilies") == 0 {
-        set(object, "ipFamilies", json!(["IPv4"]));
-    }
-    Ok(())
-}
-
-fn keeps_two_families(new: &Value, old: &Value) -> bool {
-    let prefers = |object: &Value| matches!(text(object, "ipFamilyPolicy"), "PreferDualStack");
-    prefers(new)
-        && (prefers(old) || field(old, "ipFamilyPolicy").is_null())
-        && ["type", "clusterIPs", "ipFamilies"]
-            .iter()
-            .all(|key| field(new, key) == field(old, key))
-}
-
-/// Addresses say which families they are of.
-fn families_of_addresses(object: &mut Value, errors: &mut Errors) {
-    let list = addresses(object);
-    let mut families = field(object, "ipFamilies")
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    for (index, address) in list.iter().enumerate().skip(families.len()) {
-        if address.contains(':') {
-            let path = Path::new("spec").child("clusterIPs").index(index);
-            errors.push(FieldError::invalid(
-                &path,
-                json!(list),
-                "IPv6 is not configured on this cluster",
-            ));
-        } else {
-            families.push("IPv4".into());
-        }
-    }
-    set(object, "ipFamilies", Value::Array(families));
-}
-
-fn take_addresses(context: &Context<'_>, object: &mut Value) -> ApiResult<()> {
-    if !needs_address(object) || field(object, "clusterIPs").get(0) == Some(&json!("None")) {
-        return Ok(());
-    }
-    let path = Path::new("spec").child("clusterIPs");
-    let wanted = field(object, "clusterIPs")
-        .get(0)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let allocator = context.allocator;
-    let problem = match wanted.as_str() {
-        "" => None,
-        _ if allocator.contains(&wanted) => {
-            let taken = !context.dry_run && allocator.lock().addresses.contains(&wanted);
-            taken.then(|| "provided IP is already allocated".to_owned())
-        }
-        _ if context.dry_run => Some(format!(
-            "the provided IP ({wanted}) is not in the valid range. The range of valid IPs is {}",
-            allocator.range()
-        )),
-        _ => Some("the provided network does not match the current range".to_owned()),
-    };
-    if let Some(problem) = problem {
-        return Err(refuse(
-            object,
-            &path,
-            json!([wanted]),
-            format!("failed to allocate IP {wanted}: {problem}"),
-        ));
-    }
-    if wanted.is_empty() {
-        let address = if context.dry_run {
-            format!("{}.{}.0.0", allocator.prefix[0], allocator.prefix[1])
-        } else {
-            allocator.pick_address(context.env)
-        };
-        set(object, "clusterIPs", json!([address]));
-        set(object, "clusterIP", address.into());
-    }
-    Ok(())
 }
 
 fn port_path(index: usize) -> Path {
