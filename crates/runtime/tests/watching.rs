@@ -268,9 +268,18 @@ async fn a_server_that_was_set_back_is_noticed_at_once() {
     world.create_toy("two", json!({"size": 2})).await;
     world.sleep(1.0).await;
     assert_eq!(store.len(), 2);
+    let mut changes = store.subscribe();
     world.server.go_back(&backup);
     world.sleep(10.0).await;
     assert_eq!((size(&store, "one"), store.len()), (json!(1), 1));
+    assert_eq!(store.rewinds(), 1);
+    let mut back = Vec::new();
+    while let Ok(change) = changes.try_recv() {
+        if change.goes_back() {
+            back.push(change.name.1);
+        }
+    }
+    assert_eq!(back, ["one"]);
     // Its revisions come by those that were given out before.
     for number in 0..20 {
         resize(&world, "one", 3 + number).await;

@@ -144,10 +144,9 @@ impl Memory {
         let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
         let revision = live["metadata"]["resourceVersion"].as_str();
         let same_version = revision == Some(&known.revision);
-        let same_content = known.generation.is_some()
-            && generation(live) == known.generation
-            && metadata(live) == known.metadata;
-        if uid != known.uid || !(same_version || same_content) {
+        let same_content = known.generation.is_some() && generation(live) == known.generation;
+        let same = (same_version || same_content) && metadata(live) == known.metadata;
+        if uid != known.uid || !same {
             return Recall::Nothing;
         }
         match digest(desired) == known.desired {
@@ -239,6 +238,13 @@ impl Memory {
         inner.healthy.remove(id);
     }
 
+    /// Versions from before may stand for something else now: all objects have to be looked at.
+    pub fn doubt(&self) {
+        let mut inner = self.lock();
+        inner.known.clear();
+        inner.healthy.clear();
+    }
+
     /// Forgets all objects. What may still happen to them is not forgotten.
     pub fn clear(&self) {
         let mut inner = self.lock();
@@ -263,12 +269,12 @@ impl Inner {
         let (Some(known), Some(live)) = (inner.known.get(id), live) else {
             return inner.known.contains_key(id);
         };
-        let old = known.is_from(live) || known.is_after(live);
-        let same_content = known.generation.is_some()
-            && generation(live) == known.generation
-            && metadata(live) == known.metadata;
+        // A server that was restored from a backup may give another version the same number.
+        let same_content = known.is_from(live)
+            || (known.generation.is_some() && generation(live) == known.generation);
+        let same = same_content && metadata(live) == known.metadata;
         let uid = live["metadata"]["uid"].as_str().unwrap_or_default();
-        known.uid != uid || !(old || same_content)
+        known.uid != uid || !(same || known.is_after(live))
     }
 }
 
@@ -356,6 +362,22 @@ mod tests {
         memory.clear();
         assert_eq!(memory.may_land_within(&id, seconds(69)), Some(seconds(1)));
         assert_eq!(memory.may_land_within(&id, seconds(70)), None);
+    }
+
+    #[test]
+    fn another_version_of_the_same_number_is_not_ours() {
+        let (memory, id) = (Memory::default(), deployment());
+        let desired = json!({"a": 1});
+        memory.remember(&id, &desired, &live(5));
+        let recalled = |live: &Value| memory.recall(&id, &desired, &Seen::Present(live.clone()));
+        assert_eq!(recalled(&live(5)), Recall::Unchanged);
+        assert!(!memory.matters(&id, Some(&live(5))));
+        let mut other = live(5);
+        other["metadata"]["annotations"] = json!({"user.example/note": "kept"});
+        assert_eq!(recalled(&other), Recall::Nothing);
+        assert!(memory.matters(&id, Some(&other)));
+        memory.doubt();
+        assert_eq!(recalled(&live(5)), Recall::Nothing);
     }
 
     #[test]

@@ -22,6 +22,8 @@ const FRESH: Duration = Duration::from_secs(180);
 #[derive(Debug, Default)]
 pub(super) struct Memories {
     all: Mutex<BTreeMap<(String, String), Remembered>>,
+    /// How often the server had gone back when the store of each kind was looked at last.
+    rewinds: Mutex<BTreeMap<Resource, u64>>,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,19 @@ impl Memories {
         remembered.memory.clone()
     }
 
+    /// Nothing that is remembered counts once the server was found to have gone back.
+    fn note_rewinds(&self, resource: &Resource, rewinds: u64) {
+        let mut noted = self.rewinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(resource) == Some(&rewinds) {
+            return;
+        }
+        noted.insert(resource.clone(), rewinds);
+        if rewinds > 0 {
+            let all = self.lock();
+            all.values().for_each(|known| known.memory.doubt());
+        }
+    }
+
     pub(super) fn forget(&self, namespace: &str, name: &str) {
         self.lock().remove(&(namespace.to_owned(), name.to_owned()));
     }
@@ -73,7 +88,13 @@ impl Memories {
                 group: resource.group.to_string(),
                 kind: resource.kind.to_string(),
             };
-            memory.is_some_and(|memory| memory.matters(&id, new.as_ref()))
+            memory.is_some_and(|memory| {
+                if change.goes_back() {
+                    memory.doubt();
+                    return true;
+                }
+                memory.matters(&id, new.as_ref())
+            })
         })
     }
 }
@@ -126,7 +147,9 @@ impl Eyes<'_> {
         let (memories, kind) = (self.memories.clone(), resource.clone());
         let matters = Arc::new(move |change: &Change| memories.matter(&kind, change));
         let watched = Self::watched(resource);
-        self.context.watch_where(&watched, matters)
+        let store = self.context.watch_where(&watched, matters);
+        self.memories.note_rewinds(resource, store.rewinds());
+        store
     }
 
     /// Has the kinds of these objects watched, and says what wakes their owner.

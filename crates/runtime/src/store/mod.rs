@@ -29,6 +29,14 @@ pub struct Change {
     pub new: Option<Arc<Stored>>,
 }
 
+impl Change {
+    /// Whether it shows that the server has gone back, restored from a backup: only then a store takes older for newer.
+    pub fn goes_back(&self) -> bool {
+        let both = self.old.as_ref().zip(self.new.as_ref());
+        both.is_some_and(|(old, new)| new.revision <= old.revision)
+    }
+}
+
 /// What a store says about an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -64,6 +72,8 @@ struct Inner {
     unreadable: BTreeMap<Name, String>,
     /// The server was asked about an object and knows another one, or an older version of it, than was told here.
     doubted: bool,
+    /// How often the server was found to have gone back.
+    rewinds: u64,
     subscribers: Vec<mpsc::UnboundedSender<Change>>,
 }
 
@@ -346,12 +356,19 @@ impl Store {
                 inner.put(stored);
             }
         }
+        inner.rewinds += u64::from(rewound);
         inner.revision = match rewound {
             true => revision,
             false => inner.revision.max(revision),
         };
         drop(inner);
         self.shared.synced.send_replace(true);
+    }
+
+    /// How often the server was found to have gone back: it was restored from a backup, and revisions from before may
+    /// stand for something else now.
+    pub fn rewinds(&self) -> u64 {
+        self.lock().rewinds
     }
 
     /// Whether metadata read from the server says the same as the store.
