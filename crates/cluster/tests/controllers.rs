@@ -204,6 +204,33 @@ fn a_deployment_that_never_comes_up_runs_out_of_time() {
 }
 
 #[test]
+fn pods_of_stateful_sets_mount_their_claims() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let path = "/apis/apps/v1/namespaces/default/statefulsets";
+    let mut set = workload("StatefulSet", "db", json!({}));
+    set["spec"]["serviceName"] = json!("db-headless");
+    set["spec"]["volumeClaimTemplates"] = json!([{"metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]);
+    let spec = &mut set["spec"]["template"]["spec"];
+    spec["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
+    cluster.make(path, set);
+    let pod = cluster.get("/api/v1/namespaces/default/pods/db-0");
+    let data = pod["spec"]["volumes"].as_array().unwrap();
+    let data = data.iter().find(|volume| volume["name"] == "data");
+    assert_eq!(
+        data.unwrap()["persistentVolumeClaim"]["claimName"],
+        "data-db-0"
+    );
+    assert_eq!(pod["spec"]["hostname"], "db-0");
+    assert_eq!(pod["spec"]["subdomain"], "db-headless");
+    let ready = &cluster.get(&format!("{path}/db"))["status"]["readyReplicas"];
+    assert_eq!(
+        *ready,
+        cluster.get(&format!("{path}/db"))["spec"]["replicas"]
+    );
+}
+
+#[test]
 fn stateful_sets_start_one_pod_after_the_other() {
     let cluster = Cluster::new(Duration::from_secs(1));
     let path = "/apis/apps/v1/namespaces/default/statefulsets";

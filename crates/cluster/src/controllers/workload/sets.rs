@@ -90,17 +90,8 @@ pub fn sync_stateful(server: &ApiServer, set: &Value) {
             Some(_) => break,
             None => {
                 claims(server, set, index);
-                let index = index.to_string();
-                let labels = [
-                    ("controller-revision-hash", revision.as_str()),
-                    ("statefulset.kubernetes.io/pod-name", pod_name.as_str()),
-                    ("apps.kubernetes.io/pod-index", index.as_str()),
-                ];
-                create(
-                    server,
-                    "/pods",
-                    &pod_of(set, pod_name.as_str().into(), &labels),
-                );
+                let pod = pod_of_stateful(set, &pod_name, &revision, index);
+                create(server, "/pods", &pod);
                 if !parallel {
                     break;
                 }
@@ -144,18 +135,52 @@ pub fn sync_stateful(server: &ApiServer, set: &Value) {
     );
 }
 
+/// A pod that is known by its name and keeps its claims.
+fn pod_of_stateful(set: &Value, name: &str, revision: &str, index: i64) -> Value {
+    let ordinal = index.to_string();
+    let labels = [
+        ("controller-revision-hash", revision),
+        ("statefulset.kubernetes.io/pod-name", name),
+        ("apps.kubernetes.io/pod-index", ordinal.as_str()),
+    ];
+    let mut pod = pod_of(set, name.into(), &labels);
+    pod["spec"]["hostname"] = name.into();
+    if let Some(service) = set.pointer("/spec/serviceName") {
+        pod["spec"]["subdomain"] = service.clone();
+    }
+    // A claim takes the place of a volume of the same name.
+    let own = pod.pointer("/spec/volumes").and_then(Value::as_array);
+    let mut volumes = own.cloned().unwrap_or_default();
+    for (template, claim) in claim_names(set, index) {
+        volumes.retain(|volume| volume["name"] != template);
+        volumes.push(json!({"name": template, "persistentVolumeClaim": {"claimName": claim}}));
+    }
+    if !volumes.is_empty() {
+        pod["spec"]["volumes"] = Value::Array(volumes);
+    }
+    pod
+}
+
+/// The names of the templates of claims, each with that of the claim of one pod.
+fn claim_names(set: &Value, index: i64) -> Vec<(&str, String)> {
+    let templates = set.pointer("/spec/volumeClaimTemplates");
+    let templates = templates.and_then(Value::as_array).into_iter().flatten();
+    templates
+        .map(|template| {
+            let name = meta::text(template, "name");
+            (name, format!("{name}-{}-{index}", meta::text(set, "name")))
+        })
+        .collect()
+}
+
 /// The claims of one pod of a StatefulSet.
 fn claims(server: &ApiServer, set: &Value, index: i64) {
     let templates = set
         .pointer("/spec/volumeClaimTemplates")
         .and_then(Value::as_array);
     let namespace = meta::text(set, "namespace");
-    for template in templates.into_iter().flatten() {
-        let name = format!(
-            "{}-{}-{index}",
-            meta::text(template, "name"),
-            meta::text(set, "name")
-        );
+    let names = claim_names(set, index);
+    for (template, (_, name)) in templates.into_iter().flatten().zip(names) {
         let table = "/persistentvolumeclaims";
         if server
             .store()
