@@ -377,11 +377,18 @@ fn random_objects_are_refused_alike() {
     let mut wrong = Vec::new();
     for round in 0..600 {
         let object = thing("x", random_spec(&mut random, &names, round));
-        let answer = server.ask("POST", &format!("{THINGS}?dryRun=All"), Some(&object));
-        let (ours, theirs) = (
-            our_answer(&validator, object.clone(), None),
-            their_answer(&answer),
-        );
+        let ours = our_answer(&validator, object.clone(), None);
+        let ask = || server.ask("POST", &format!("{THINGS}?dryRun=All"), Some(&object));
+        let mut answer = ask();
+        // The server may still be taking the new kind in.
+        for _ in 0..3 {
+            if ours == their_answer(&answer) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            answer = ask();
+        }
+        let theirs = their_answer(&answer);
         if ours != theirs {
             wrong.push(format!(
                 "{}\n  ours   {ours}\n  theirs {theirs} {}",
@@ -545,29 +552,41 @@ fn lists_of_all_kinds_decode_and_encode() {
             format!("/apis/{}", resource.group)
         };
         let path = format!("{root}/{}/{}", resource.version, resource.plural);
-        let body = server.get(&path, "application/vnd.kubernetes.protobuf");
-        let mut json: Value =
-            serde_json::from_slice(&server.get(&path, "application/json")).unwrap();
-        let mut decoded = protobuf::decode(&body).unwrap();
-        items += json["items"].as_array().unwrap().len();
-        if json["items"] == json!([]) {
-            json["items"] = Value::Null;
-        }
-        let encoded = protobuf::decode(&protobuf::encode(&json).unwrap()).unwrap();
-        assert_eq!(encoded, json, "{path}");
-        for list in [&mut json, &mut decoded] {
-            // Leases and the like change between the two requests.
-            list["metadata"] = Value::Null;
-            for item in list["items"].as_array_mut().into_iter().flatten() {
-                for key in ["resourceVersion", "managedFields"] {
-                    item["metadata"].as_object_mut().unwrap().remove(key);
-                }
-                item["spec"]
-                    .as_object_mut()
-                    .map(|spec| spec.remove("renewTime"));
+        // The server, which has just begun, may make an object between the two requests.
+        let (mut decoded, mut json) = (Value::Null, Value::Null);
+        for _ in 0..10 {
+            (decoded, json) = both_forms(&server, &path);
+            if decoded == json {
+                break;
             }
+            std::thread::sleep(std::time::Duration::from_millis(300));
         }
+        items += json["items"].as_array().map_or(0, Vec::len);
         assert_eq!(decoded, json, "{path}");
     }
     assert!(items > 100, "only {items} objects");
+}
+
+/// A list as protobuf and as JSON says it, but for what changes all the time.
+fn both_forms(server: &Server, path: &str) -> (Value, Value) {
+    let body = server.get(path, "application/vnd.kubernetes.protobuf");
+    let mut json: Value = serde_json::from_slice(&server.get(path, "application/json")).unwrap();
+    let mut decoded = protobuf::decode(&body).unwrap();
+    if json["items"] == json!([]) {
+        json["items"] = Value::Null;
+    }
+    let encoded = protobuf::decode(&protobuf::encode(&json).unwrap()).unwrap();
+    assert_eq!(encoded, json, "{path}");
+    for list in [&mut json, &mut decoded] {
+        list["metadata"] = Value::Null;
+        for item in list["items"].as_array_mut().into_iter().flatten() {
+            for key in ["resourceVersion", "managedFields"] {
+                item["metadata"].as_object_mut().unwrap().remove(key);
+            }
+            item["spec"]
+                .as_object_mut()
+                .map(|spec| spec.remove("renewTime"));
+        }
+    }
+    (decoded, json)
 }
