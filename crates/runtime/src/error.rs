@@ -168,6 +168,11 @@ impl Error {
         )
     }
 
+    /// Whether there was no answer at all, so that the request may still be under way.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self, Error::Timeout { .. } | Error::Transport { .. })
+    }
+
     /// Whether a write that ended so may have happened all the same.
     pub fn may_have_happened(&self) -> bool {
         matches!(

@@ -7,7 +7,7 @@ use everflow_env::{Env, Wrong, within};
 use serde_json::Value;
 
 use crate::client::{
-    Client, Paging, Resource, Selection, WatchEvent, WatchFrom, WatchStream, revision,
+    Client, List, Paging, Resource, Selection, WatchEvent, WatchFrom, WatchStream, revision,
 };
 use crate::error::Error;
 use crate::store::{Keep, Store, Verdict};
@@ -205,22 +205,28 @@ impl Reflector {
 
     /// Reads everything: as a stream where the server can do that, else page by page.
     async fn rebuild(&mut self) -> Result<Then, Error> {
-        // After a stream that failed, pages; after pages that failed, a stream.
-        self.pages = !self.pages;
-        if !self.no_streaming && self.pages {
+        if self.streams_now() {
             match self.stream_all().await {
                 Err(Error::Invalid(_) | Error::Refused(_)) => self.no_streaming = true,
                 result => return result,
             }
         }
-        let client = &self.client;
-        let namespace = self.watched.namespace.as_deref();
-        let selection = &self.watched.selection;
-        let list = client
-            .list_all(&self.watched.resource, namespace, selection)
-            .await?;
+        let list = self.read_pages(&self.watched.selection).await?;
         self.adopt(list.items, list.revision)?;
         Ok(Then::Resume)
+    }
+
+    /// Whether everything is read as a stream this time. After one that failed, pages; after pages that failed, a stream:
+    /// a cache that stands still serves no watch, and some lists all the same.
+    fn streams_now(&mut self) -> bool {
+        self.pages = !self.pages;
+        !self.no_streaming && self.pages
+    }
+
+    async fn read_pages(&self, selection: &Selection) -> Result<List, Error> {
+        let namespace = self.watched.namespace.as_deref();
+        let resource = &self.watched.resource;
+        self.client.list_all(resource, namespace, selection).await
     }
 
     /// A watch that begins with everything, and goes on as an ordinary one.
@@ -228,7 +234,7 @@ impl Reflector {
         let span = self.watch_span();
         let start = self.env.clock.elapsed();
         let selection = self.watched.selection.clone();
-        let mut told = self.stream_everything(&selection, span).await?;
+        let told = self.stream_everything(&selection, span).await?;
         if told
             .objects
             .iter()
@@ -236,7 +242,7 @@ impl Reflector {
         {
             return Err(self.undecodable("an object of the first list makes no sense"));
         }
-        self.adopt(std::mem::take(&mut told.objects), told.revision)?;
+        self.adopt(told.objects, told.revision)?;
         self.listen(told.stream, start, span).await
     }
 
@@ -331,7 +337,7 @@ impl Reflector {
                 self.broken = false;
                 Ok(list.revision < self.store.revision())
             }
-            Err(error @ (Error::Transport { .. } | Error::Timeout { .. })) => Err(error),
+            Err(error) if error.is_unanswered() => Err(error),
             // A kind that cannot be listed may still be watched; it is asked again when that watch has ended.
             Err(_) => Ok(false),
         }
@@ -438,23 +444,16 @@ impl Reflector {
         Ok(Then::Resume)
     }
 
-    /// The metadata of everything and its revision: told by a watch, which costs the server least, or page by page. After
-    /// one that failed, the other: a cache that stands still serves no watch, and some lists all the same.
+    /// The metadata of everything and its revision: told by a watch, which costs the server least, or page by page.
     async fn read_metadata(&mut self) -> Result<(Vec<Value>, u64), Error> {
         let selection = self.watched.selection.clone().metadata();
-        self.pages = !self.pages;
-        if !self.no_streaming && self.pages {
+        if self.streams_now() {
             match self.stream_everything(&selection, AUDIT).await {
                 Err(Error::Invalid(_) | Error::Refused(_)) => self.no_streaming = true,
                 told => return told.map(|told| (told.objects, told.revision)),
             }
         }
-        let namespace = self.watched.namespace.as_deref();
-        let resource = &self.watched.resource;
-        let list = self
-            .client
-            .list_all(resource, namespace, &selection)
-            .await?;
+        let list = self.read_pages(&selection).await?;
         Ok((list.items, list.revision))
     }
 

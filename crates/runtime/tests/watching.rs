@@ -163,17 +163,23 @@ async fn a_store_recovers_from_every_failure_of_its_stream() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_suspected_checked_and_replaced() {
+/// A toy of size 1 in a store, and of size 2 on the server: its watch stays open, is opened again and again, and tells
+/// nothing.
+async fn silenced() -> (World, Store) {
     let world = World::new(3).await;
     world.create_toy("one", json!({"size": 1})).await;
     let store = start(&world, Watched::all(TOYS));
     store.synced().await;
-    // The watch stays open, is opened again and again, and tells nothing.
     world
         .faults
         .event(|_, _, _| EventVerdict::Delay(Duration::from_secs(100_000)));
     resize(&world, "one", 2).await;
+    (world, store)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_suspected_checked_and_replaced() {
+    let (world, store) = silenced().await;
     world.sleep(149.0).await;
     assert_eq!(size(&store, "one"), 1);
     world
@@ -189,14 +195,7 @@ async fn a_silent_watch_is_suspected_checked_and_replaced() {
 /// A cache that stands still tells nothing to whoever watches; some servers answer lists all the same.
 #[tokio::test(start_paused = true)]
 async fn where_no_watch_tells_anything_lists_are_read() {
-    let world = World::new(3).await;
-    world.create_toy("one", json!({"size": 1})).await;
-    let store = start(&world, Watched::all(TOYS));
-    store.synced().await;
-    world
-        .faults
-        .event(|_, _, _| EventVerdict::Delay(Duration::from_secs(100_000)));
-    resize(&world, "one", 2).await;
+    let (world, store) = silenced().await;
     // Suspected after 150 s; then a watch to compare with and one to read all again are each given 30 s.
     world.sleep(215.0).await;
     assert_eq!(size(&store, "one"), 2);

@@ -329,6 +329,18 @@ fn eventually(check: impl Fn() -> bool) {
     panic!("not in ten seconds");
 }
 
+/// The first answer that is good, or the last of a few: a server that has just begun still changes.
+fn settled<T>(ask: impl Fn() -> T, good: impl Fn(&T) -> bool) -> T {
+    for _ in 0..5 {
+        let answer = ask();
+        if good(&answer) {
+            return answer;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    ask()
+}
+
 /// The strict schema and the names of its properties.
 fn strict() -> (Value, Vec<String>) {
     let properties = properties();
@@ -379,15 +391,8 @@ fn random_objects_are_refused_alike() {
         let object = thing("x", random_spec(&mut random, &names, round));
         let ours = our_answer(&validator, object.clone(), None);
         let ask = || server.ask("POST", &format!("{THINGS}?dryRun=All"), Some(&object));
-        let mut answer = ask();
         // The server may still be taking the new kind in.
-        for _ in 0..3 {
-            if ours == their_answer(&answer) {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(500));
-            answer = ask();
-        }
+        let answer = settled(ask, |answer| ours == their_answer(answer));
         let theirs = their_answer(&answer);
         if ours != theirs {
             wrong.push(format!(
@@ -553,14 +558,8 @@ fn lists_of_all_kinds_decode_and_encode() {
         };
         let path = format!("{root}/{}/{}", resource.version, resource.plural);
         // The server, which has just begun, may make an object between the two requests.
-        let (mut decoded, mut json) = (Value::Null, Value::Null);
-        for _ in 0..10 {
-            (decoded, json) = both_forms(&server, &path);
-            if decoded == json {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(300));
-        }
+        let alike = |(decoded, json): &(Value, Value)| decoded == json;
+        let (decoded, json) = settled(|| both_forms(&server, &path), alike);
         items += json["items"].as_array().map_or(0, Vec::len);
         assert_eq!(decoded, json, "{path}");
     }

@@ -91,10 +91,7 @@ impl Memory {
     /// A write of an object has failed. One that got no answer may still be done.
     pub(super) fn failed(&self, id: &ObjectId, why: &ClientError, now: Duration) {
         self.forget(id);
-        if matches!(
-            why,
-            ClientError::Timeout { .. } | ClientError::Transport { .. }
-        ) {
+        if why.is_unanswered() {
             let until = now + MAY_LAND;
             self.lock().unanswered.insert(id.clone(), until);
         }

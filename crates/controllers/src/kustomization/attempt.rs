@@ -101,6 +101,15 @@ impl<'a> Attempt<'a> {
         self.now().saturating_sub(moment).into()
     }
 
+    /// What watches tell of the objects of a target.
+    pub(super) fn eyes(&self, target: &Target) -> Eyes<'a> {
+        Eyes {
+            context: self.context,
+            memories: &self.controller.memories,
+            local: !target.remote,
+        }
+    }
+
     pub(super) fn memory(&self, target: &Target) -> Arc<Memory> {
         let metadata = &self.object.metadata;
         let memories = &self.controller.memories;
@@ -302,12 +311,7 @@ impl<'a> Attempt<'a> {
         if self.context.ticket.priority != Priority::Dependency {
             memory.relent();
         }
-        let memories = self.controller.memories.clone();
-        let eyes = Eyes {
-            context: self.context,
-            memories: &memories,
-            local: !target.remote,
-        };
+        let eyes = self.eyes(target);
         let mut outcome = self.apply(applier, objects, &memory, &eyes).await?;
         self.prune(applier, before, &mut outcome, &memory).await?;
         Ok(outcome)

@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use super::attempt::Attempt;
 use super::stop::Stop;
 use super::target::Target;
-use super::watching::{Eyes, tells_health};
+use super::watching::tells_health;
 
 /// How often objects are looked at that cannot be watched, and those that can.
 const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
@@ -384,14 +384,6 @@ impl Attempt<'_> {
             keep.push(watched);
         }
         wakes
-    }
-
-    pub(super) fn eyes(&self, target: &Target) -> Eyes<'_> {
-        Eyes {
-            context: self.context,
-            memories: &self.controller.memories,
-            local: !target.remote,
-        }
     }
 }
 

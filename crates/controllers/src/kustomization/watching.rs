@@ -88,13 +88,8 @@ impl Memories {
                 group: resource.group.to_string(),
                 kind: resource.kind.to_string(),
             };
-            memory.is_some_and(|memory| {
-                if change.goes_back() {
-                    memory.doubt();
-                    return true;
-                }
-                memory.matters(&id, new.as_ref())
-            })
+            // What is remembered is doubted when the attempt looks at the store.
+            memory.is_some_and(|memory| change.goes_back() || memory.matters(&id, new.as_ref()))
         })
     }
 }

@@ -403,7 +403,7 @@ impl Client {
         let took = clock.elapsed().saturating_sub(started);
         self.shared.meter.note(method.as_str(), &outcome, took);
         match &result {
-            Err(Error::Timeout { .. } | Error::Transport { .. }) => self.shared.transport.suspect(),
+            Err(error) if error.is_unanswered() => self.shared.transport.suspect(),
             Err(Error::TooManyRequests { .. }) => self.shared.budget.overloaded(),
             Err(Error::Unauthorized(_)) => {
                 self.shared.transport.refresh();

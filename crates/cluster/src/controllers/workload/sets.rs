@@ -151,9 +151,10 @@ fn pod_of_stateful(set: &Value, name: &str, revision: &str, index: i64) -> Value
     // A claim takes the place of a volume of the same name.
     let own = pod.pointer("/spec/volumes").and_then(Value::as_array);
     let mut volumes = own.cloned().unwrap_or_default();
-    for (template, claim) in claim_names(set, index) {
-        volumes.retain(|volume| volume["name"] != template);
-        volumes.push(json!({"name": template, "persistentVolumeClaim": {"claimName": claim}}));
+    for (template, claim) in claim_templates(set, index) {
+        let name = meta::text(template, "name");
+        volumes.retain(|volume| volume["name"] != name);
+        volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": claim}}));
     }
     if !volumes.is_empty() {
         pod["spec"]["volumes"] = Value::Array(volumes);
@@ -161,26 +162,20 @@ fn pod_of_stateful(set: &Value, name: &str, revision: &str, index: i64) -> Value
     pod
 }
 
-/// The names of the templates of claims, each with that of the claim of one pod.
-fn claim_names(set: &Value, index: i64) -> Vec<(&str, String)> {
+/// The templates of claims, each with the name of the claim of one pod.
+fn claim_templates(set: &Value, index: i64) -> impl Iterator<Item = (&Value, String)> {
     let templates = set.pointer("/spec/volumeClaimTemplates");
     let templates = templates.and_then(Value::as_array).into_iter().flatten();
-    templates
-        .map(|template| {
-            let name = meta::text(template, "name");
-            (name, format!("{name}-{}-{index}", meta::text(set, "name")))
-        })
-        .collect()
+    templates.map(move |template| {
+        let (name, set) = (meta::text(template, "name"), meta::text(set, "name"));
+        (template, format!("{name}-{set}-{index}"))
+    })
 }
 
 /// The claims of one pod of a StatefulSet.
 fn claims(server: &ApiServer, set: &Value, index: i64) {
-    let templates = set
-        .pointer("/spec/volumeClaimTemplates")
-        .and_then(Value::as_array);
     let namespace = meta::text(set, "namespace");
-    let names = claim_names(set, index);
-    for (template, (_, name)) in templates.into_iter().flatten().zip(names) {
+    for (template, name) in claim_templates(set, index) {
         let table = "/persistentvolumeclaims";
         if server
             .store()

@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::{addresses, ports};
 use crate::env::Environment;
 
-/// The families of addresses.
+/// One family of addresses.
 pub(super) const IPV4: &str = "IPv4";
 /// The other one.
 pub(super) const IPV6: &str = "IPv6";
 
 /// Where the IPv6 addresses of Services begin.
-const PREFIX_V6: &str = "fd00:10:96::";
+const FIRST_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x10, 0x96, 0, 0, 0, 0, 0);
 
 /// Which addresses and ports are taken.
 #[derive(Debug)]
@@ -48,11 +48,6 @@ impl Allocator {
         family == IPV4 || (family == IPV6 && self.both)
     }
 
-    /// Whether the cluster has addresses of both families.
-    pub(super) fn has_both(&self) -> bool {
-        self.both
-    }
-
     pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, Taken> {
         self.taken
             .lock()
@@ -61,20 +56,14 @@ impl Allocator {
 
     /// The range of a family.
     pub(super) fn range(&self, family: &str) -> String {
-        match family {
-            IPV6 => format!("{PREFIX_V6}/112"),
-            _ => format!("{}.{}.0.0/16", self.prefix[0], self.prefix[1]),
-        }
+        let bits = if family == IPV6 { 112 } else { 16 };
+        format!("{}/{bits}", self.first(family))
     }
 
     /// Whether an address is in the range of its family.
     pub(super) fn contains(&self, address: &str) -> bool {
-        if address.contains(':') {
-            let (Ok(address), Ok(first)) = (address.parse::<Ipv6Addr>(), PREFIX_V6.parse()) else {
-                return false;
-            };
-            let first: Ipv6Addr = first;
-            return self.both && address.segments()[..7] == first.segments()[..7];
+        if let Ok(address) = address.parse::<Ipv6Addr>() {
+            return self.both && address.segments()[..7] == FIRST_V6.segments()[..7];
         }
         let parts: Vec<Option<u8>> = address.split('.').map(|part| part.parse().ok()).collect();
         matches!(parts.as_slice(), [Some(a), Some(b), Some(_), Some(_)] if [*a, *b] == self.prefix)
@@ -83,7 +72,7 @@ impl Allocator {
     /// The first address of a family, which nobody gets.
     pub(super) fn first(&self, family: &str) -> String {
         match family {
-            IPV6 => PREFIX_V6.to_owned(),
+            IPV6 => FIRST_V6.to_string(),
             _ => format!("{}.{}.0.0", self.prefix[0], self.prefix[1]),
         }
     }
@@ -95,7 +84,7 @@ impl Allocator {
             let bits = env.random();
             let (third, fourth) = ((bits >> 8) as u8, bits as u8);
             let address = match family {
-                IPV6 => format!("{PREFIX_V6}{:x}", u16::from_be_bytes([third, fourth])),
+                IPV6 => format!("{FIRST_V6}{:x}", u16::from_be_bytes([third, fourth])),
                 _ => format!("{}.{}.{third}.{fourth}", self.prefix[0], self.prefix[1]),
             };
             let usable = !matches!((third, fourth), (0, 0) | (255, 255));

@@ -20,7 +20,7 @@ fn is_headless_without_selector(object: &Value) -> bool {
             .is_none_or(serde_json::Map::is_empty)
 }
 
-fn list_len(object: &Value, key: &str) -> usize {
+pub(super) fn list_len(object: &Value, key: &str) -> usize {
     field(object, key).as_array().map_or(0, Vec::len)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn families(
         fill_families(object, policy != SINGLE);
         return Ok(());
     }
-    if policy == "RequireDualStack" && !allocator.has_both() {
+    if policy == "RequireDualStack" && !allocator.has(IPV6) {
         errors.push(FieldError::invalid(
             &policy_path,
             policy.as_str(),
@@ -109,20 +109,22 @@ pub(super) fn families(
     if !errors.is_empty() {
         return Err(invalid(object, &errors));
     }
-    fill_families(object, policy != SINGLE && allocator.has_both());
+    fill_families(object, policy != SINGLE && allocator.has(IPV6));
     Ok(())
 }
 
 /// The first family where none is named, and the other one where there are to be two.
 fn fill_families(object: &mut Value, two: bool) {
     let named = field(object, "ipFamilies").as_array().cloned();
-    let mut families = named.filter(|named| !named.is_empty());
-    let families = families.get_or_insert_with(|| vec![IPV4.into()]);
+    let mut families = named.unwrap_or_default();
+    if families.is_empty() {
+        families.push(IPV4.into());
+    }
     if two && families.len() == 1 {
         let other = if families[0] == IPV4 { IPV6 } else { IPV4 };
         families.push(other.into());
     }
-    set(object, "ipFamilies", Value::Array(families.clone()));
+    set(object, "ipFamilies", Value::Array(families));
 }
 
 fn keeps_two_families(new: &Value, old: &Value) -> bool {

@@ -14,7 +14,7 @@ use super::{Context, meta};
 use crate::field::{Errors, FieldError, Path};
 use crate::status::{ApiError, ApiResult};
 pub use allocator::Allocator;
-use families::{families, take_addresses};
+use families::{families, list_len, take_addresses};
 
 /// The node ports that may be given out.
 const PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
@@ -177,7 +177,7 @@ pub fn update(context: &Context<'_>, new: &mut Value, old: &Value) -> ApiResult<
         true => addresses(new).len(),
         false => 0,
     };
-    if has < field(new, "ipFamilies").as_array().map_or(0, Vec::len) {
+    if has < list_len(new, "ipFamilies") {
         take_addresses(context, new, has)?;
     }
     let mut operation = Operation {
