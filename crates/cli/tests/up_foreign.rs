@@ -29,9 +29,13 @@ impl Repository {
     }
 
     fn run(&self, more: &[&str]) -> Output {
+        self.run_verb("up", more)
+    }
+
+    fn run_verb(&self, verb: &str, more: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_everflow"))
             .args([
-                "up",
+                verb,
                 self.root.to_str().unwrap(),
                 "--offline",
                 "--timeout",
@@ -186,6 +190,65 @@ fn a_whole_repository_comes_up_without_what_it_lacks() {
         );
     }
     assert_eq!(data["formerVersions"][0]["kind"], "HelmRelease", "{said}");
+}
+
+#[test]
+fn variables_without_a_value_are_as_for_the_flux_of_the_repository() {
+    let components = |version: &str| {
+        format!(
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: flux-system\n  labels: {{app.kubernetes.io/part-of: flux, app.kubernetes.io/version: {version}}}\n"
+        )
+    };
+    let root = kustomization("app", "app", "  postBuild: {substitute: {KNOWN: known}}\n")
+        .replace("name: home", "name: flux-system");
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: flux-system}\ndata: {a: \"${KNOWN}${UNKNOWN}\"}\n";
+    let repository = |name: &str, version: &str| {
+        let files = [
+            (
+                "cluster/flux-system/gotk-components.yaml",
+                components(version),
+            ),
+            ("cluster/app.yaml", root.clone()),
+            ("app/map.yaml", map.to_owned()),
+        ];
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (*path, text.as_str()))
+            .collect();
+        Repository::new(&format!("variables-{name}"), &files)
+    };
+    let former = repository("former", "v2.8.8");
+    let entry = ["--entry", "cluster"];
+    let output = former.run(&entry);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("variables without a value are empty, as for Flux v2.8.8 of cluster/flux-system/gotk-components.yaml"),
+        "{said}"
+    );
+    let strict = [
+        "--entry",
+        "cluster",
+        "--feature-gates",
+        "StrictPostBuildSubstitutions=true",
+    ];
+    let of_today = repository("of-today", "v2.9.4");
+    let loose = [
+        "--entry",
+        "cluster",
+        "--feature-gates",
+        "StrictPostBuildSubstitutions=false",
+    ];
+    assert!(of_today.run(&loose).status.success());
+    for output in [
+        former.run(&strict),
+        former.run_verb("test", &entry),
+        of_today.run(&entry),
+    ] {
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("\"UNKNOWN\" (in app/map.yaml:4)"), "{said}");
+    }
 }
 
 /// One Kustomization over one directory.

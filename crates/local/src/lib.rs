@@ -5,6 +5,7 @@
 //! - [`kinds`]: the kinds that it uses and nobody defines.
 //! - `neighbours`: definitions of Flux's kinds, and of those beside them.
 //! - [`services`]: the addresses that its Services ask for.
+//! - [`flux`]: the Flux that it installs.
 //! - [`gates`]: the feature gates that it says its clusters have.
 //! - [`stand_in`]: directories on this machine that stand for sources.
 //! - [`references`]: references to objects that do not exist.
@@ -19,6 +20,7 @@
 pub mod applied;
 pub mod entry;
 mod error;
+pub mod flux;
 pub mod gates;
 pub mod git;
 pub mod golden;

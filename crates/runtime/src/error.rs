@@ -168,6 +168,15 @@ impl Error {
         )
     }
 
+    /// Whether it is the kind that is not there, or not served yet, rather than the namespace.
+    pub fn lacks_kind(&self) -> bool {
+        match self {
+            Error::NoKind { .. } => true,
+            Error::NotFound(refusal) => refusal.details["kind"] != "namespaces",
+            _ => false,
+        }
+    }
+
     /// Whether there was no answer at all, so that the request may still be under way.
     pub fn is_unanswered(&self) -> bool {
         matches!(self, Error::Timeout { .. } | Error::Transport { .. })

@@ -70,7 +70,8 @@ pub struct Common {
     #[arg(long, visible_alias = "without-decryption")]
     pub placeholders: bool,
     /// Feature gates of the cluster and of Flux that are not as by default: HPAScaleToZero=true,
-    /// StrictPostBuildSubstitutions=false
+    /// StrictPostBuildSubstitutions=false or =true. By default variables without a value are
+    /// mistakes, but for `up` and `diff` of repositories that install a Flux before 2.9
     #[arg(long, value_name = "GATE=BOOL", value_delimiter = ',', value_parser = feature_gate)]
     pub feature_gates: Vec<String>,
     /// How long to wait until everything is there
@@ -85,18 +86,23 @@ pub struct Common {
     /// Log what the controllers do to standard error
     #[arg(long)]
     pub verbose: bool,
+    /// Whether variables without a value are mistakes whatever Flux the repository installs.
+    #[arg(skip)]
+    strict: bool,
 }
 
 /// The gate of Flux that is off: variables without a value are empty.
 const UNSET_VARIABLES: &str = "StrictPostBuildSubstitutions=false";
+/// The same gate when it is on: they are mistakes.
+const STRICT_VARIABLES: &str = "StrictPostBuildSubstitutions=true";
 
 /// A gate that changes what the embedded API server, or the controllers, accept.
 fn feature_gate(text: &str) -> Result<String, String> {
     match text {
         "HPAScaleToZero=true" => Ok("HPAScaleToZero".to_owned()),
-        UNSET_VARIABLES => Ok(text.to_owned()),
+        UNSET_VARIABLES | STRICT_VARIABLES => Ok(text.to_owned()),
         _ => Err(format!(
-            "only HPAScaleToZero=true and {UNSET_VARIABLES} are known"
+            "only HPAScaleToZero=true, {UNSET_VARIABLES} and {STRICT_VARIABLES} are known"
         )),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
 use everflow_local::entry::{self, Entry, FLUX_SYSTEM, Reach};
+use everflow_local::flux::{self, Installed};
 use everflow_local::gates::{self, Gate};
 use everflow_local::kinds::{self, FormerVersion, MissingKind};
 use everflow_local::remote::Remote;
@@ -45,6 +46,8 @@ pub struct Opened {
     dual_stack: bool,
     /// The feature gates that it says its clusters have.
     gates: Vec<Gate>,
+    /// The Flux whose ways with variables are followed, where they are not those of today.
+    former_flux: Option<Installed>,
     remote: Option<String>,
     used: BTreeSet<(String, String)>,
     mapped: Vec<Mapped>,
@@ -90,7 +93,14 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
     let gates = gates::on(&tree, &contents).map_err(|error| Failure::Work(error.to_string()))?;
+    let asked = |gate: &str| options.feature_gates.iter().any(|asked| asked == gate);
+    let is_asked = asked(super::UNSET_VARIABLES) || asked(super::STRICT_VARIABLES);
+    let former_flux = match options.strict || is_asked {
+        true => None,
+        false => flux::installed(&tree, &contents, &entry.directory),
+    };
     Ok(Opened {
+        former_flux: former_flux.filter(Installed::leaves_variables_unset),
         gates,
         namespaces: kinds::namespaces(&tree, &contents),
         left_out: match options.offline {
@@ -152,16 +162,17 @@ impl Opened {
             features: options
                 .feature_gates
                 .iter()
-                .filter(|gate| *gate != super::UNSET_VARIABLES)
+                .filter(|gate| !gate.contains('='))
                 .cloned()
                 .chain(self.gates.iter().map(|gate| gate.name.to_owned()))
                 .collect(),
             service_range: self.service_range,
             dual_stack: self.dual_stack,
-            unset_variables: options
-                .feature_gates
-                .iter()
-                .any(|gate| gate == super::UNSET_VARIABLES),
+            unset_variables: self.former_flux.is_some()
+                || options
+                    .feature_gates
+                    .iter()
+                    .any(|gate| gate == super::UNSET_VARIABLES),
             workload_delay: options.workload_delay,
             log,
         }
@@ -175,6 +186,12 @@ impl Opened {
             text += &format!(
                 "  with the feature gate {}, as {} has it\n",
                 gate.name, gate.file
+            );
+        }
+        if let Some(flux) = &self.former_flux {
+            text += &format!(
+                "  variables without a value are empty, as for Flux {} of {}\n",
+                flux.version, flux.file
             );
         }
         text

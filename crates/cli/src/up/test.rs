@@ -32,7 +32,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 async fn test(args: &Args, progress: &Progress) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;
-    let mut session = Session::start(&args.common, &scratch, progress).await?;
+    let common = Common {
+        strict: true,
+        ..args.common.clone()
+    };
+    let mut session = Session::start(&common, &scratch, progress).await?;
     let ended = session.settle(args.common.timeout).await?;
     session.conclude(ended, begun.elapsed())?;
     let mut faults = Vec::new();

@@ -1,6 +1,6 @@
 //! Applies what was built, and deletes what is no longer there.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ const MANY: usize = 3;
 /// So many of them are named.
 const NAMED: usize = 10;
 
-/// The versions that a definition serves, each with the kind.
-fn served(definition: &Value) -> Vec<(String, String)> {
+/// The versions that a definition serves, each with the kind; and whether objects have namespaces.
+fn served(definition: &Value) -> Vec<((String, String), bool)> {
     let text = |at: &str| definition.pointer(at).and_then(Value::as_str);
     let (Some(group), Some(kind)) = (text("/spec/group"), text("/spec/names/kind")) else {
         return Vec::new();
@@ -48,10 +48,11 @@ fn served(definition: &Value) -> Vec<(String, String)> {
         .pointer("/spec/versions")
         .and_then(Value::as_array);
     let versions = versions.into_iter().flatten();
+    let namespaced = text("/spec/scope") == Some("Namespaced");
     versions
         .filter(|version| version["served"] == true)
         .filter_map(|version| version["name"].as_str())
-        .map(|version| (format!("{group}/{version}"), kind.to_owned()))
+        .map(|version| ((format!("{group}/{version}"), kind.to_owned()), namespaced))
         .collect()
 }
 
@@ -178,7 +179,7 @@ impl Attempt<'_> {
         live: &dyn Live,
         before: &Outcome,
     ) -> Result<everflow_apply::effects::Rehearsed, Vec<ApplyError>> {
-        let defined: BTreeSet<(String, String)> = before
+        let defined: BTreeMap<(String, String), bool> = before
             .applied
             .iter()
             .filter(|applied| applied.change.entry.id.kind == "CustomResourceDefinition")
@@ -194,11 +195,12 @@ impl Attempt<'_> {
             };
             let coming = errors.iter().all(|error| match error {
                 ApplyError::DryRun { entry, source } => {
-                    defined.contains(&(entry.api_version(), entry.id.kind.clone()))
-                        && matches!(
-                            source,
-                            ClientError::NoKind { .. } | ClientError::NotFound(_)
-                        )
+                    let kind = (entry.api_version(), entry.id.kind.clone());
+                    let namespaced = defined.get(&kind);
+                    namespaced.is_some_and(|namespaced| {
+                        // What lacks a namespace is never found.
+                        !(*namespaced && entry.id.namespace.is_empty()) && source.lacks_kind()
+                    })
                 }
                 _ => false,
             });
@@ -543,10 +545,11 @@ mod tests {
     #[test]
     fn only_served_versions_are_worth_waiting_for() {
         let definition = json!({"spec": {
-            "group": "a.b", "names": {"kind": "K"},
+            "group": "a.b", "names": {"kind": "K"}, "scope": "Namespaced",
             "versions": [{"name": "v1", "served": true}, {"name": "v1beta1", "served": false}],
         }});
-        assert_eq!(served(&definition), [("a.b/v1".to_owned(), "K".to_owned())]);
+        let expected = (("a.b/v1".to_owned(), "K".to_owned()), true);
+        assert_eq!(served(&definition), [expected]);
         assert!(served(&json!({})).is_empty());
     }
 }

@@ -45,8 +45,43 @@ sops:
     version: 3.13.3
 ";
 
+/// A kind, as its definition stands in a repository.
+const GADGETS: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Gadget, plural: gadgets}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+";
+
 fn mistakes() -> Vec<Mistake> {
     vec![
+        Mistake {
+            name: "no namespace, of a kind that is deployed with it",
+            files: json!({"deploy/kind.yaml": GADGETS,
+                "deploy/gadget.yaml": "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n"}),
+            spec: json!({"targetNamespace": null}),
+            reason: "ReconciliationFailed",
+            says: &[
+                "Gadget/g namespace not specified",
+                "deploy/gadget.yaml:1",
+                "give it a metadata.namespace",
+            ],
+        },
+        Mistake {
+            name: "a namespace that is not there, of a kind that is deployed with it",
+            files: json!({"deploy/kind.yaml": GADGETS,
+                "deploy/gadget.yaml": "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g, namespace: nowhere}\n"}),
+            spec: json!({"targetNamespace": null}),
+            reason: "ReconciliationFailed",
+            says: &[
+                "Gadget/nowhere/g not found",
+                "deploy/gadget.yaml:1",
+                "add the Namespace to the build",
+            ],
+        },
         Mistake {
             name: "a manifest that is no YAML",
             files: json!({"deploy/app.yaml": MAP, "deploy/bad.yaml": "apiVersion: v1\nkind: [\n"}),
@@ -177,9 +212,9 @@ async fn told(mistake: &Mistake) -> ((String, String), Vec<String>) {
         "metadata": {"name": "app"},
         "spec": {"interval": "10m", "prune": true, "path": "./deploy", "targetNamespace": NAMESPACE,
             "sourceRef": {"kind": "GitRepository", "name": "src"}}});
-    for (key, value) in mistake.spec.as_object().unwrap() {
-        kustomization["spec"][key] = value.clone();
-    }
+    let spec = kustomization["spec"].as_object_mut().unwrap();
+    spec.extend(mistake.spec.as_object().unwrap().clone());
+    spec.retain(|_, value| !value.is_null());
     world.apply(&source).await.unwrap();
     world.sleep(Duration::from_secs(3)).await;
     world.apply(&kustomization).await.unwrap();

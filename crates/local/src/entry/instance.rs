@@ -12,13 +12,30 @@ use crate::tree::{Contents, Tree, read_objects};
 /// The kinds of what the operator makes for a sync.
 const OF_A_SYNC: [&str; 4] = ["Kustomization", "GitRepository", "OCIRepository", "Bucket"];
 
-/// The syncs of all FluxInstances: those that are objects, and those that are values of the chart
-/// that makes one.
+/// What a FluxInstance is told.
+pub struct Instance {
+    /// The fields of its spec.
+    pub spec: Value,
+    /// The file that says so.
+    pub path: String,
+    namespace: String,
+    /// What stands in that file.
+    what: &'static str,
+}
+
+/// The syncs of all FluxInstances.
 pub fn all(tree: &Tree, contents: &Contents) -> Vec<Entry> {
+    let instances = instances(tree, contents);
+    let entries = instances.iter().flat_map(|one| entries(one, contents));
+    entries.collect()
+}
+
+/// All FluxInstances: those that are objects, and those that are values of the chart that makes one.
+pub fn instances(tree: &Tree, contents: &Contents) -> Vec<Instance> {
     let mut found = Vec::new();
     for one in &contents.objects {
         let object = &one.object;
-        let (instance, what) = match object["kind"].as_str().unwrap_or_default() {
+        let (spec, what) = match object["kind"].as_str().unwrap_or_default() {
             "FluxInstance" if is_of(object, "fluxcd.controlplane.io") => {
                 (&object["spec"], "FluxInstance")
             }
@@ -28,8 +45,12 @@ pub fn all(tree: &Tree, contents: &Contents) -> Vec<Entry> {
             ),
             _ => continue,
         };
-        let why = format!("{what} in {}", one.path);
-        found.extend(entries(instance, view::namespace(object), &why, contents));
+        found.push(Instance {
+            spec: spec.clone(),
+            path: one.path.clone(),
+            namespace: view::namespace(object).to_owned(),
+            what,
+        });
     }
     let with_objects: std::collections::BTreeSet<&str> = contents
         .objects
@@ -44,16 +65,21 @@ pub fn all(tree: &Tree, contents: &Contents) -> Vec<Entry> {
         let Ok(values) = sigs::yaml_to_json(text.as_bytes()) else {
             continue;
         };
-        let why = format!("values of a FluxInstance in {path}");
-        found.extend(entries(&values["instance"], "", &why, contents));
+        found.push(Instance {
+            spec: values["instance"].clone(),
+            path: path.clone(),
+            namespace: String::new(),
+            what: "values of a FluxInstance",
+        });
     }
+    found.retain(|instance| instance.spec.is_object());
     found
 }
 
 /// The sync of an instance; several where variables in its path leave that open, none where others
 /// say the path when they install the chart.
-fn entries(instance: &Value, namespace: &str, why: &str, contents: &Contents) -> Vec<Entry> {
-    let Some(path) = instance["sync"]["path"].as_str() else {
+fn entries(instance: &Instance, contents: &Contents) -> Vec<Entry> {
+    let Some(path) = instance.spec["sync"]["path"].as_str() else {
         return Vec::new();
     };
     let directory = clean(path);
@@ -61,14 +87,14 @@ fn entries(instance: &Value, namespace: &str, why: &str, contents: &Contents) ->
         true => pattern::directories(contents, &directory),
         false => vec![directory],
     };
-    let entry = |directory| entry(instance, namespace, why, directory);
+    let entry = |directory| entry(instance, directory);
     directories.into_iter().map(entry).collect()
 }
 
-fn entry(instance: &Value, namespace: &str, why: &str, directory: String) -> Entry {
-    let sync = &instance["sync"];
+fn entry(instance: &Instance, directory: String) -> Entry {
+    let sync = &instance.spec["sync"];
     let text = |name: &str| sync.get(name).and_then(Value::as_str);
-    let namespace = match namespace {
+    let namespace = match instance.namespace.as_str() {
         "" => FLUX_SYSTEM,
         namespace => namespace,
     };
@@ -88,10 +114,10 @@ fn entry(instance: &Value, namespace: &str, why: &str, directory: String) -> Ent
         };
     }
     Entry {
-        why: why.to_owned(),
+        why: format!("{} in {}", instance.what, instance.path),
         source: (namespace.to_owned(), name.to_owned()),
         also: Vec::new(),
-        objects: patched(objects, &instance["kustomize"]["patches"]),
+        objects: patched(objects, &instance.spec["kustomize"]["patches"]),
         directory,
         invented: false,
     }
@@ -143,6 +169,15 @@ fn is_about(patch: &Value, objects: &[Value]) -> bool {
 mod tests {
     use super::*;
 
+    fn told(spec: Value) -> Instance {
+        Instance {
+            spec,
+            path: "flux.yaml".into(),
+            namespace: String::new(),
+            what: "FluxInstance",
+        }
+    }
+
     #[test]
     fn patches_for_the_sync_are_made() {
         let instance = json!({
@@ -162,7 +197,7 @@ mod tests {
                 },
             ] },
         });
-        let found = entries(&instance, "", "an instance", &Contents::default());
+        let found = entries(&told(instance), &Contents::default());
         let [namespace, source, kustomization] = &found[0].objects[..] else {
             panic!("{:?}", found[0].objects);
         };
@@ -175,7 +210,7 @@ mod tests {
     #[test]
     fn without_a_path_there_is_no_place_to_begin() {
         let instance = json!({ "sync": { "kind": "GitRepository" } });
-        assert!(entries(&instance, "", "values", &Contents::default()).is_empty());
+        assert!(entries(&told(instance), &Contents::default()).is_empty());
     }
 
     #[test]
@@ -189,7 +224,7 @@ mod tests {
             ..Contents::default()
         };
         let instance = json!({ "sync": { "path": "./clusters/${CLUSTER}/flux" } });
-        let found = entries(&instance, "", "an instance", &contents);
+        let found = entries(&told(instance), &contents);
         let directories: Vec<&str> = found.iter().map(|entry| &*entry.directory).collect();
         assert_eq!(directories, ["clusters/one/flux", "clusters/two/flux"]);
     }

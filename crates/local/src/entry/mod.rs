@@ -1,7 +1,7 @@
 //! Where a repository begins: the first Kustomization and its source.
 
 mod address;
-mod instance;
+pub(crate) mod instance;
 mod own;
 mod pattern;
 mod reach;

@@ -7,13 +7,54 @@ use everflow_env::disk::clean;
 use super::kustomizations;
 use crate::tree::{Contents, Tree};
 
-/// The directories with manifests that a path with variables may stand for.
+/// The directories with manifests that a path with variables may stand for: with the values that
+/// the repository has for them, or else all that look like it.
 pub fn directories(contents: &Contents, path: &str) -> Vec<String> {
+    match with_values(contents, path) {
+        known if !known.is_empty() => known,
+        _ => alike(contents, path),
+    }
+}
+
+/// The directories that the values of a variable lead to.
+fn with_values(contents: &Contents, path: &str) -> Vec<String> {
+    let (Some(start), Some(end)) = (path.find("${"), path.find('}')) else {
+        return Vec::new();
+    };
+    let Some(inner) = path.get(start + 2..end) else {
+        return Vec::new();
+    };
+    let name = inner.split(':').next().unwrap_or_default();
+    let values = contents.objects.iter().filter_map(|found| {
+        let object = &found.object;
+        let holder = match object["kind"].as_str()? {
+            "ConfigMap" => &object["data"],
+            "Kustomization" => &object["spec"]["postBuild"]["substitute"],
+            _ => return None,
+        };
+        holder[name].as_str()
+    });
+    let filled =
+        values.map(|value| clean(&format!("{}{value}{}", &path[..start], &path[end + 1..])));
+    let filled: BTreeSet<String> = filled.filter(|path| !path.contains('$')).collect();
+    let has_manifests = |directory: &String| {
+        let mut files = contents.manifests.iter();
+        files.any(|file| {
+            file.strip_prefix(directory.as_str())
+                .is_some_and(|rest| rest.starts_with('/'))
+        })
+    };
+    filled.into_iter().filter(has_manifests).collect()
+}
+
+/// The directories with manifests whose names a path with variables may come to.
+fn alike(contents: &Contents, path: &str) -> Vec<String> {
     let depth = path.split('/').count();
     let mut found = BTreeSet::new();
     for file in &contents.manifests {
         let parts: Vec<&str> = file.split('/').collect();
-        if parts.len() <= depth {
+        let is_hidden = parts.iter().any(|part| part.starts_with('.'));
+        if parts.len() <= depth || is_hidden {
             continue;
         }
         let wanted = path.split('/');

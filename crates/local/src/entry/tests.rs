@@ -68,6 +68,36 @@ fn a_flux_instance_names_its_path() {
 }
 
 #[test]
+fn a_flux_instance_whose_path_is_a_variable() {
+    let instance = |path: &str| {
+        format!(
+            "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {{name: flux}}\nspec:\n  sync:\n    path: \"{path}\"\n"
+        )
+    };
+    let settings = |path: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata:\n  FLUX_PATH: {path}\n"
+        )
+    };
+    let (one, two) = (settings("flux/one"), settings("./flux/two"));
+    let found = |instance: &str| {
+        let tree = tree(&[
+            (".github/workflow.yaml", "a: 1"),
+            ("apps/flux.yaml", instance),
+            ("flux/one/settings.yaml", &one),
+            ("flux/two/settings.yaml", &two),
+        ]);
+        let found = find(&tree, &tree.contents().unwrap(), None).unwrap();
+        directories(&found).join(" ")
+    };
+    assert_eq!(found(&instance("${FLUX_PATH}")), "flux/one flux/two");
+    assert_eq!(found(&instance("${FLUX_PATH:=apps}")), "flux/one flux/two");
+    // Nobody says what this one is.
+    assert_eq!(found(&instance("flux/${CLUSTER}")), "flux/one flux/two");
+    assert_eq!(found(&instance("${OTHER}")), "apps flux");
+}
+
+#[test]
 fn clusters_then_the_root() {
     let both = tree(&[("clusters/a/x.yaml", "a: 1"), ("clusters/b/x.yaml", "a: 1")]);
     assert_eq!(
