@@ -486,3 +486,69 @@ fn quotas_count_and_refuse() {
     );
     assert_eq!(status()["used"]["services.nodeports"], "0");
 }
+
+#[test]
+fn pods_that_are_refused_are_told_and_tried_again() {
+    let cluster = Cluster::new(Duration::ZERO);
+    let root = "/api/v1/namespaces/default";
+    let quota = |pods: &str| json!({"metadata": {"name": "q"}, "spec": {"hard": {"pods": pods}}});
+    cluster.make(&format!("{root}/resourcequotas"), quota("0"));
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let of = |kind: &str, more: Value| {
+        let mut object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"},
+            "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": template}});
+        let spec = object["spec"].as_object_mut().unwrap();
+        spec.extend(more.as_object().unwrap().clone());
+        object
+    };
+    cluster.make(DEPLOYMENTS, of("Deployment", json!({"replicas": 2})));
+    let sets = "/apis/apps/v1/namespaces/default/statefulsets";
+    cluster.make(sets, of("StatefulSet", json!({"serviceName": "a"})));
+    let daemons = "/apis/apps/v1/namespaces/default/daemonsets";
+    cluster.make(daemons, of("DaemonSet", json!({})));
+    let failure = || {
+        let deployment = cluster.get(&format!("{DEPLOYMENTS}/a"));
+        let conditions = deployment["status"]["conditions"].as_array().cloned();
+        let mut conditions = conditions.unwrap().into_iter();
+        conditions.find(|condition| condition["type"] == "ReplicaFailure")
+    };
+    let told = failure().unwrap();
+    assert_eq!(told["reason"], "FailedCreate");
+    let said = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
+    let message = told["message"].as_str().unwrap();
+    assert!(message.ends_with(said), "{message}");
+    let events = cluster.get(&format!("{root}/events"));
+    let about = |kind: &str| {
+        let events = events["items"].as_array().unwrap().iter();
+        events
+            .filter(|event| {
+                event["involvedObject"]["kind"] == kind && event["reason"] == "FailedCreate"
+            })
+            .map(|event| event["message"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    for kind in ["ReplicaSet", "StatefulSet", "DaemonSet"] {
+        let messages = about(kind);
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(
+            messages[0].starts_with("Error creating: pods \"a"),
+            "{messages:?}"
+        );
+        assert!(messages[0].ends_with(said), "{messages:?}");
+    }
+    let before = cluster.get(&format!("{root}/events"))["metadata"].clone();
+    cluster.pass(60);
+    assert_eq!(
+        cluster.get(&format!("{root}/events"))["metadata"],
+        before,
+        "nothing new, nothing written"
+    );
+    cluster.send("PATCH", &format!("{root}/resourcequotas/q"), quota("9"));
+    cluster.pass(15);
+    assert_eq!(cluster.count(PODS), 4);
+    assert_eq!(failure(), None);
+    assert_eq!(
+        cluster.get(&format!("{DEPLOYMENTS}/a"))["status"]["availableReplicas"],
+        2
+    );
+}

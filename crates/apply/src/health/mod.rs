@@ -4,6 +4,7 @@
 //! `Stalled`), then those of the kind, then a `Ready` condition; what shows none of these counts
 //! as done.
 
+pub mod causes;
 pub mod custom;
 mod fields;
 mod workloads;

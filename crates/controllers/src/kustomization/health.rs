@@ -258,18 +258,20 @@ impl Attempt<'_> {
         let waited = self.now().saturating_sub(wait.began);
         let fast = !self.options().gates.disable_fail_fast_behavior;
         let all_failed = failed.len() == open.len();
-        let why = if !failed.is_empty() && (fast || all_failed) {
-            Some(format!(
-                "failed early due to stalled resources: [{}]",
-                listed(&failed)
-            ))
+        let all: Vec<&(Entry, Assessment)> = open.iter().collect();
+        let (what, named) = if !failed.is_empty() && (fast || all_failed) {
+            ("failed early due to stalled resources", failed)
         } else if waited >= timeout {
-            let all: Vec<&(Entry, Assessment)> = open.iter().collect();
-            Some(format!("timeout waiting for: [{}]", listed(&all)))
+            ("timeout waiting for", all)
         } else {
-            None
+            ("", Vec::new())
         };
-        if let Some(why) = why {
+        if !named.is_empty() {
+            let mut why = format!("{what}: [{}]", listed(&named));
+            for cause in self.causes(&named, target).await {
+                why.push('\n');
+                why.push_str(&cause);
+            }
             return Err(self.health_failed(wait, why));
         }
         let eyes = self.eyes(target);

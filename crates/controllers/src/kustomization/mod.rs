@@ -10,6 +10,7 @@ mod apply;
 mod artifact;
 mod attempt;
 mod build;
+mod causes;
 mod depends;
 mod draft;
 mod failure;

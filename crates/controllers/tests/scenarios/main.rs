@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod causes;
 mod compare;
 mod deletion;
 mod economy;

@@ -65,7 +65,8 @@ pub fn sync(server: &ApiServer, cron: &Value) {
         .filter_map(|job| time(job, "/status/completionTime"));
     let mut references: Vec<Value> = active.iter().map(|job| job_reference(job)).collect();
     if let Some(job) = &made {
-        create(server, "batch/jobs", job);
+        // One that is refused is made at its next time.
+        let _ = create(server, "batch/jobs", job);
         let key = format!(
             "{}/{}",
             meta::text(job, "namespace"),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::refused::failure;
 use super::{
     BEHAVIOR, conditions, controlled, count, create, number, patch, reference, set_status,
     template_hash,
@@ -57,7 +58,8 @@ pub fn sync(server: &ApiServer, deployment: &Value) {
                 if recreate {
                     sets.iter().for_each(|set| scale(server, set, 0));
                 }
-                create(server, SETS, &new_set(deployment, &hash, newest + 1));
+                // One that is refused is made when the Deployment is looked at again.
+                let _ = create(server, SETS, &new_set(deployment, &hash, newest + 1));
             }
             Some(set) => {
                 if revision(set) < newest {
@@ -189,6 +191,16 @@ fn report(
             format!("ReplicaSet \"{set_name}\" is progressing."),
         )
     };
+    let failure = sets.iter().find_map(failure).map(|failure| {
+        let text = |field: &str| failure[field].as_str().unwrap_or_default();
+        condition(
+            "ReplicaFailure",
+            "True",
+            text("reason"),
+            text("message").to_owned(),
+        )
+    });
+    let all_conditions = [availability, progress].into_iter().chain(failure);
     set_status(
         server,
         TABLE,
@@ -197,7 +209,7 @@ fn report(
             "observedGeneration": meta::generation(deployment), "replicas": count(all), "updatedReplicas": count(updated),
             "readyReplicas": count(sum("/status/readyReplicas")), "availableReplicas": count(available),
             "unavailableReplicas": count((wanted.max(all) - available).max(0)),
-            "conditions": conditions(deployment, vec![availability, progress])
+            "conditions": conditions(deployment, all_conditions.collect())
         }),
     );
 }

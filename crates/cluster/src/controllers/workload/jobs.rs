@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Behavior, controlled, count, create, number, phase, pod_of, set_status};
+use super::refused::create_pod;
+use super::{Behavior, controlled, count, number, phase, pod_of, set_status};
 use crate::kinds::meta;
 use crate::server_core::ApiServer;
 
@@ -39,7 +40,10 @@ pub fn sync(server: &ApiServer, job: &Value) {
         (completions - tally(&pods, "Succeeded")).min(parallelism)
     };
     for _ in active(&pods)..open {
-        create(server, "/pods", &pod_of(job, Value::Null, &[]));
+        let pod = pod_of(job, Value::Null, &[]);
+        if create_pod(server, "batch/jobs", job, &pod).is_some() {
+            break;
+        }
     }
     let key = format!(
         "{}/{}",

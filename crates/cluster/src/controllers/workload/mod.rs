@@ -10,11 +10,13 @@ mod deployments;
 mod jobs;
 mod others;
 mod pods;
+mod refused;
 mod sets;
 
 use serde_json::{Value, json};
 
 use super::{Task, path_of, resource_of, send};
+use crate::Body;
 use crate::kinds::meta;
 use crate::server_core::ApiServer;
 
@@ -118,8 +120,13 @@ pub fn due(server: &ApiServer, table: &str, key: &str) {
     }
     match table {
         "/pods" => pods::come_up(server, &current.value),
-        "apps/deployments" => deployments::sync(server, &current.value),
-        cron::TABLE => cron::sync(server, &current.value),
+        "apps/deployments"
+        | "apps/replicasets"
+        | "apps/statefulsets"
+        | "apps/daemonsets"
+        | "batch/jobs"
+        | "/replicationcontrollers"
+        | cron::TABLE => look_again(server, table, key),
         _ => others::settle(server, table, &current.value),
     }
 }
@@ -205,16 +212,21 @@ fn path(server: &ApiServer, table: &str, namespace: &str, name: &str) -> Option<
     Some(path_of(&*resource_of(server, table)?, namespace, name))
 }
 
-fn create(server: &ApiServer, table: &str, object: &Value) {
-    if let Some(path) = path(server, table, meta::text(object, "namespace"), "") {
-        send(
-            server,
-            "POST",
-            path.trim_end_matches('/'),
-            "application/json",
-            object,
-        );
+/// Creates an object, or says why the server refused it. One that is there already is no refusal.
+fn create(server: &ApiServer, table: &str, object: &Value) -> Result<(), String> {
+    let Some(path) = path(server, table, meta::text(object, "namespace"), "") else {
+        return Ok(());
+    };
+    let path = path.trim_end_matches('/');
+    let answer = send(server, "POST", path, "application/json", object);
+    let Body::Full(body) = &answer.body else {
+        return Ok(());
+    };
+    if answer.status < 400 || answer.status == 409 {
+        return Ok(());
     }
+    let status: Value = serde_json::from_slice(body).unwrap_or_default();
+    Err(status["message"].as_str().unwrap_or_default().to_owned())
 }
 
 fn delete(server: &ApiServer, table: &str, object: &Value) {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::refused::{conditions_of, create_pod};
 use super::{
     controlled, count, create, delete, is_ready, number, phase, pod_of, set_status, template_hash,
 };
@@ -35,8 +36,12 @@ pub fn sync_replicas(server: &ApiServer, table: &str, set: &Value) {
     }
     let wanted = number(set, "/spec/replicas", 1);
     let pods = living(server, set);
+    let mut refused = None;
     for _ in pods.len() as i64..wanted {
-        create(server, "/pods", &pod_of(set, Value::Null, &[]));
+        refused = create_pod(server, table, set, &pod_of(set, Value::Null, &[]));
+        if refused.is_some() {
+            break;
+        }
     }
     // Those that are not ready go first.
     let mut surplus: Vec<&Value> = pods.iter().collect();
@@ -59,7 +64,8 @@ pub fn sync_replicas(server: &ApiServer, table: &str, set: &Value) {
         &current.value,
         json!({
             "observedGeneration": meta::generation(&current.value), "replicas": now.all, "fullyLabeledReplicas": count(now.all),
-            "readyReplicas": count(now.ready), "availableReplicas": count(now.ready)
+            "readyReplicas": count(now.ready), "availableReplicas": count(now.ready),
+            "conditions": conditions_of(server, &current.value, refused)
         }),
     );
 }
@@ -91,8 +97,8 @@ pub fn sync_stateful(server: &ApiServer, set: &Value) {
             None => {
                 claims(server, set, index);
                 let pod = pod_of_stateful(set, &pod_name, &revision, index);
-                create(server, "/pods", &pod);
-                if !parallel {
+                let refused = create_pod(server, "apps/statefulsets", set, &pod);
+                if !parallel || refused.is_some() {
                     break;
                 }
             }
@@ -183,7 +189,8 @@ fn claims(server: &ApiServer, set: &Value, index: i64) {
             .is_none()
         {
             let labels = set.pointer("/spec/selector/matchLabels").cloned();
-            create(
+            // Without its claim the pod waits.
+            let _ = create(
                 server,
                 table,
                 &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": template["spec"]}),
@@ -203,7 +210,8 @@ pub fn sync_daemon(server: &ApiServer, set: &Value) {
     }
     if !pods.iter().any(is_new) {
         let labels = [("controller-revision-hash", hash.as_str())];
-        create(server, "/pods", &pod_of(set, Value::Null, &labels));
+        let pod = pod_of(set, Value::Null, &labels);
+        create_pod(server, "apps/daemonsets", set, &pod);
     }
     let key = format!(
         "{}/{}",
