@@ -100,7 +100,12 @@ fn of_pod(pod: &Value) -> Option<String> {
             fields.text("/status/reason").unwrap_or(phase),
             message,
         )),
-        (worst, _) => worst.map(|(_, text)| text),
+        (Some((_, text)), _) => Some(text),
+        (None, None) if phase == "Pending" => Some(match fields.text("/spec/nodeName") {
+            None | Some("") => "no node was chosen for the pod".to_owned(),
+            Some(node) => format!("node {node} has not begun with the pod"),
+        }),
+        _ => None,
     }
 }
 
