@@ -157,15 +157,16 @@ impl Error {
 
     /// Whether the same request may well succeed a moment later.
     pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Error::TooManyRequests { .. }
-                | Error::ServerError(_)
-                | Error::Timeout { .. }
-                | Error::Transport { .. }
-                | Error::Undecodable { .. }
-                | Error::Unauthorized(_)
-        )
+            | Error::ServerError(_)
+            | Error::Timeout { .. }
+            | Error::Transport { .. }
+            | Error::Undecodable { .. }
+            | Error::Unauthorized(_) => true,
+            Error::Conflict(refusal) => !is_of_owners(refusal),
+            _ => false,
+        }
     }
 
     /// Whether it is the kind that is not there, or not served yet, rather than the namespace.
@@ -219,5 +220,35 @@ impl Error {
             (500.., _) => Error::ServerError(boxed),
             _ => Error::Refused(boxed),
         }
+    }
+}
+
+/// Whether a conflict is about fields that others own, which stays, rather than about who was faster.
+fn is_of_owners(refusal: &Refusal) -> bool {
+    let causes = refusal.details["causes"].as_array();
+    let mut causes = causes.into_iter().flatten();
+    causes.any(|cause| cause["reason"] == "FieldManagerConflict")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_was_faster_passes_and_who_owns_a_field_stays() {
+        let conflict = |details: Value| {
+            let refusal = Refusal {
+                code: 409,
+                reason: "Conflict".into(),
+                message: String::new(),
+                details,
+            };
+            Error::from_refusal(refusal, None)
+        };
+        assert!(conflict(json!({"name": "a", "kind": "configmaps"})).is_transient());
+        let owned = json!({"causes": [{"reason": "FieldManagerConflict", "field": ".data.a"}]});
+        assert!(!conflict(owned).is_transient());
     }
 }
