@@ -25,6 +25,7 @@ pub mod git;
 pub mod helm;
 pub mod http;
 pub mod oci;
+mod recent;
 mod secret;
 pub mod storage;
 mod temporary;
@@ -34,6 +35,7 @@ mod url;
 
 pub use deadline::Deadline;
 pub use error::Error;
+pub use recent::Recent;
 pub use secret::Secret;
 pub use temporary::{TEMPORARY, TemporaryDirectory, TemporaryFile};
 pub use url::Url;

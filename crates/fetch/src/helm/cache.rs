@@ -7,14 +7,14 @@ use std::time::Duration;
 use everflow_helm::index::StoredVersions;
 
 use super::source::Pulled;
+use crate::Recent;
 
 /// So many bytes of archives are remembered in all, and of one.
 const ARCHIVES: usize = 2 << 20;
 const ARCHIVE: usize = 512 << 10;
 /// For so long: objects that are made together ask for the same chart together.
 const MOMENT: Duration = Duration::from_secs(30);
-/// Of so many charts in one index is remembered for a moment what it has of them, where nobody asked
-/// for more.
+/// Of so many charts is remembered for a moment what an index has of them, where nobody asked for more.
 const FEW: usize = 8;
 
 /// The versions of charts in stored indexes. The files of the store never change, so that what was
@@ -25,21 +25,17 @@ pub struct IndexCache {
     lasts: Duration,
     purge: Duration,
     state: Mutex<State>,
+    /// By the path of the index and the name of the chart.
+    few: Recent<(String, String), Arc<StoredVersions>>,
+    /// By the path of the index and the address in it.
+    archives: Recent<String, Arc<Pulled>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// By the path of the index.
     indexes: BTreeMap<String, Index>,
-    /// By the path of the index and the address in it.
-    archives: BTreeMap<String, Archive>,
     purged: Duration,
-}
-
-#[derive(Debug)]
-struct Archive {
-    pulled: Arc<Pulled>,
-    until: Duration,
 }
 
 #[derive(Debug)]
@@ -50,18 +46,23 @@ struct Index {
 
 impl IndexCache {
     /// Remembers what is in at most so many indexes, each for so long after its last use; what is
-    /// too old is looked for so often. With 0 a few charts of one index are remembered for a moment.
+    /// too old is looked for so often. With 0 a few charts are remembered for a moment.
     pub fn new(most: usize, lasts: Duration, purge: Duration) -> Self {
         IndexCache {
             most,
             lasts,
             purge,
             state: Mutex::default(),
+            few: Recent::new(MOMENT, FEW),
+            archives: Recent::new(MOMENT, ARCHIVES),
         }
     }
 
     /// What is remembered of a chart. `now` is a clock that does not jump.
     pub fn get(&self, index: &str, chart: &str, now: Duration) -> Option<Arc<StoredVersions>> {
+        if self.most == 0 {
+            return self.few.find(&(index.to_owned(), chart.to_owned()), now);
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_sub(state.purged) >= self.purge {
             state.purged = now;
@@ -72,46 +73,31 @@ impl IndexCache {
             state.indexes.remove(index);
             return None;
         }
-        known.until = now + self.lasts();
+        known.until = now + self.lasts;
         known.charts.get(chart).cloned()
     }
 
-    fn lasts(&self) -> Duration {
-        match self.most {
-            0 => MOMENT,
-            _ => self.lasts,
-        }
-    }
-
     /// An archive that was pulled a moment ago.
-    pub(super) fn archive(&self, place: &str, now: Duration) -> Option<Arc<Pulled>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.archives.retain(|_, archive| archive.until > now);
-        Some(state.archives.get(place)?.pulled.clone())
+    pub(super) fn archive(&self, place: &String, now: Duration) -> Option<Arc<Pulled>> {
+        self.archives.find(place, now)
     }
 
     /// Remembers an archive for a moment.
     pub(super) fn put_archive(&self, place: String, pulled: &Arc<Pulled>, now: Duration) {
-        if pulled.bytes.len() > ARCHIVE {
-            return;
-        }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.archives.retain(|_, archive| archive.until > now);
-        let held = state.archives.values();
-        let held: usize = held.map(|archive| archive.pulled.bytes.len()).sum();
-        if held + pulled.bytes.len() <= ARCHIVES {
-            let archive = Archive {
-                pulled: pulled.clone(),
-                until: now + MOMENT,
-            };
-            state.archives.insert(place, archive);
+        let size = pulled.bytes.len();
+        if size <= ARCHIVE {
+            self.archives.note(place, pulled.clone(), size, now);
         }
     }
 
     /// Remembers what was found of a chart.
     pub fn put(&self, index: &str, chart: &str, found: Arc<StoredVersions>, now: Duration) {
+        if self.most == 0 {
+            let place = (index.to_owned(), chart.to_owned());
+            return self.few.note(place, found, 1, now);
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.indexes.len() >= self.most.max(1) && !state.indexes.contains_key(index) {
+        while state.indexes.len() >= self.most && !state.indexes.contains_key(index) {
             let oldest = state.indexes.iter().min_by_key(|(_, index)| index.until);
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else {
                 break;
@@ -123,10 +109,7 @@ impl IndexCache {
             until: now,
         };
         let known = state.indexes.entry(index.to_owned()).or_insert_with(fresh);
-        known.until = now + self.lasts();
-        if self.most == 0 && known.charts.len() >= FEW {
-            known.charts.clear();
-        }
+        known.until = now + self.lasts;
         known.charts.insert(chart.to_owned(), found);
     }
 }
@@ -151,9 +134,7 @@ mod tests {
         assert_eq!(cache.get("a", "x", span(14)), None);
         let little = IndexCache::new(0, span(10), span(5));
         little.put("a", "x", found(), span(0));
-        little.put("b", "x", found(), span(0));
-        let here = ["a", "b"].map(|index| little.get(index, "x", span(20)).is_some());
-        assert_eq!(here, [false, true]);
-        assert_eq!(little.get("b", "x", span(20) + MOMENT), None);
+        assert_eq!(little.get("a", "x", span(20)), Some(found()));
+        assert_eq!(little.get("a", "x", MOMENT), None);
     }
 }

@@ -2,12 +2,11 @@
 //! share the work. Each asks its remote with its own credentials which commit is meant; what the
 //! commit holds is fixed by its name.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use everflow_api::Object;
 use everflow_api::source::GitRepository;
+use everflow_fetch::Recent;
 use everflow_fetch::archive::Digest;
 
 /// So many archives are remembered.
@@ -50,20 +49,17 @@ pub(super) struct Archive {
     pub(super) hash: String,
 }
 
-/// By form, reference and revision: the archive, and when it was made.
-type Archives = BTreeMap<(Form, String, String), (Archive, Duration)>;
+/// The archives, by form, reference and revision.
+#[derive(Debug)]
+pub(super) struct Made(Recent<(Form, String, String), Archive>);
 
-/// The archives.
-#[derive(Debug, Default)]
-pub(super) struct Made {
-    all: Mutex<Archives>,
+impl Default for Made {
+    fn default() -> Self {
+        Made(Recent::new(LASTS, MOST))
+    }
 }
 
 impl Made {
-    fn lock(&self) -> MutexGuard<'_, Archives> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The archive of a revision of a reference. `now` is a clock that does not jump.
     pub(super) fn find(
         &self,
@@ -73,24 +69,18 @@ impl Made {
         now: Duration,
     ) -> Option<Archive> {
         let key = (form.clone(), reference.to_owned(), revision.to_owned());
-        let all = self.lock();
-        let (archive, made) = all.get(&key)?;
-        (now.saturating_sub(*made) < LASTS).then(|| archive.clone())
+        self.0.find(&key, now)
     }
 
     /// Remembers an archive.
     pub(super) fn note(&self, form: Form, reference: &str, archive: Archive, now: Duration) {
         let key = (form, reference.to_owned(), archive.revision.clone());
-        let mut all = self.lock();
-        all.retain(|_, (_, made)| now.saturating_sub(*made) < LASTS);
-        if all.len() < MOST {
-            all.insert(key, (archive, now));
-        }
+        self.0.note(key, archive, 1, now);
     }
 
     /// Forgets an archive that is not there any more.
     pub(super) fn forget(&self, path: &str) {
-        self.lock().retain(|_, (archive, _)| archive.path != path);
+        self.0.forget(|archive| archive.path == path);
     }
 }
 
