@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use everflow_env::{Env, RealDisk};
 use everflow_fetch::git::{CheckoutOptions, GitClient, GitRef, Remote, Update, write_archive};
+use everflow_fetch::testing::keygen;
 use everflow_fetch::{Deadline, Error, Url};
-use support::{Running, free_port, git, git_is_here, keygen, ssh_auth, until_it_listens};
+use support::{Running, free_port, git, git_is_here, ssh_auth, until_it_listens};
 
 struct World {
     place: tempfile::TempDir,

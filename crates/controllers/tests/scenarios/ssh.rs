@@ -1,12 +1,11 @@
 //! Git over SSH, from the Secret to the artifact.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
+use everflow_fetch::testing::{SshHost, SshStream, keygen, serve_ssh};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -20,61 +19,30 @@ const KIND: ControllerKind = ControllerKind::GitRepository;
 type Repositories = Arc<Mutex<BTreeMap<String, Repository>>>;
 
 /// A server that lets one key in and speaks git.
+#[derive(Clone)]
 struct Server {
     repositories: Repositories,
     trusted: String,
-    channel: Option<russh::Channel<russh::server::Msg>>,
 }
 
-impl russh::server::Handler for Server {
-    type Error = russh::Error;
-
-    async fn auth_publickey(
-        &mut self,
-        user: &str,
-        key: russh::server::VerifiedPublicKey<'_>,
-    ) -> Result<russh::server::Auth, Self::Error> {
-        let known = key
-            .public_key
-            .to_openssh()
-            .is_ok_and(|text| self.trusted.starts_with(text.trim()));
-        Ok(match user == "git" && known {
-            true => russh::server::Auth::Accept,
-            false => russh::server::Auth::reject(),
-        })
+impl SshHost for Server {
+    fn lets_in(&self, key: &str) -> bool {
+        self.trusted.starts_with(key)
     }
 
-    async fn channel_open_session(
-        &mut self,
-        channel: russh::Channel<russh::server::Msg>,
-        reply: russh::server::ChannelOpenHandle,
-        _session: &mut russh::server::Session,
-    ) -> Result<(), Self::Error> {
-        self.channel = Some(channel);
-        reply.accept().await;
-        Ok(())
-    }
-
-    async fn exec_request(
-        &mut self,
-        id: russh::ChannelId,
-        command: &[u8],
-        session: &mut russh::server::Session,
-    ) -> Result<(), Self::Error> {
-        session.channel_success(id)?;
-        let command = String::from_utf8_lossy(command).into_owned();
+    fn serve(
+        &self,
+        command: String,
+        _version: Option<String>,
+        mut stream: SshStream,
+    ) -> impl Future<Output = Vec<u8>> + Send + 'static {
         let name = command.trim_start_matches("git-upload-pack '/");
         let name = name.trim_end_matches(".git'").to_owned();
-        let (channel, handle) = (self.channel.take().unwrap(), session.handle());
         let repositories = self.repositories.clone();
-        tokio::spawn(async move {
-            let mut stream = channel.into_stream();
+        async move {
             let _ = converse(&mut stream, &repositories, &name).await;
-            let _ = handle.exit_status_request(id, 0).await;
-            let _ = handle.eof(id).await;
-            let _ = handle.close(id).await;
-        });
-        Ok(())
+            Vec::new()
+        }
     }
 }
 
@@ -109,25 +77,6 @@ async fn converse(
     }
 }
 
-/// Makes a key with the real ssh-keygen; `None` when it is not here.
-fn keygen(directory: &Path, name: &str, password: &str) -> Option<(String, String)> {
-    let path = directory.join(name);
-    let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", password, "-C", "test", "-f"])
-        .arg(&path)
-        .stdin(Stdio::null())
-        .output();
-    if !made.is_ok_and(|output| output.status.success()) {
-        println!("skipped: ssh-keygen is not on this machine");
-        return None;
-    }
-    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
-    Some((
-        read(&path),
-        read(&path.with_extension("pub")).trim().to_owned(),
-    ))
-}
-
 fn secret(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data})
 }
@@ -144,36 +93,20 @@ fn source(name: &str, secret: &str) -> Value {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn a_repository_is_fetched_over_ssh() {
     let directory = tempfile::tempdir().unwrap();
-    let make = |name: &str, password: &str| keygen(directory.path(), name, password);
+    let make = |name: &str, password: &str| keygen(directory.path(), name, "ed25519", password);
     let Some((host_key, host)) = make("host", "") else {
+        println!("skipped: ssh-keygen is not on this machine");
         return;
     };
     let (identity, public) = make("identity", "").unwrap();
     let (stranger, _) = make("stranger", "").unwrap();
     let (locked, _) = make("locked", "hunter2-passphrase").unwrap();
     let world = World::start(&scenario("ssh"), recorded_options(), &[KIND]).await;
-    let config = Arc::new(russh::server::Config {
-        keys: vec![russh::keys::decode_secret_key(&host_key, None).unwrap()],
-        auth_rejection_time: Duration::ZERO,
-        ..russh::server::Config::default()
-    });
-    let mut incoming = world.dialer.listen("127.0.0.1", PORT);
-    let (repositories, trusted) = (world.git.clone(), public);
-    tokio::spawn(async move {
-        while let Some(stream) = incoming.recv().await {
-            let server = Server {
-                repositories: repositories.clone(),
-                trusted: trusted.clone(),
-                channel: None,
-            };
-            let config = config.clone();
-            tokio::spawn(async move {
-                if let Ok(session) = russh::server::run_stream(config, stream, server).await {
-                    let _ = session.await;
-                }
-            });
-        }
-    });
+    let server = Server {
+        repositories: world.git.clone(),
+        trusted: public,
+    };
+    serve_ssh(&world.dialer, ("127.0.0.1", PORT), &host_key, server).unwrap();
     let known = format!("[127.0.0.1]:{PORT} {host}\n");
     let other = format!("[127.0.0.1]:{PORT} {}\n", make("other", "").unwrap().1);
     for (name, data) in [

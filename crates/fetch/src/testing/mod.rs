@@ -4,6 +4,7 @@ mod bucket;
 mod git;
 mod registry;
 mod reply;
+mod ssh;
 
 #[cfg(test)]
 use std::sync::Arc;
@@ -13,6 +14,7 @@ pub use git::{File, Repositories, Repository, advertisement};
 pub use registry::{Push, Registry};
 pub use reply::Fault;
 pub(crate) use reply::{Faults, Reply, converse_with};
+pub use ssh::{SshHost, SshStream, keygen, serve_ssh};
 
 use everflow_env::MemoryDialer;
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::process::Command;
 
 use everflow_fetch::git::GitRef;
 use everflow_fetch::git::signature::{TrustedKeys, VerifyMode, verify};
+use everflow_fetch::testing::keygen;
 
-use crate::support::{GitServer, git, git_is_here, keygen};
+use crate::support::{GitServer, git, git_is_here};
 use crate::world::{World, branch, remote};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -49,31 +49,6 @@ pub fn git(directory: &Path, when: u32, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A private and a public key by the real program; says so when it is not on this machine.
-pub fn keygen(
-    directory: &Path,
-    name: &str,
-    kind: &str,
-    password: &str,
-) -> Option<(String, String)> {
-    let path = directory.join(name);
-    let made = Command::new("ssh-keygen")
-        .args(["-q", "-t", kind, "-N", password, "-C", "test", "-f"])
-        .arg(&path)
-        .stdin(Stdio::null())
-        .output();
-    match made {
-        Ok(output) if output.status.success() => {}
-        _ => {
-            eprintln!("skipped: ssh-keygen is not on this machine");
-            return None;
-        }
-    }
-    let secret = std::fs::read_to_string(&path).unwrap();
-    let public = std::fs::read_to_string(path.with_extension("pub")).unwrap();
-    Some((secret, public.trim().to_owned()))
-}
-
 /// How to prove who we are by SSH.
 pub fn ssh_auth(secret: &str, password: Option<&str>, known: &str) -> Result<GitAuth, Error> {
     let identity = Secret::new(secret.as_bytes().to_vec());
