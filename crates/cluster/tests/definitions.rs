@@ -82,3 +82,39 @@ fn a_definition_that_changes_changes_what_is_read() {
     assert_eq!(patched["spec"], json!({"size": "small", "shape": "round"}));
     assert_eq!(ask(&server, "GET", &path, &json!({})), patched);
 }
+
+#[test]
+fn names_of_a_definition_that_goes_are_free_for_others() {
+    let env = ManualEnvironment::new(Timestamp::from_seconds(1_794_740_000), 9);
+    let server = ApiServer::new(Arc::new(env), Options::default());
+    ask(&server, "POST", DEFINITIONS, &definition(&json!({})));
+    let mut other = definition(&json!({}));
+    other["metadata"]["name"] = "gizmos.example.com".into();
+    other["spec"]["names"]["plural"] = "gizmos".into();
+    other["spec"]["names"]["singular"] = "gizmo".into();
+    ask(&server, "POST", DEFINITIONS, &other);
+    let path = format!("{DEFINITIONS}/gizmos.example.com");
+    let state = || {
+        let found = ask(&server, "GET", &path, &Value::Null);
+        let conditions = found["status"]["conditions"].as_array().cloned();
+        let holds = |kind: &str| {
+            let mut conditions = conditions.iter().flatten();
+            conditions.any(|it| it["type"] == kind && it["status"] == "True")
+        };
+        (holds("NamesAccepted"), holds("Established"))
+    };
+    assert_eq!(state(), (false, false));
+    ask(
+        &server,
+        "DELETE",
+        &format!("{DEFINITIONS}/widgets.example.com"),
+        &json!({}),
+    );
+    server.tick();
+    assert_eq!(state(), (true, true));
+    let gizmos = "/apis/example.com/v1/namespaces/default/gizmos";
+    assert_eq!(
+        ask(&server, "GET", gizmos, &Value::Null)["kind"],
+        "WidgetList"
+    );
+}

@@ -98,6 +98,22 @@ pub fn finish_deletion(server: &ApiServer, name: &str) {
         text(&current.value, "/spec/names/plural").to_owned(),
     );
     server.change_registry(|registry| registry.remove(&group, &plural));
+    if empty {
+        offer_names(server, &group);
+    }
+}
+
+/// Definitions that wanted the names of one that has gone may have them now.
+fn offer_names(server: &ApiServer, group: &str) {
+    let all = server.store().list(TABLE, "", None, 0).items;
+    let waiting = all.iter().filter(|other| {
+        text(&other.value, "/spec/group") == group
+            && !is_established(&other.value)
+            && !meta::is_terminating(&other.value)
+    });
+    for other in waiting {
+        super::after_write(server, meta::text(&other.value, "name"));
+    }
 }
 
 /// Says that instances are being deleted, once.

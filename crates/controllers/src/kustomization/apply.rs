@@ -1,8 +1,6 @@
 //! Applies what was built, and deletes what is no longer there.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use everflow_api::inventory::{ObjectId, ResourceInventory, ResourceRef};
 use everflow_api::kustomization::Kustomization;
@@ -12,8 +10,6 @@ use everflow_api::reason::Reason;
 use everflow_apply::change::{self, Action, Change};
 use everflow_apply::drift::Ignore;
 use everflow_apply::effects::{Applied, Applier, Live, Memory};
-use everflow_apply::health::Health;
-use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::inventory::{Entry, Inventory};
 use everflow_apply::normalize::{Owner, normalize};
 use everflow_apply::takeover::Takeover;
@@ -31,30 +27,10 @@ use super::source::SourceName;
 use super::stop::{Failure, Stop};
 use super::target::{Target, Targets};
 
-/// How long the objects of a stage have to settle, and how often they are looked at.
-const SETTLE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_millis(250));
 /// A build that deletes so many objects, and more than it keeps, is worth a word.
 const MANY: usize = 3;
 /// So many of them are named.
 const NAMED: usize = 10;
-
-/// The versions that a definition serves, each with the kind; and whether objects have namespaces.
-fn served(definition: &Value) -> Vec<((String, String), bool)> {
-    let text = |at: &str| definition.pointer(at).and_then(Value::as_str);
-    let (Some(group), Some(kind)) = (text("/spec/group"), text("/spec/names/kind")) else {
-        return Vec::new();
-    };
-    let versions = definition
-        .pointer("/spec/versions")
-        .and_then(Value::as_array);
-    let versions = versions.into_iter().flatten();
-    let namespaced = text("/spec/scope") == Some("Namespaced");
-    versions
-        .filter(|version| version["served"] == true)
-        .filter_map(|version| version["name"].as_str())
-        .map(|version| ((format!("{group}/{version}"), kind.to_owned()), namespaced))
-        .collect()
-}
 
 /// What was applied.
 #[derive(Debug, Default)]
@@ -134,12 +110,13 @@ impl Attempt<'_> {
         let mut outcome = Outcome::default();
         for (stage, objects) in order::staged(objects, &custom) {
             self.context.check()?;
-            let rehearsed = match self
-                .rehearse(applier, &objects, memory, live, &outcome)
-                .await
-            {
-                Ok(rehearsed) => rehearsed,
-                Err(errors) => return Err(Refusal::Objects(errors, changes(&outcome))),
+            let rehearsed = self.rehearse(applier, &objects, memory, live, &outcome);
+            let rehearsed = match rehearsed.await {
+                Err(Refusal::Stop(stop @ Stop::Unsettled { .. })) => {
+                    self.tell_changes(&outcome);
+                    return Err(stop.into());
+                }
+                rehearsed => rehearsed?,
             };
             let new: Vec<Entry> = rehearsed.writes().cloned().collect();
             let makes = rehearsed
@@ -159,8 +136,14 @@ impl Attempt<'_> {
             if !errors.is_empty() {
                 return Err(Refusal::Objects(errors, changes(&outcome)));
             }
-            settling?;
+            if let Err(stop) = settling {
+                if matches!(stop, Stop::Unsettled { .. }) {
+                    self.tell_changes(&outcome);
+                }
+                return Err(stop.into());
+            }
         }
+        self.controller.settling().remove(&self.context.key);
         let actions = outcome.applied.iter().map(|applied| applied.change.action);
         outcome.changed = actions
             .into_iter()
@@ -168,72 +151,6 @@ impl Attempt<'_> {
         self.name_contested(&outcome);
         self.tell_changes(&outcome);
         Ok(outcome)
-    }
-
-    /// Kinds whose definitions were applied just now may take a moment to be served.
-    async fn rehearse(
-        &self,
-        applier: &Applier,
-        objects: &[Value],
-        memory: &Arc<Memory>,
-        live: &dyn Live,
-        before: &Outcome,
-    ) -> Result<everflow_apply::effects::Rehearsed, Vec<ApplyError>> {
-        let defined: BTreeMap<(String, String), bool> = before
-            .applied
-            .iter()
-            .filter(|applied| applied.change.entry.id.kind == "CustomResourceDefinition")
-            .filter_map(|applied| applied.live.as_ref())
-            .flat_map(served)
-            .collect();
-        let clock = &self.context.env.clock;
-        let until = clock.elapsed() + Duration::from_secs(20);
-        loop {
-            let result = applier.rehearse(objects, memory, live).await;
-            let Err(errors) = &result else {
-                return result;
-            };
-            let coming = errors.iter().all(|error| match error {
-                ApplyError::DryRun { entry, source } => {
-                    let kind = (entry.api_version(), entry.id.kind.clone());
-                    let namespaced = defined.get(&kind);
-                    namespaced.is_some_and(|namespaced| {
-                        // What lacks a namespace is never found.
-                        !(*namespaced && entry.id.namespace.is_empty()) && source.lacks_kind()
-                    })
-                }
-                _ => false,
-            });
-            if !coming || clock.elapsed() >= until {
-                return result;
-            }
-            for error in errors {
-                if let ApplyError::DryRun { entry, .. } = error {
-                    applier.client.forget_version(&entry.api_version());
-                }
-            }
-            clock.sleep(SETTLE.1).await;
-        }
-    }
-
-    /// What is known of kinds whose definitions were just applied is out of date.
-    fn note_definitions(&self, applier: &Applier, applied: &[Applied]) {
-        for applied in applied {
-            let written = matches!(applied.change.action, Action::Created | Action::Configured);
-            let Some(live) = applied.live.as_ref().filter(|_| written) else {
-                continue;
-            };
-            if applied.change.entry.id.kind != "CustomResourceDefinition" {
-                continue;
-            }
-            let group = live.pointer("/spec/group").and_then(Value::as_str);
-            let versions = live.pointer("/spec/versions").and_then(Value::as_array);
-            for version in versions.into_iter().flatten() {
-                if let (Some(group), Some(version)) = (group, version["name"].as_str()) {
-                    applier.client.forget_version(&format!("{group}/{version}"));
-                }
-            }
-        }
     }
 
     /// Says what was refused, and where it stands in the source.
@@ -335,51 +252,6 @@ impl Attempt<'_> {
         let inventory = inventory.map(everflow_api::to_value).unwrap_or_default();
         let lists = Inventory::read(&inventory).is_ok_and(|inventory| inventory.contains(id));
         lists && !behind
-    }
-
-    /// Waits until the objects of a stage are what they ask to be.
-    async fn settle(&self, applier: &Applier, applied: &[Applied]) -> Result<(), Stop> {
-        let checks = CustomChecks::default();
-        let clock = &self.context.env.clock;
-        let until = clock.elapsed() + SETTLE.0;
-        let mut open: Vec<&Applied> = applied
-            .iter()
-            .filter(|applied| applied.change.action != Action::Skipped)
-            .collect();
-        open.retain(|applied| {
-            let assessed = applied
-                .live
-                .as_ref()
-                .map(|live| checks.assess(live, clock.now()));
-            // What nobody has touched has settled before.
-            assessed.is_some_and(|assessed| assessed.health != Health::Current)
-        });
-        while !open.is_empty() {
-            let mut still = Vec::new();
-            let mut shown = Vec::new();
-            for applied in open {
-                let entry = &applied.change.entry;
-                let assessed = applier.health(entry, &checks, clock.now()).await;
-                if assessed.health != Health::Current {
-                    shown.push(format!(
-                        "{} status: '{}'",
-                        entry.id.subject(),
-                        assessed.health
-                    ));
-                    still.push(applied);
-                }
-            }
-            open = still;
-            if !open.is_empty() {
-                if clock.elapsed() >= until {
-                    let message = format!("timeout waiting for: [{}]", shown.join(", "));
-                    return Err(Stop::failed(Reason::ReconciliationFailed, message));
-                }
-                self.context.check()?;
-                clock.sleep(SETTLE.1).await;
-            }
-        }
-        Ok(())
     }
 
     /// Whatever may be in the cluster because of us is in the inventory before it is there.
@@ -524,7 +396,7 @@ impl Attempt<'_> {
 }
 
 /// What was created and changed.
-fn changes(outcome: &Outcome) -> String {
+pub(super) fn changes(outcome: &Outcome) -> String {
     let changes = outcome.applied.iter().map(|applied| &applied.change);
     change::log(changes, |action| {
         matches!(action, Action::Created | Action::Configured)
@@ -534,22 +406,4 @@ fn changes(outcome: &Outcome) -> String {
 /// An empty inventory is written down too.
 pub(super) fn empty_inventory() -> ResourceInventory {
     ResourceInventory::default()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_served_versions_are_worth_waiting_for() {
-        let definition = json!({"spec": {
-            "group": "a.b", "names": {"kind": "K"}, "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true}, {"name": "v1beta1", "served": false}],
-        }});
-        let expected = (("a.b/v1".to_owned(), "K".to_owned()), true);
-        assert_eq!(served(&definition), [expected]);
-        assert!(served(&json!({})).is_empty());
-    }
 }

@@ -154,6 +154,7 @@ impl<'a> Attempt<'a> {
         match self.reconcile().await {
             Ok(report) => Ok(report),
             Err(Stop::Interrupted(why)) => Err(why),
+            Err(Stop::Unsettled { what, waited }) => Ok(self.await_stage(&what, waited)),
             Err(Stop::Gone) => Ok(silent(Next::retry("Gone"), Verdict::Success)),
             Err(Stop::Failed(failure)) => Ok(self.fail(*failure)),
         }

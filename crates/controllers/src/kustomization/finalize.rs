@@ -163,6 +163,7 @@ impl Attempt<'_> {
         if self.draft.is_ready() && !self.object.spec.suspend {
             self.tell_finished();
         }
+        self.controller.settling().remove(&self.context.key);
         self.controller.waits().remove(&self.context.key);
         let metadata = &self.object.metadata;
         self.controller
@@ -188,6 +189,7 @@ impl Attempt<'_> {
         match stop {
             Stop::Interrupted(why) => Err(why),
             Stop::Gone => Ok(silent(Next::At(NEVER), Verdict::Success)),
+            Stop::Unsettled { .. } => Ok(silent(Next::retry("Unsettled"), Verdict::Waiting)),
             Stop::Failed(failure) => {
                 let message = format!("pruning for deleted resource failed: {}", failure.message);
                 self.draft

@@ -18,6 +18,7 @@ mod finalize;
 mod former;
 mod health;
 mod inputs;
+mod settling;
 mod source;
 mod stop;
 mod success;
@@ -43,6 +44,7 @@ use artifact::Trees;
 use attempt::Attempt;
 use health::Wait;
 pub use inputs::variables;
+use settling::Settling;
 use target::Targets;
 use watching::Memories;
 
@@ -69,6 +71,8 @@ pub(crate) struct KustomizationController {
     targets: Targets,
     memories: Arc<Memories>,
     waits: Mutex<BTreeMap<Key, Wait>>,
+    /// Those of whom a stage takes longer than a moment.
+    settling: Mutex<BTreeMap<Key, Settling>>,
     cache: Arc<everflow_kustomize::Cache>,
     /// Those who have waited a moment for their source already.
     patient: Mutex<BTreeSet<Key>>,
@@ -83,6 +87,7 @@ impl KustomizationController {
             targets: Targets::new(setup),
             memories: Arc::default(),
             waits: Mutex::default(),
+            settling: Mutex::default(),
             cache: Arc::new(everflow_kustomize::Cache::new(CACHED)),
             patient: Mutex::default(),
             proving: Arc::default(),
@@ -91,6 +96,10 @@ impl KustomizationController {
 
     fn patient(&self) -> MutexGuard<'_, BTreeSet<Key>> {
         self.patient.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settling(&self) -> MutexGuard<'_, BTreeMap<Key, Settling>> {
+        self.settling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waits(&self) -> MutexGuard<'_, BTreeMap<Key, Wait>> {

@@ -1,5 +1,7 @@
 //! Why an attempt does not get through.
 
+use std::time::Duration;
+
 use everflow_api::reason::Reason;
 use everflow_runtime::attempt::Interrupted;
 
@@ -10,6 +12,13 @@ pub(super) enum Stop {
     Interrupted(Interrupted),
     /// Something has to be there or be right first.
     Failed(Box<Failure>),
+    /// Others have to finish what was applied so far.
+    Unsettled {
+        /// What is waited for, in words.
+        what: String,
+        /// For how long already.
+        waited: Duration,
+    },
     /// The Kustomization is gone.
     Gone,
 }

@@ -25,5 +25,6 @@ mod remotes;
 mod scenario;
 mod sources;
 mod ssh;
+mod stages;
 mod workloads;
 mod world;
