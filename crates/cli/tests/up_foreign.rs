@@ -34,13 +34,11 @@ impl Repository {
 
     fn run_verb(&self, verb: &str, more: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_everflow"))
-            .args([
-                verb,
-                self.root.to_str().unwrap(),
-                "--offline",
-                "--timeout",
-                "60s",
-            ])
+            .args([verb, self.root.to_str().unwrap(), "--offline"])
+            .args(match more.contains(&"--timeout") {
+                true => &[][..],
+                false => &["--timeout", "60s"],
+            })
             .args(more)
             .env_remove("SOPS_AGE_KEY_FILE")
             .output()
@@ -249,6 +247,34 @@ fn variables_without_a_value_are_as_for_the_flux_of_the_repository() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("\"UNKNOWN\" (in app/map.yaml:4)"), "{said}");
     }
+}
+
+#[test]
+fn what_keeps_workloads_from_coming_up_is_told() {
+    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: few, namespace: default}\nspec: {hard: {pods: \"1\"}}\n";
+    let web = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: x}]}
+";
+    let root = kustomization("app", "app", "").replace("name: home", "name: flux-system");
+    let files = [
+        ("cluster/app.yaml", root.as_str()),
+        ("app/quota.yaml", quota),
+        ("app/web.yaml", web),
+    ];
+    let repository = Repository::new("causes", &files);
+    let output = repository.run(&["--entry", "cluster", "--timeout", "2s"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected = "Deployment/default/web  progressing: Replicas: 1/2; FailedCreate: pods \"web-";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("exceeded quota: few"), "{said}");
 }
 
 /// One Kustomization over one directory.

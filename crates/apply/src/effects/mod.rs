@@ -7,6 +7,7 @@
 //! these are written with a version that no object has, which the server takes only where there is
 //! no such object yet.
 
+mod causes;
 mod memory;
 mod proving;
 mod prune;
@@ -22,6 +23,7 @@ use everflow_time::Timestamp;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
+pub use causes::causes;
 pub use memory::{Memory, Seen};
 pub use proving::ProvingGround;
 pub use prune::Pruned;

@@ -13,8 +13,11 @@ use super::World;
 use super::kinds::{flux_kind, flux_kinds};
 use crate::Error;
 use crate::golden::{self, Rendered};
-use crate::picture::Picture;
+use crate::picture::{Picture, State};
 use crate::references::{self, Dangling};
+
+/// Of so many objects is said what keeps them from being ready.
+const EXPLAINED: usize = 10;
 
 /// How closely the world is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +147,30 @@ impl World {
     pub(super) async fn picture(&self, detail: Detail) -> Result<Picture, Error> {
         let objects = self.flux_objects().await?;
         let deployed = self.deployed(&objects, detail).await;
-        Ok(Picture::of(&objects, &deployed, self.env.clock.now()))
+        let mut picture = Picture::of(&objects, &deployed, self.env.clock.now());
+        if detail == Detail::Everything {
+            self.explain(&mut picture).await;
+        }
+        Ok(picture)
+    }
+
+    /// Says of a few objects that are not there yet what keeps them from it.
+    async fn explain(&self, picture: &mut Picture) {
+        let nodes = picture.kustomizations.iter_mut();
+        let children = nodes.flat_map(|node| &mut node.children);
+        let open = children.filter(|child| child.state.is_moving() || child.state == State::Failed);
+        for child in open.take(EXPLAINED) {
+            let entry = Deployed {
+                id: child.id.clone(),
+                version: "v1".to_owned(),
+            };
+            for cause in everflow_apply::effects::causes(&self.client, &entry).await {
+                if !child.message.is_empty() {
+                    child.message.push_str("; ");
+                }
+                child.message.push_str(&cause);
+            }
+        }
     }
 
     async fn list(&self, resource: &Resource) -> Result<Vec<Value>, Error> {
