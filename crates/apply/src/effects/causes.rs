@@ -1,6 +1,6 @@
 //! Why an object of Kubernetes' own kinds is not healthy. Only failures pay for looking.
 
-use everflow_runtime::client::{At, Client, Paging, Resource, Selection};
+use everflow_runtime::client::{At, Client, Paging, Resource, Selection, meta_text};
 use everflow_runtime::events::EVENTS;
 use serde_json::Value;
 
@@ -28,14 +28,14 @@ pub async fn causes(client: &Client, entry: &Entry) -> Vec<String> {
         return Vec::new();
     };
     let mut causes: Vec<String> = of_workload(&object).into_iter().collect();
-    let mut about = uid(&object).to_owned();
+    let mut about = meta_text(&object, "uid").to_owned();
     if let Some(selector) = pod_selector(&object) {
         let selection = Selection::labelled(selector);
         let pods = read(client, &PODS, &id.namespace, &selection).await;
         causes.extend(of_pods(&pods));
         // Why pods do not get beyond their making is in events about them.
         if let Some(pod) = pods.iter().find(|pod| is_being_made(pod)) {
-            about = uid(pod).to_owned();
+            about = meta_text(pod, "uid").to_owned();
         } else if !causes.is_empty() {
             about.clear();
         }
@@ -50,10 +50,6 @@ pub async fn causes(client: &Client, entry: &Entry) -> Vec<String> {
     }
     causes.truncate(TOLD);
     causes
-}
-
-fn uid(object: &Value) -> &str {
-    object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
 async fn read(

@@ -88,15 +88,9 @@ fn of_pod(pod: &Value) -> Option<String> {
     if let Some(condition) = homeless {
         return Some(said("no node takes the pod", condition.message));
     }
-    let containers = ["initContainerStatuses", "containerStatuses"];
-    let containers = containers
-        .iter()
-        .filter_map(|field| pod["status"][*field].as_array())
-        .flatten();
-    let worst = containers.filter_map(of_container).min_by_key(|it| it.0);
-    match (worst, fields.text("/status/message")) {
+    match (worst_container(pod), fields.text("/status/message")) {
         // Such as pods that were evicted.
-        (None | Some((2.., _)), Some(message)) => Some(said(
+        (None | Some((MADE, _)), Some(message)) => Some(said(
             fields.text("/status/reason").unwrap_or(phase),
             message,
         )),

@@ -91,6 +91,13 @@ pub struct Common {
     strict: bool,
 }
 
+impl Common {
+    /// Whether a gate of Flux was given in this form.
+    fn asks_for(&self, gate: &str) -> bool {
+        self.feature_gates.iter().any(|given| given == gate)
+    }
+}
+
 /// The gate of Flux that is off: variables without a value are empty.
 const UNSET_VARIABLES: &str = "StrictPostBuildSubstitutions=false";
 /// The same gate when it is on: they are mistakes.

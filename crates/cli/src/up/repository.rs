@@ -93,9 +93,9 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         is_known(group, kind) || given.iter().any(|object| defines(object, group, kind))
     });
     let gates = gates::on(&tree, &contents).map_err(|error| Failure::Work(error.to_string()))?;
-    let asked = |gate: &str| options.feature_gates.iter().any(|asked| asked == gate);
-    let is_asked = asked(super::UNSET_VARIABLES) || asked(super::STRICT_VARIABLES);
-    let former_flux = match options.strict || is_asked {
+    let is_said =
+        options.asks_for(super::UNSET_VARIABLES) || options.asks_for(super::STRICT_VARIABLES);
+    let former_flux = match options.strict || is_said {
         true => None,
         false => flux::installed(&tree, &contents, &entry.directory),
     };
@@ -168,11 +168,7 @@ impl Opened {
                 .collect(),
             service_range: self.service_range,
             dual_stack: self.dual_stack,
-            unset_variables: self.former_flux.is_some()
-                || options
-                    .feature_gates
-                    .iter()
-                    .any(|gate| gate == super::UNSET_VARIABLES),
+            unset_variables: self.former_flux.is_some() || options.asks_for(super::UNSET_VARIABLES),
             workload_delay: options.workload_delay,
             log,
         }

@@ -108,16 +108,36 @@ impl Attempt<'_> {
         let custom = self.options().kustomize.custom_apply_stage_kinds.join(",");
         let custom = order::parse_kinds(&custom);
         let mut outcome = Outcome::default();
-        for (stage, objects) in order::staged(objects, &custom) {
+        let stages = order::staged(objects, &custom);
+        let done = self.apply_stages(applier, stages, memory, live, &mut outcome);
+        let done = done.await;
+        if matches!(done, Err(Refusal::Stop(Stop::Unsettled { .. }))) {
+            self.tell_changes(&outcome);
+        }
+        done?;
+        self.controller.settling().remove(&self.context.key);
+        let actions = outcome.applied.iter().map(|applied| applied.change.action);
+        outcome.changed = actions
+            .into_iter()
+            .any(|action| matches!(action, Action::Created | Action::Configured));
+        self.name_contested(&outcome);
+        self.tell_changes(&outcome);
+        Ok(outcome)
+    }
+
+    /// Applies one stage after the other; what was done so far stands in the outcome.
+    async fn apply_stages(
+        &mut self,
+        applier: &Applier,
+        stages: Vec<(order::Stage, Vec<Value>)>,
+        memory: &Arc<Memory>,
+        live: &dyn Live,
+        outcome: &mut Outcome,
+    ) -> Result<(), Refusal> {
+        for (stage, objects) in stages {
             self.context.check()?;
-            let rehearsed = self.rehearse(applier, &objects, memory, live, &outcome);
-            let rehearsed = match rehearsed.await {
-                Err(Refusal::Stop(stop @ Stop::Unsettled { .. })) => {
-                    self.tell_changes(&outcome);
-                    return Err(stop.into());
-                }
-                rehearsed => rehearsed?,
-            };
+            let rehearsed = self.rehearse(applier, &objects, memory, live, outcome);
+            let rehearsed = rehearsed.await?;
             let new: Vec<Entry> = rehearsed.writes().cloned().collect();
             let makes = rehearsed
                 .actions()
@@ -134,23 +154,11 @@ impl Attempt<'_> {
             self.note_definitions(applier, &applied);
             outcome.applied.extend(applied);
             if !errors.is_empty() {
-                return Err(Refusal::Objects(errors, changes(&outcome)));
+                return Err(Refusal::Objects(errors, changes(outcome)));
             }
-            if let Err(stop) = settling {
-                if matches!(stop, Stop::Unsettled { .. }) {
-                    self.tell_changes(&outcome);
-                }
-                return Err(stop.into());
-            }
+            settling?;
         }
-        self.controller.settling().remove(&self.context.key);
-        let actions = outcome.applied.iter().map(|applied| applied.change.action);
-        outcome.changed = actions
-            .into_iter()
-            .any(|action| matches!(action, Action::Created | Action::Configured));
-        self.name_contested(&outcome);
-        self.tell_changes(&outcome);
-        Ok(outcome)
+        Ok(())
     }
 
     /// Says what was refused, and where it stands in the source.

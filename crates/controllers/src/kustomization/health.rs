@@ -258,15 +258,14 @@ impl Attempt<'_> {
         let waited = self.now().saturating_sub(wait.began);
         let fast = !self.options().gates.disable_fail_fast_behavior;
         let all_failed = failed.len() == open.len();
-        let all: Vec<&(Entry, Assessment)> = open.iter().collect();
-        let (what, named) = if !failed.is_empty() && (fast || all_failed) {
-            ("failed early due to stalled resources", failed)
+        let failure = if !failed.is_empty() && (fast || all_failed) {
+            Some(("failed early due to stalled resources", failed))
         } else if waited >= timeout {
-            ("timeout waiting for", all)
+            Some(("timeout waiting for", open.iter().collect()))
         } else {
-            ("", Vec::new())
+            None
         };
-        if !named.is_empty() {
+        if let Some((what, named)) = failure {
             let mut why = format!("{what}: [{}]", listed(&named));
             for cause in self.causes(&named, target).await {
                 why.push('\n');
@@ -401,9 +400,14 @@ fn always_current(entry: &Entry) -> bool {
     )
 }
 
+/// How an object stands, as Flux says it.
+pub(super) fn state(entry: &Entry, assessed: &Assessment) -> String {
+    format!("{} status: '{}'", entry.id.subject(), assessed.health)
+}
+
 fn listed(open: &[&(Entry, Assessment)]) -> String {
     let one = |(entry, assessed): &(Entry, Assessment)| {
-        let state = format!("{} status: '{}'", entry.id.subject(), assessed.health);
+        let state = state(entry, assessed);
         match assessed.health == Health::Unknown && !assessed.message.is_empty() {
             true => format!("{state}: {}", assessed.message),
             false => state,

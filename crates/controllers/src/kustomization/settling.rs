@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::apply::{Outcome, Refusal, changes};
 use super::attempt::Attempt;
+use super::health::state;
 use super::stop::Stop;
 
 /// How long a worker waits, and how often it looks.
@@ -86,12 +87,11 @@ impl Attempt<'_> {
             if clock.elapsed() >= until {
                 let kinds = errors.iter().filter_map(ApplyError::entry);
                 let kinds: Vec<String> = kinds.map(|entry| entry.id.kind.clone()).collect();
-                return Err(
-                    match self.not_yet(&format!("the kind {}", kinds.join(", ")), BTreeSet::new()) {
-                        Some(stop) => stop.into(),
-                        None => Refusal::Objects(errors, changes(before)),
-                    },
-                );
+                let what = format!("the kind {}", kinds.join(", "));
+                return Err(match self.not_yet(&what, BTreeSet::new()) {
+                    Some(stop) => stop.into(),
+                    None => Refusal::Objects(errors, changes(before)),
+                });
             }
             clock.sleep(MOMENT.1).await;
         }
@@ -121,11 +121,7 @@ impl Attempt<'_> {
                 let entry = &applied.change.entry;
                 let assessed = applier.health(entry, &checks, clock.now()).await;
                 if assessed.health != Health::Current {
-                    shown.push(format!(
-                        "{} status: '{}'",
-                        entry.id.subject(),
-                        assessed.health
-                    ));
+                    shown.push(state(entry, &assessed));
                     still.push(applied);
                 }
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::refused::failure;
+use super::refused::{FAILURE, failure};
 use super::{
     BEHAVIOR, conditions, controlled, count, create, number, patch, reference, set_status,
     template_hash,
@@ -193,12 +193,7 @@ fn report(
     };
     let failure = sets.iter().find_map(failure).map(|failure| {
         let text = |field: &str| failure[field].as_str().unwrap_or_default();
-        condition(
-            "ReplicaFailure",
-            "True",
-            text("reason"),
-            text("message").to_owned(),
-        )
+        condition(FAILURE, "True", text("reason"), text("message").to_owned())
     });
     let all_conditions = [availability, progress].into_iter().chain(failure);
     set_status(

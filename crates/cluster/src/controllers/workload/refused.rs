@@ -10,7 +10,7 @@ use crate::server_core::ApiServer;
 /// When the server is asked again, in seconds.
 const AGAIN: i64 = 10;
 /// The condition of those who lack pods.
-const FAILURE: &str = "ReplicaFailure";
+pub const FAILURE: &str = "ReplicaFailure";
 
 /// Creates a pod of a workload. If it is refused, an event about the workload says why, and the workload is looked at
 /// again later; the answer is what the server said.
