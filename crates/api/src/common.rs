@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::Value;
 use everflow_time::{Duration, Timestamp};
-use serde_json::Value;
 
 use crate::describe::{Rule, Shape};
 use crate::error::{At, FieldError};

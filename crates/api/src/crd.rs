@@ -1,6 +1,6 @@
 //! The definitions of the kinds for the API server, made from their descriptions.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::describe::{Column, Field, KindInfo, Record, Rule, Shape};
 use crate::helm::HelmRelease;
@@ -133,14 +133,14 @@ fn object_schema(info: &KindInfo) -> Value {
     json!({"description": info.doc.trim(), "type": "object", "properties": properties})
 }
 
-fn record_schema(record: &Record) -> Map<String, Value> {
+fn record_schema(record: &Record) -> Map {
     let mut schema = Map::new();
     schema.insert("type".into(), json!("object"));
     schema.insert("description".into(), json!(record.doc.trim()));
     let mut required: Vec<&str> = Vec::new();
     let mut properties = Map::new();
     for field in record.fields {
-        properties.insert(field.name.to_owned(), Value::Object(field_schema(field)));
+        properties.insert(field.name.into(), Value::Object(field_schema(field)));
         if field.required {
             required.push(field.name);
         }
@@ -156,14 +156,14 @@ fn record_schema(record: &Record) -> Map<String, Value> {
     schema
 }
 
-fn field_schema(field: &Field) -> Map<String, Value> {
+fn field_schema(field: &Field) -> Map {
     let mut schema = shape_schema(&field.shape);
     schema.insert("description".into(), json!(field.doc.trim()));
     apply(field.rules, &mut schema);
     schema
 }
 
-fn shape_schema(shape: &Shape) -> Map<String, Value> {
+fn shape_schema(shape: &Shape) -> Map {
     let mut schema = Map::new();
     let kind = match shape {
         Shape::Any => {
@@ -197,7 +197,7 @@ fn shape_schema(shape: &Shape) -> Map<String, Value> {
     schema
 }
 
-fn apply(rules: &[Rule], schema: &mut Map<String, Value>) {
+fn apply(rules: &[Rule], schema: &mut Map) {
     let mut checks: Vec<Value> = Vec::new();
     for rule in rules {
         let (name, value) = match rule {
@@ -217,7 +217,7 @@ fn apply(rules: &[Rule], schema: &mut Map<String, Value>) {
             Rule::MinItems(count) => ("minItems", json!(count)),
             Rule::Format(format) => ("format", json!(format)),
             // Defaults are constants of this crate; a test reads all of them.
-            Rule::Default(text) => ("default", serde_json::from_str(text).unwrap_or_default()),
+            Rule::Default(text) => ("default", everflow_json::from_str(text).unwrap_or_default()),
         };
         schema.insert(name.into(), value);
     }

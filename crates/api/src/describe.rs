@@ -155,8 +155,8 @@ impl KindInfo {
     }
 
     /// Whether an object says of itself that it is of this kind and version.
-    pub fn is_kind_of(&self, object: &serde_json::Value) -> bool {
-        let text = |name: &str| object.get(name).and_then(serde_json::Value::as_str);
+    pub fn is_kind_of(&self, object: &everflow_json::Value) -> bool {
+        let text = |name: &str| object.get(name).and_then(everflow_json::Value::as_str);
         text("kind") == Some(self.kind)
             && text("apiVersion").and_then(|version| version.split_once('/'))
                 == Some((self.group, self.version))

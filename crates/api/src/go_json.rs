@@ -1,8 +1,8 @@
 //! Records as Go's `encoding/json` prints them: fields in the order of their declaration, unknown
 //! ones left out. Digests in the status of a release are taken of such texts.
 
+use everflow_json::Value;
 use everflow_yaml::gojson::{HtmlEscape, to_string, write_escaped};
-use serde_json::Value;
 
 use crate::describe::Shape;
 use crate::wire::Wire;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::error::ApiError;
 

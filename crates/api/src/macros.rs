@@ -80,7 +80,7 @@ macro_rules! record {
             const SHAPE: $crate::describe::Shape = $crate::describe::Shape::Record(Self::RECORD);
 
             fn read(
-                value: &serde_json::Value,
+                value: &everflow_json::Value,
                 at: &$crate::error::At<'_>,
             ) -> Result<Self, $crate::error::FieldError> {
                 let map = $crate::wire::object(value, at)?;
@@ -103,7 +103,7 @@ macro_rules! record {
             }
 
             #[allow(unused_mut, unused_variables)]
-            fn write(&self, exact: bool) -> Option<serde_json::Value> {
+            fn write(&self, exact: bool) -> Option<everflow_json::Value> {
                 let mut map = match exact {
                     true => self.extra.clone(),
                     false => $crate::wire::Extra::new(),
@@ -115,7 +115,7 @@ macro_rules! record {
                     &self.$field,
                     exact,
                 );)*
-                Some(serde_json::Value::Object(map))
+                Some(everflow_json::Value::Object(map))
             }
         }
     };
@@ -178,15 +178,15 @@ macro_rules! choice {
             const SHAPE: $crate::describe::Shape = $crate::describe::Shape::Choice(Self::TEXTS);
 
             fn read(
-                value: &serde_json::Value,
+                value: &everflow_json::Value,
                 at: &$crate::error::At<'_>,
             ) -> Result<Self, $crate::error::FieldError> {
                 let read = value.as_str().and_then(Self::from_text);
                 read.ok_or_else(|| $crate::wire::not_among(value, at, Self::TEXTS))
             }
 
-            fn write(&self, _: bool) -> Option<serde_json::Value> {
-                Some(serde_json::Value::from(self.as_str()))
+            fn write(&self, _: bool) -> Option<everflow_json::Value> {
+                Some(everflow_json::Value::from(self.as_str()))
             }
         }
     };

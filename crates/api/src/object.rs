@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::{Map, Value};
 use everflow_time::Timestamp;
-use serde_json::{Map, Value};
 
 use crate::describe::KindInfo;
 use crate::error::{ApiError, At, FieldError};
@@ -106,7 +106,7 @@ impl ObjectMeta {
 /// use everflow_api::object::Object;
 /// use everflow_api::source::GitRepository;
 ///
-/// let object = serde_json::json!({
+/// let object = everflow_json::json!({
 ///     "apiVersion": "source.toolkit.fluxcd.io/v1",
 ///     "kind": "GitRepository",
 ///     "metadata": {"namespace": "apps", "name": "podinfo"},
@@ -187,7 +187,7 @@ impl<K: Kind> Object<K> {
     pub fn to_value(&self) -> Value {
         let mut map = self.extra.clone();
         map.entry("apiVersion")
-            .or_insert_with(|| Value::String(K::INFO.api_version()));
+            .or_insert_with(|| Value::String(K::INFO.api_version().into()));
         map.entry("kind")
             .or_insert_with(|| Value::from(K::INFO.kind));
         for (name, part) in [
@@ -196,7 +196,7 @@ impl<K: Kind> Object<K> {
             ("status", self.status.write(true)),
         ] {
             if let Some(part) = part.filter(|part| !is_empty(part)) {
-                map.insert(name.to_owned(), part);
+                map.insert(name.into(), part);
             }
         }
         Value::Object(map)
@@ -209,7 +209,7 @@ impl<K: Kind> Object<K> {
 }
 
 /// What stands beside the parts that are read; parts without content are kept as they stand.
-fn beside_parts(map: &Map<String, Value>) -> Extra {
+fn beside_parts(map: &Map) -> Extra {
     let mut extra = Extra::new();
     for (name, part) in map {
         if is_empty(part) || !matches!(name.as_str(), "metadata" | "spec" | "status") {

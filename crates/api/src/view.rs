@@ -1,6 +1,6 @@
 //! Looks into objects that are kept as JSON, without reading the whole of them.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::names::{annotation, condition};
 

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::{Map, Value};
 use everflow_time::{Duration, Timestamp};
-use serde_json::{Map, Value};
 
 use crate::describe::{Field, Record, Shape};
 use crate::error::{At, FieldError};
 
 /// Fields of an object as they were read: unknown ones, and known ones in another spelling.
-pub type Extra = Map<String, Value>;
+pub type Extra = Map;
 
 /// A value with a form in JSON.
 pub trait Wire: Sized + PartialEq {
@@ -60,7 +60,7 @@ pub fn to_value<T: Wire>(value: &T) -> Value {
 
 /// Reads a field of a record into its place.
 pub(crate) fn take<T: Wire>(
-    map: &Map<String, Value>,
+    map: &Map,
     field: &'static Field,
     at: &At<'_>,
     place: &mut T,
@@ -87,21 +87,21 @@ pub(crate) fn take<T: Wire>(
 
 /// A value that is there; Kubernetes takes `null` for none.
 #[inline(never)]
-fn present<'m>(map: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+fn present<'m>(map: &'m Map, name: &str) -> Option<&'m Value> {
     map.get(name).filter(|value| !value.is_null())
 }
 
 /// Keeps a value as it is spelt, when there is one.
 #[inline(never)]
-fn keep(map: &Map<String, Value>, name: &str, extra: &mut Extra) {
+fn keep(map: &Map, name: &str, extra: &mut Extra) {
     if let Some(value) = map.get(name) {
-        extra.insert(name.to_owned(), value.clone());
+        extra.insert(name.into(), value.clone());
     }
 }
 
 /// The fields that the record does not know.
 #[inline(never)]
-pub(crate) fn take_unknown(map: &Map<String, Value>, record: &Record) -> Extra {
+pub(crate) fn take_unknown(map: &Map, record: &Record) -> Extra {
     let mut extra = Extra::new();
     for (name, value) in map {
         if !record.fields.iter().any(|field| field.name == name) {
@@ -112,7 +112,7 @@ pub(crate) fn take_unknown(map: &Map<String, Value>, record: &Record) -> Extra {
 }
 
 /// Writes a field of a record over what `extra` holds of it; a required one also when it is zero.
-pub(crate) fn put<T: Wire>(map: &mut Map<String, Value>, field: &Field, value: &T, exact: bool) {
+pub(crate) fn put<T: Wire>(map: &mut Map, field: &Field, value: &T, exact: bool) {
     let is_kept = match map.get(field.name) {
         None => false,
         Some(Value::Null) => T::absent().as_ref() == Some(value),
@@ -124,19 +124,16 @@ pub(crate) fn put<T: Wire>(map: &mut Map<String, Value>, field: &Field, value: &
 }
 
 #[inline(never)]
-fn store(map: &mut Map<String, Value>, field: &Field, value: Option<Value>) {
+fn store(map: &mut Map, field: &Field, value: Option<Value>) {
     match value {
-        Some(value) => map.insert(field.name.to_owned(), value),
-        None if field.is_required_zero() => map.insert(field.name.to_owned(), zero(&field.shape)),
+        Some(value) => map.insert(field.name.into(), value),
+        None if field.is_required_zero() => map.insert(field.name.into(), zero(&field.shape)),
         None => map.remove(field.name),
     };
 }
 
 /// The object that a value is.
-pub(crate) fn object<'v>(
-    value: &'v Value,
-    at: &At<'_>,
-) -> Result<&'v Map<String, Value>, FieldError> {
+pub(crate) fn object<'v>(value: &'v Value, at: &At<'_>) -> Result<&'v Map, FieldError> {
     value
         .as_object()
         .ok_or_else(|| mismatch(value, at, "an object"))
@@ -178,7 +175,7 @@ impl Wire for String {
     }
 
     fn write(&self, _: bool) -> Option<Value> {
-        Some(Value::String(self.clone()))
+        Some(Value::String(self.clone().into()))
     }
 }
 
@@ -260,7 +257,7 @@ impl Wire for Duration {
     }
 
     fn write(&self, _: bool) -> Option<Value> {
-        Some(Value::String(self.to_string()))
+        Some(Value::String(self.to_string().into()))
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
@@ -277,7 +274,7 @@ impl Wire for Timestamp {
     }
 
     fn write(&self, _: bool) -> Option<Value> {
-        Some(Value::String(self.rfc3339()))
+        Some(Value::String(self.rfc3339().into()))
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
@@ -397,7 +394,7 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
     fn read(value: &Value, at: &At<'_>) -> Result<Self, FieldError> {
         let mut map = BTreeMap::new();
         for (name, value) in object(value, at)? {
-            map.insert(name.clone(), T::read(value, &At::Field(at, name))?);
+            map.insert(name.to_string(), T::read(value, &At::Field(at, name))?);
         }
         Ok(map)
     }
@@ -410,13 +407,13 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
         let mut map = Map::new();
         for (name, value) in self {
             let value = value.write(exact).unwrap_or_else(|| zero(&T::SHAPE));
-            map.insert(name.clone(), value);
+            map.insert(name.clone().into(), value);
         }
         (!map.is_empty()).then_some(Value::Object(map))
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
-        let same = |map: &Map<String, Value>| {
+        let same = |map: &Map| {
             let mut pairs = self.values().zip(map.values());
             pairs.all(|(item, value)| item.is_spelling(value))
         };

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use common::facts;
 use everflow_api::describe::{Record, Rule, Shape};
 use everflow_api::{KINDS, crds};
-use serde_json::Value;
+use everflow_json::Value;
 
 /// What the recorded definitions lack because they are of an earlier commit than the release.
 const LATER: [&str; 2] = [
@@ -45,7 +45,7 @@ fn definitions_are_those_of_the_recorded_cluster() {
     let (mut kinds, mut count) = (0, 0);
     for file in std::fs::read_dir(directory).unwrap().flatten() {
         let text = std::fs::read_to_string(file.path()).unwrap();
-        let theirs: Value = serde_json::from_str(&text).unwrap();
+        let theirs: Value = everflow_json::from_str(&text).unwrap();
         let name = theirs["metadata"]["name"].as_str().unwrap();
         let theirs = facts(&theirs);
         compare(&theirs, &facts(&ours(name)));
@@ -90,7 +90,7 @@ fn descriptions_are_sound() {
             assert!(names.insert(field.name), "{}.{}", record.name, field.name);
             for rule in field.rules {
                 if let Rule::Default(text) = rule {
-                    assert!(serde_json::from_str::<Value>(text).is_ok(), "{text}");
+                    assert!(everflow_json::from_str::<Value>(text).is_ok(), "{text}");
                 }
             }
             assert!(field.doc.starts_with(' ') && field.doc.ends_with('.'));

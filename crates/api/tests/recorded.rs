@@ -13,7 +13,7 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::names::condition as types;
 use everflow_api::wire::Wire;
 use everflow_api::{Reason, go_json, view};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// The scenarios of an area, by file name.
@@ -21,7 +21,8 @@ fn scenarios(area: &str) -> Vec<(String, Value)> {
     let Some(directory) = everflow_corpus::find(&format!("flux/{area}")) else {
         return Vec::new();
     };
-    let read = |path: &Path| serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let read =
+        |path: &Path| everflow_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut found: Vec<(String, Value)> = std::fs::read_dir(directory)
         .unwrap()
         .flatten()

@@ -13,8 +13,8 @@ use everflow_api::kustomization::Kustomization;
 use everflow_api::notification::Receiver;
 use everflow_api::source::GitRepository;
 use everflow_api::{KINDS, Kind, Object, crd};
+use everflow_json::{Value, json};
 use generate::{Random, value};
-use serde_json::{Value, json};
 use typed::by_kind;
 
 fn files(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -79,7 +79,7 @@ fn recorded_objects_come_back_whole() {
     let (mut count, mut refused) = (0, Vec::new());
     for file in found {
         let mut document: Value =
-            serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+            everflow_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
         with_values(&mut document);
         each_object(&document, &mut |object| match by_kind(object) {
             None => {}

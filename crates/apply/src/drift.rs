@@ -2,8 +2,8 @@
 
 use everflow_api::common::IgnoreRule;
 use everflow_cluster::rest::selectors::LabelSelector;
+use everflow_json::{Map, Value, json};
 use regex::Regex;
-use serde_json::{Map, Value, json};
 
 use crate::ObjectId;
 use crate::error::ApplyError;
@@ -226,7 +226,7 @@ fn keyed<'f>(fields: &'f Value, item: &Value) -> Option<&'f Value> {
         let Some(key) = key.strip_prefix("k:") else {
             return false;
         };
-        let key: Value = serde_json::from_str(key).unwrap_or_default();
+        let key: Value = everflow_json::from_str(key).unwrap_or_default();
         key.as_object().is_some_and(|key| {
             key.iter()
                 .all(|(name, value)| item.get(name) == Some(value))

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use everflow_api::ApiError;
 use everflow_api::inventory::ObjectId;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 use thiserror::Error;
 
 use crate::object::version;

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use everflow_api::names::label;
 use everflow_cluster::codec::gotypes;
 use everflow_cluster::codec::json::Json;
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 /// Whose objects they are: the labels that say so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,11 +70,11 @@ pub fn set_metadata(object: &mut Value, place: &str, key: &str, value: &str) {
         *entries = Value::Object(Map::new());
     }
     if let Value::Object(entries) = entries {
-        entries.insert(key.to_owned(), value.into());
+        entries.insert(key.into(), value.into());
     }
 }
 
-fn part<'o>(object: &'o mut Value, key: &str) -> Option<&'o mut Map<String, Value>> {
+fn part<'o>(object: &'o mut Value, key: &str) -> Option<&'o mut Map> {
     let part = object.as_object_mut()?.entry(key).or_insert(Value::Null);
     if part.is_null() {
         *part = Value::Object(Map::new());

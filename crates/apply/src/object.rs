@@ -1,6 +1,6 @@
 //! Which kind is meant.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// A kind within its group, whatever the version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

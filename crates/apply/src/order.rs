@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use everflow_api::inventory::ObjectId;
 
@@ -141,7 +141,7 @@ pub fn parse_kinds(text: &str) -> BTreeSet<GroupKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     fn object(api_version: &str, kind: &str, name: &str) -> Value {
         json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}})

@@ -1,6 +1,6 @@
 //! What an object's own labels and annotations ask for.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The prefix of all keys below.
 const PREFIX: &str = "kustomize.toolkit.fluxcd.io/";
@@ -60,7 +60,7 @@ pub fn survives_prune(live: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     #[test]
     fn labels_and_annotations_count_in_any_case() {

@@ -1,8 +1,8 @@
 //! Taking over what others have applied: their entries in `managedFields` and the annotations of
 //! client-side apply.
 
+use everflow_json::{Map, Value, json};
 use everflow_merge::fieldpath::FieldSet;
-use serde_json::{Map, Value, json};
 
 use crate::policy::Wish;
 

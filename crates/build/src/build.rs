@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use everflow_api::kustomization::{Kustomization, SubstituteStrategy};
 use everflow_api::object::Object;
+use everflow_json::Value;
 use everflow_kustomize::{
     BuiltObject, Cache, Gvk, LoadRestriction, Located, Options, Output, Plugins, Release, Reorder,
     TreeView, ViewError, build_cached, paths,
 };
 use everflow_sops::Keys;
 use everflow_yaml::emit;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::decryption::{Decryption, Integrity};

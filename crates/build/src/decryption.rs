@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use everflow_json::Value;
 use everflow_kustomize::{FILE_NAMES, Located, paths, read_kustomization};
 use everflow_sops::{Format, Keys};
-use serde_json::Value;
 
 use crate::error::Error;
 use crate::finish;
@@ -156,7 +156,7 @@ impl Decryption<'_> {
                     format!("failed to decrypt and format '{name}' Secret field '{key}': {error}")
                 })?;
             let changed = decrypted.get_or_insert_with(|| object.clone());
-            changed["data"][key] = Value::String(finish::to_base64(&plain));
+            changed["data"][key] = Value::String(finish::to_base64(&plain).into());
         }
         Ok(decrypted)
     }

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 const OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 const OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";

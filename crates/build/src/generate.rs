@@ -3,8 +3,8 @@
 
 use everflow_api::common::{Image, Patch, Selector};
 use everflow_api::kustomization::KustomizationSpec;
+use everflow_json::{Map, Value, json};
 use everflow_kustomize::{FILE_NAMES, Located, check_objects, paths, read_kustomization};
-use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::mount::{Mount, relative};
@@ -58,7 +58,7 @@ const FIELDS: [&str; 33] = [
 const BUILD_METADATA: &str = "buildMetadata";
 
 /// The content of a kustomization file.
-type File = Map<String, Value>;
+type File = Map;
 
 /// What was found in the directory.
 pub struct Generated {
@@ -84,7 +84,7 @@ pub fn kustomization_file(
     let no_manifests = !exists && !file.contains_key("resources");
     if exists && !file.contains_key("resources") {
         // Without resources the file could count as empty.
-        file.insert(BUILD_METADATA.to_owned(), json!(["originAnnotations"]));
+        file.insert(BUILD_METADATA.into(), json!(["originAnnotations"]));
     }
     overlay(&mut file, mount, directory, spec)?;
     mount.replace(&path, Value::Object(file).to_string().into_bytes());
@@ -117,7 +117,7 @@ fn existing_file(mount: &Mount<'_>, directory: &str) -> Result<Option<(String, F
             let known = FIELDS.iter().chain([&BUILD_METADATA]);
             let field = known.copied().find(|field| field.eq_ignore_ascii_case(key));
             if let Some(field) = field.filter(|_| !is_zero(value)) {
-                file.insert(field.to_owned(), value.clone());
+                file.insert(field.into(), value.clone());
             }
         }
         set_type(&mut file);
@@ -150,14 +150,14 @@ fn made_for_manifests(mount: &Mount<'_>, directory: &str) -> Result<File, Error>
     let mut file = Map::new();
     set_type(&mut file);
     if found.is_empty() {
-        file.insert("namespace".to_owned(), json!(PLACEHOLDER));
+        file.insert("namespace".into(), json!(PLACEHOLDER));
         return Ok(file);
     }
     let resources = found.iter().map(|path| {
         let below = path.strip_prefix(directory).unwrap_or(path);
-        Value::String(format!("./{}", below.trim_start_matches('/')))
+        Value::String(format!("./{}", below.trim_start_matches('/')).into())
     });
-    file.insert("resources".to_owned(), resources.collect());
+    file.insert("resources".into(), resources.collect());
     Ok(file)
 }
 
@@ -230,16 +230,12 @@ fn overlay(
     ];
     for (field, value) in texts {
         if let Some(value) = value {
-            file.insert(field.to_owned(), json!(value));
+            file.insert(field.into(), json!(value));
         }
     }
     append(file, "patches", spec.patches.iter().map(patch));
     let components = local_components(mount, directory, spec)?;
-    append(
-        file,
-        "components",
-        components.into_iter().map(Value::String),
-    );
+    append(file, "components", components.into_iter().map(Value::from));
     legacy_patches(file, spec);
     merge_images(file, &spec.images);
     if !spec.build_metadata.is_empty() {
@@ -247,7 +243,7 @@ fn overlay(
             .build_metadata
             .iter()
             .map(|option| json!(option.as_str()));
-        file.insert(BUILD_METADATA.to_owned(), names.collect());
+        file.insert(BUILD_METADATA.into(), names.collect());
     }
     Ok(())
 }
@@ -329,7 +325,9 @@ fn is_local_and_relative(path: &str) -> bool {
 fn legacy_patches(file: &mut File, spec: &KustomizationSpec) {
     let list = |field: &str| spec.extra.get(field).and_then(Value::as_array);
     if let Some(patches) = list("patchesStrategicMerge") {
-        let texts = patches.iter().map(|patch| Value::String(patch.to_string()));
+        let texts = patches
+            .iter()
+            .map(|patch| Value::String(patch.to_string().into()));
         append(file, "patchesStrategicMerge", texts);
     }
     if let Some(patches) = list("patchesJson6902") {
@@ -366,13 +364,13 @@ fn merge_images(file: &mut File, images: &[Image]) {
         };
         let replaces_version = new_tag.is_some() || digest.is_some();
         if let Some(new_name) = new_name {
-            entry.insert("newName".to_owned(), Value::String(new_name));
+            entry.insert("newName".into(), Value::String(new_name.into()));
         }
         // Tag and digest both choose the version: a new one of either replaces both.
         if replaces_version {
             for (field, value) in [("newTag", new_tag), ("digest", digest)] {
                 match value {
-                    Some(value) => entry.insert(field.to_owned(), Value::String(value)),
+                    Some(value) => entry.insert(field.into(), Value::String(value.into())),
                     None => entry.remove(field),
                 };
             }

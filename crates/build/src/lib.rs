@@ -5,7 +5,7 @@
 //! use everflow_build::{Request, build};
 //! use everflow_kustomize::MemoryView;
 //!
-//! let kustomization = Object::<Kustomization>::read(&serde_json::json!({
+//! let kustomization = Object::<Kustomization>::read(&everflow_json::json!({
 //!     "metadata": {"namespace": "apps", "name": "shop"},
 //!     "spec": {
 //!         "interval": "10m", "prune": true, "path": "./deploy", "targetNamespace": "shop",

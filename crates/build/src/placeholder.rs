@@ -1,6 +1,6 @@
 //! What stands where a value cannot be had.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::finish::to_base64;
 use crate::substitute::is_name;
@@ -72,8 +72,8 @@ pub fn fit(object: &mut Value) {
 
 fn widen(value: &mut Value) {
     match value {
-        Value::String(text) if text == ADDRESS => text.push_str("/32"),
-        Value::String(text) if text == ADDRESS_V6 => text.push_str("/128"),
+        Value::String(text) if text == ADDRESS => *text = format!("{text}/32").into(),
+        Value::String(text) if text == ADDRESS_V6 => *text = format!("{text}/128").into(),
         Value::Array(items) => items.iter_mut().for_each(widen),
         Value::Object(fields) => fields.values_mut().for_each(widen),
         _ => {}

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_envsubst::Cause;
+use everflow_json::Value;
 use everflow_yaml::sigs;
-use serde_json::Value;
 
 use crate::placeholder;
 

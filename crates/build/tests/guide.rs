@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
 use everflow_build::{Built, Contents, EmptyBecause, Error, Keys, Request, build};
+use everflow_json::{Value, json};
 use everflow_kustomize::{Cache, MemoryView};
-use serde_json::{Value, json};
 
 const KEY: &str = "AGE-SECRET-KEY-1ZCRAPNUP0GEU4YN7UNE4YUYQEKHC8KPTU59QK95X3MPEUHT62SEQMNZY63";
 

@@ -8,8 +8,8 @@ use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
 use everflow_build::{Keys, Request, add_variables, build};
 use everflow_corpus::Outcome;
+use everflow_json::{Value, json};
 use everflow_kustomize::MemoryView;
-use serde_json::{Value, json};
 
 /// The state of a scenario: its repository and the objects that builds depend on.
 #[derive(Default)]
@@ -36,15 +36,15 @@ impl World {
         for (path, content) in files.as_object().into_iter().flatten() {
             match content {
                 Value::String(text) => {
-                    tree.insert(path.clone(), text.clone().into_bytes());
+                    tree.insert(path.to_string(), text.as_bytes().to_vec());
                 }
                 Value::Object(entry) => {
                     if let Some(text) = entry.get("exec").and_then(Value::as_str) {
-                        tree.insert(path.clone(), text.as_bytes().to_vec());
+                        tree.insert(path.to_string(), text.as_bytes().to_vec());
                     }
                 }
                 _ => {
-                    tree.remove(path);
+                    tree.remove(path.as_str());
                 }
             }
         }
@@ -65,7 +65,7 @@ impl World {
         for field in ["data", "stringData"] {
             for (key, value) in object[field].as_object().into_iter().flatten() {
                 let text = value.as_str().unwrap_or_default();
-                values.insert(key.clone(), text.to_owned());
+                values.insert(key.to_string(), text.to_owned());
             }
         }
         self.holders
@@ -79,7 +79,7 @@ impl World {
             return;
         };
         for (key, value) in step["merge"]["data"].as_object().into_iter().flatten() {
-            values.insert(key.clone(), text(value));
+            values.insert(key.to_string(), text(value));
         }
     }
 
@@ -199,7 +199,7 @@ fn scenarios() -> Option<Vec<Value>> {
         .map(|entry| entry.unwrap().path())
         .collect();
     paths.sort();
-    let read = |path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let read = |path| everflow_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     Some(paths.into_iter().map(read).collect())
 }
 

@@ -5,7 +5,7 @@
 //! use everflow_cel::{Program, Value, Variables};
 //!
 //! let program = Program::compile("object.spec.replicas >= 2").unwrap();
-//! let object = Value::from_json(&serde_json::json!({"spec": {"replicas": 3}}));
+//! let object = Value::from_json(&everflow_json::json!({"spec": {"replicas": 3}}));
 //! let answer = program.evaluate(&Variables::new().with("object", object)).unwrap();
 //! assert!(answer.equals(&Value::Bool(true)));
 //! ```

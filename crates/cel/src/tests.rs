@@ -1,6 +1,6 @@
 //! Expressions with their answers.
 
-use serde_json::json;
+use everflow_json::json;
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 use crate::kubernetes::{Cidr, Quantity, Version};
 use crate::time::{Duration, Timestamp};
@@ -128,7 +128,7 @@ impl Value {
             Json::Object(object) => Value::map(
                 object
                     .iter()
-                    .map(|(key, value)| (key.clone(), Value::from_json(value))),
+                    .map(|(key, value)| (key.to_string(), Value::from_json(value))),
             ),
         }
     }

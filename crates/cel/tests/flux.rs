@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use everflow_cel::rules::{Rules, check_definition};
+use everflow_json::Value;
 use everflow_schema::Schema;
-use serde_json::Value;
 
 #[test]
 fn rules_of_flux_compile() {
@@ -14,7 +14,7 @@ fn rules_of_flux_compile() {
     let mut with_rules = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let definition: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let definition: Value = everflow_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         for version in definition["spec"]["versions"].as_array().unwrap() {
             let schema = Schema::from_structural(&version["schema"]["openAPIV3Schema"]).unwrap();
             let errors = check_definition(&schema, "schema", false);

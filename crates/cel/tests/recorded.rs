@@ -9,8 +9,8 @@ use everflow_cel::Program;
 use everflow_cel::check::Type;
 use everflow_cel::rules::{Rules, declarations};
 use everflow_corpus::Outcome;
+use everflow_json::{Value, json};
 use everflow_schema::Schema;
-use serde_json::{Value, json};
 
 fn compiled(rule: &str, schema: &Schema) -> (Value, Value, Value) {
     match Program::compile_checked(rule, &declarations(schema).unwrap()) {
@@ -41,11 +41,12 @@ fn compiled(rule: &str, schema: &Schema) -> (Value, Value, Value) {
 
 #[test]
 fn rules_compile_and_answer_as_recorded() {
-    let plain: Value = serde_json::from_str(include_str!("recorded/schema.json")).unwrap();
-    let objects: Vec<Value> = serde_json::from_str(include_str!("recorded/objects.json")).unwrap();
+    let plain: Value = everflow_json::from_str(include_str!("recorded/schema.json")).unwrap();
+    let objects: Vec<Value> =
+        everflow_json::from_str(include_str!("recorded/objects.json")).unwrap();
     let mut outcome = Outcome::default();
     for (at, line) in include_str!("recorded/answers.jsonl").lines().enumerate() {
-        let expected: Value = serde_json::from_str(line).unwrap();
+        let expected: Value = everflow_json::from_str(line).unwrap();
         let rule = expected["rule"].as_str().unwrap();
         let mut with_rule = plain.clone();
         with_rule["x-kubernetes-validations"] = json!([{"rule": rule}]);

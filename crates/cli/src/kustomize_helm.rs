@@ -8,8 +8,8 @@ use everflow_helm::on_large_stack;
 use everflow_helm::render::{Sources, render_name};
 use everflow_helm::template::{ReleaseOptions, check_installable, print, template};
 use everflow_helm::values::Warnings;
+use everflow_json::{Map, Value};
 use everflow_kustomize::{HelmChart, HelmCharts, HelmGlobals, ReadFile};
-use serde_json::{Map, Value};
 
 use crate::helm::{STACK_BYTES, SystemSource, load_chart, render_limits};
 
@@ -66,11 +66,7 @@ fn missing(chart: &HelmChart, directory: &Path) -> String {
 }
 
 /// The values file with the inline values merged as the kustomization says, then the other files.
-fn values(
-    chart: &HelmChart,
-    directory: &Path,
-    read: ReadFile<'_>,
-) -> Result<Map<String, Value>, String> {
+fn values(chart: &HelmChart, directory: &Path, read: ReadFile<'_>) -> Result<Map, String> {
     let default_file = directory.join("values.yaml").to_string_lossy().into_owned();
     let file = match chart.values_file.as_str() {
         "" => default_file.as_str(),
@@ -98,7 +94,7 @@ fn values(
 }
 
 /// Lays `over` over `base`. A null removes what is there, and nulls of the base do not survive.
-fn merged(mut base: Map<String, Value>, over: Map<String, Value>) -> Map<String, Value> {
+fn merged(mut base: Map, over: Map) -> Map {
     for (key, value) in over {
         match (base.remove(&key), value) {
             (_, Value::Null) => {}
@@ -113,7 +109,7 @@ fn merged(mut base: Map<String, Value>, over: Map<String, Value>) -> Map<String,
     without_nulls(base)
 }
 
-fn without_nulls(map: Map<String, Value>) -> Map<String, Value> {
+fn without_nulls(map: Map) -> Map {
     map.into_iter()
         .filter_map(|(key, value)| match value {
             Value::Null => None,
@@ -123,11 +119,7 @@ fn without_nulls(map: Map<String, Value>) -> Map<String, Value> {
         .collect()
 }
 
-fn inflate(
-    chart: &HelmChart,
-    directory: &Path,
-    values: &Map<String, Value>,
-) -> Result<Vec<u8>, String> {
+fn inflate(chart: &HelmChart, directory: &Path, values: &Map) -> Result<Vec<u8>, String> {
     let mut warnings = Warnings::default();
     let mut sources = Sources::new(SystemSource);
     let mut options = ReleaseOptions {

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 
 use clap::ValueEnum;
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::exit::Failure;
 
@@ -20,7 +20,7 @@ pub enum DataFormat {
 pub fn print_data(value: &Value, format: DataFormat) -> Result<(), Failure> {
     match format {
         DataFormat::Json => {
-            let text = serde_json::to_string_pretty(value)
+            let text = everflow_json::to_string_pretty(value)
                 .map_err(|error| Failure::Work(error.to_string()))?;
             print_text(&format!("{text}\n"))
         }

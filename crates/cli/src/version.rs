@@ -1,6 +1,6 @@
 //! `everflow version`.
 
-use serde_json::json;
+use everflow_json::json;
 
 use crate::exit::Failure;
 use crate::output::{self, DataFormat};

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// One mistake, in a Kustomization of that name.
 struct Mistake {
@@ -477,7 +477,7 @@ impl Places {
         let _ = child.wait();
         let test = everflow(&[&["test"], &common[..]].concat());
         assert_eq!(test.status.code(), Some(1));
-        let data: Value = serde_json::from_slice(&data.stdout).unwrap();
+        let data: Value = everflow_json::from_slice(&data.stdout).unwrap();
         Places {
             objects: data["items"].as_array().unwrap().clone(),
             events: text(&events.stdout),

@@ -15,9 +15,9 @@ use std::time::Duration;
 use cluster::Cluster;
 use everflow_corpus::Outcome;
 use everflow_env::{Env, RealDisk};
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Patch, Resource, Selection, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
-use serde_json::{Value, json};
 
 const VERBS: [&str; 8] = [
     "get",
@@ -48,7 +48,7 @@ fn client(cluster: &Cluster) -> Client {
 /// Values of the recording's run, as something that the API accepts.
 fn concrete(value: &mut Value) {
     match value {
-        Value::String(text) if text == "$TIME" => *text = "2026-11-15T00:00:00Z".to_owned(),
+        Value::String(text) if text == "$TIME" => *text = "2026-11-15T00:00:00Z".into(),
         Value::Array(items) => items.iter_mut().for_each(concrete),
         Value::Object(map) => map.values_mut().for_each(concrete),
         _ => {}
@@ -325,11 +325,11 @@ fn verbs_print_what_flux_prints() {
         return;
     };
     let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
-    let state: Value = serde_json::from_str(&read("cluster-state.json")).unwrap();
-    let inputs: Value = serde_json::from_str(&read("inputs.json")).unwrap();
+    let state: Value = everflow_json::from_str(&read("cluster-state.json")).unwrap();
+    let inputs: Value = everflow_json::from_str(&read("inputs.json")).unwrap();
     let calls: Vec<Value> = read("outputs.jsonl")
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| everflow_json::from_str(line).unwrap())
         .collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

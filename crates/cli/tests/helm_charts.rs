@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use everflow_corpus::Outcome;
-use serde_json::Value;
+use everflow_json::Value;
 
 #[test]
 fn charts_render_as_recorded() {
@@ -49,7 +49,7 @@ fn charts_render_as_recorded() {
 
 fn check(directory: &Path) -> Result<(), String> {
     let case: Value =
-        serde_json::from_slice(&std::fs::read(directory.join("case.json")).unwrap()).unwrap();
+        everflow_json::from_slice(&std::fs::read(directory.join("case.json")).unwrap()).unwrap();
     let output = command(&case).current_dir(directory).output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let stderr =

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 fn workspace_root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -42,7 +42,7 @@ fn workspace_packages() -> Vec<Value> {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let metadata: Value = everflow_json::from_slice(&output.stdout).unwrap();
     metadata["packages"].as_array().unwrap().clone()
 }
 

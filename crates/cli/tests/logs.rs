@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 const LINES: [&str; 4] = [
     r#"{"level":"info","ts":"2026-11-16T10:00:00.000Z","msg":"server-side apply completed","controllerKind":"Kustomization","name":"apps","namespace":"flux-system"}"#,

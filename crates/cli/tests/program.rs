@@ -29,8 +29,8 @@ fn version_prints_text_json_and_yaml() {
     assert_eq!(text.status.code(), Some(0));
     assert!(stdout(&text).starts_with(&format!("everflow v{version}")));
 
-    let json: serde_json::Value =
-        serde_json::from_slice(&everflow(&["version", "-o", "json"]).stdout).unwrap();
+    let json: everflow_json::Value =
+        everflow_json::from_slice(&everflow(&["version", "-o", "json"]).stdout).unwrap();
     assert_eq!(json["everflow"], format!("v{version}"));
 
     let yaml = everflow(&["version", "-o", "yaml"]);

@@ -23,7 +23,7 @@ use std::process::{Child, Command, Stdio};
 
 use cluster::Cluster;
 use everflow_api::view;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 use support::{GitServer, git, git_is_here};
 use world::World;
 

@@ -21,8 +21,8 @@ use cluster::Cluster;
 use delivery::{Engine, NAMESPACE, World, write};
 use everflow_api::view;
 use everflow_corpus::real::ApiServer;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
-use serde_json::{Value, json};
 use support::{git, git_is_here};
 
 fn definition() -> String {

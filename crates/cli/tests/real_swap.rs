@@ -23,8 +23,8 @@ use std::time::Duration;
 
 use delivery::{Engine, NAMESPACE, World, write};
 use everflow_corpus::real::ApiServer;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Patch, WriteOptions};
-use serde_json::{Value, json};
 use support::{git, git_is_here};
 
 const GROUP: &str = "kustomize.toolkit.fluxcd.io/v1";

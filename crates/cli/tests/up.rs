@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use everflow_json::Value;
 
 fn everflow(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_everflow"))
@@ -69,7 +69,7 @@ fn the_example_comes_up_for_both_clusters() {
         let output = example.run("up", &["--entry", &entry, "-o", "json"]);
         let said = text(&output.stdout);
         assert!(output.status.success(), "{said}\n{}", text(&output.stderr));
-        let data: Value = serde_json::from_str(&said).unwrap();
+        let data: Value = everflow_json::from_str(&said).unwrap();
         assert_eq!(data["ready"], true, "{said}");
         let names: Vec<&str> = data["kustomizations"]
             .as_array()

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use everflow_json::Value;
 
 struct Repository {
     root: PathBuf,
@@ -162,7 +162,7 @@ fn a_whole_repository_comes_up_without_what_it_lacks() {
     ]);
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    let data: Value = serde_json::from_str(&said).unwrap();
+    let data: Value = everflow_json::from_str(&said).unwrap();
     let state = |group: &str, name: &str| {
         let nodes = data[group].as_array().unwrap();
         let node = nodes.iter().find(|node| node["name"] == name);

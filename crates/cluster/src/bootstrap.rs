@@ -1,6 +1,6 @@
 //! The objects every cluster has from the start.
 
-use serde_json::json;
+use everflow_json::json;
 
 use crate::rest::request::Request;
 use crate::server_core::ApiServer;
@@ -45,8 +45,8 @@ pub fn priority_classes(server: &ApiServer) {
     }
 }
 
-fn create(server: &ApiServer, path: &str, object: &serde_json::Value) {
-    let body = serde_json::to_vec(object).unwrap_or_default();
+fn create(server: &ApiServer, path: &str, object: &everflow_json::Value) {
+    let body = everflow_json::to_vec(object).unwrap_or_default();
     let mut request = Request::new("POST", path, body)
         .header("content-type", "application/json")
         .header("user-agent", "kube-apiserver/");

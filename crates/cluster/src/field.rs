@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The path of a field inside an object, as it is printed in error messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::codec::gotypes::{GoType, types};
 use crate::crd::CustomKind;
@@ -130,7 +130,7 @@ impl Registry {
     pub fn builtin() -> Self {
         let mut registry = Registry::default();
         for line in BUILTIN.lines() {
-            if let Ok(entry) = serde_json::from_str::<Value>(line) {
+            if let Ok(entry) = everflow_json::from_str::<Value>(line) {
                 registry.add_builtin(&entry);
             }
         }

@@ -225,8 +225,8 @@ fn wants_indent(request: &Request) -> bool {
 }
 
 fn indent(text: &[u8]) -> Option<Bytes> {
-    let value: serde_json::Value = serde_json::from_slice(text).ok()?;
-    serde_json::to_vec_pretty(&value).ok().map(Bytes::from)
+    let value: everflow_json::Value = everflow_json::from_slice(text).ok()?;
+    everflow_json::to_vec_pretty(&value).ok().map(Bytes::from)
 }
 
 fn lost() -> std::io::Error {

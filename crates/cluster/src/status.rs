@@ -1,6 +1,6 @@
 //! Failures as the API answers them: `Status` objects with a code, a reason and details.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::field::{Errors, aggregate};
 
@@ -47,7 +47,7 @@ pub fn details(name: &str, group: &str, kind: &str) -> Value {
     let mut map = Map::new();
     for (key, value) in [("name", name), ("group", group), ("kind", kind)] {
         if !value.is_empty() {
-            map.insert(key.to_owned(), Value::from(value));
+            map.insert(key.into(), Value::from(value));
         }
     }
     Value::Object(map)

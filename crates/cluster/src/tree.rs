@@ -1,6 +1,6 @@
 //! Looks into JSON trees that may not be what they should.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The texts of a list; nothing for what is no list, and what is no text is left out.
 pub(crate) fn strings(list: Option<&Value>) -> Vec<String> {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
+use everflow_json::{Value, json};
 use proptest::collection::btree_map;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use serde_json::{Value, json};
 
 const PATHS: [(&str, &str); 3] = [
     ("ConfigMap", "/api/v1/namespaces/default/configmaps/x"),
@@ -64,7 +64,7 @@ impl Cluster {
         let Body::Full(bytes) = answer.body else {
             panic!("no stream was asked for");
         };
-        (answer.status, serde_json::from_slice(&bytes).unwrap())
+        (answer.status, everflow_json::from_slice(&bytes).unwrap())
     }
 }
 
@@ -163,7 +163,7 @@ fn assert_owned(fields: &Value, value: &Value, path: &str) {
             assert!(part.is_some(), "{here} is owned and not there");
             assert_owned(below, part.unwrap(), &here);
         } else if let Some(keys) = key.strip_prefix("k:") {
-            let keys: Value = serde_json::from_str(keys).unwrap();
+            let keys: Value = everflow_json::from_str(keys).unwrap();
             let is_it = |item: &&Value| {
                 let mut keys = keys.as_object().unwrap().iter();
                 keys.all(|(key, wanted)| &item[key] == wanted)

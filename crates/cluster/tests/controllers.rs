@@ -8,7 +8,7 @@ use std::time::Duration;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 struct Cluster {
     server: ApiServer,
@@ -53,7 +53,7 @@ impl Cluster {
         };
         (
             answer.status,
-            serde_json::from_slice(&bytes).unwrap_or_default(),
+            everflow_json::from_slice(&bytes).unwrap_or_default(),
         )
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
@@ -23,7 +23,7 @@ fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> Value {
         panic!("no stream was asked for");
     };
     assert!(answer.status < 300, "{}", String::from_utf8_lossy(&bytes));
-    serde_json::from_slice(&bytes).unwrap()
+    everflow_json::from_slice(&bytes).unwrap()
 }
 
 fn definition(properties: &Value) -> Value {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 fn cluster(dual_stack: bool) -> ApiServer {
     let start = Timestamp::from_seconds(1_794_740_000);
@@ -28,7 +28,7 @@ fn send(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Val
     let Body::Full(bytes) = answer.body else {
         panic!("no answer");
     };
-    (answer.status, serde_json::from_slice(&bytes).unwrap())
+    (answer.status, everflow_json::from_slice(&bytes).unwrap())
 }
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";

@@ -10,12 +10,12 @@ use everflow_cluster::auth::User;
 use everflow_cluster::env::SystemEnvironment;
 use everflow_cluster::faults::NoFaults;
 use everflow_cluster::{ApiServer, Authority, Options, serve};
+use everflow_json::Value;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use serde_json::Value;
 
 struct Place {
     address: SocketAddr,
@@ -115,12 +115,12 @@ async fn certificates_say_who_asks() {
         .unwrap();
     let answer = place.send(Some(&jane), whoami()).await;
     assert_eq!(answer.status(), 201);
-    let review: Value = serde_json::from_slice(answer.body()).unwrap();
+    let review: Value = everflow_json::from_slice(answer.body()).unwrap();
     let info = &review["status"]["userInfo"];
     assert_eq!(info["username"], "jane");
     assert_eq!(
         info["groups"],
-        serde_json::json!(["devs", "system:authenticated"])
+        everflow_json::json!(["devs", "system:authenticated"])
     );
 
     let stranger = Authority::generate(&["127.0.0.1".to_owned()]).unwrap();
@@ -174,7 +174,7 @@ async fn bodies_have_a_limit() {
         .unwrap();
     let answer = place.send(None, huge).await;
     assert_eq!(answer.status(), 413);
-    let status: Value = serde_json::from_slice(answer.body()).unwrap();
+    let status: Value = everflow_json::from_slice(answer.body()).unwrap();
     assert_eq!(status["reason"], "RequestEntityTooLarge");
     assert_eq!(
         status["message"],

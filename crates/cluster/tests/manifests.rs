@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use everflow_cluster::env::SystemEnvironment;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: &Value) -> (u16, Value) {
     let request = Request::new(method, path, body.to_string())
@@ -14,7 +14,7 @@ fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: &Value)
         .header("accept", "application/json");
     let answer = server.handle(&request);
     let body = match &answer.body {
-        Body::Full(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+        Body::Full(bytes) => everflow_json::from_slice(bytes).unwrap_or_default(),
         Body::Watch(_) => Value::Null,
     };
     (answer.status, body)

@@ -10,7 +10,7 @@ use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{Answer, ApiServer, Body, Options, Request};
 use everflow_corpus::Outcome;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -49,7 +49,7 @@ fn lines(file: &str) -> Option<Vec<Value>> {
     let text = std::fs::read_to_string(everflow_corpus::find(file)?).unwrap();
     Some(
         text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
+            .map(|line| everflow_json::from_str(line).unwrap())
             .collect(),
     )
 }
@@ -117,7 +117,7 @@ fn objects_read_the_same_in_both_forms() {
         }
         let packed = send(&server, "GET", path, "", PROTOBUF, Vec::new());
         assert_eq!(packed.header("content-type"), Some(PROTOBUF), "{path}");
-        let plain: Value = serde_json::from_slice(&bytes(plain)).unwrap();
+        let plain: Value = everflow_json::from_slice(&bytes(plain)).unwrap();
         let unpacked = everflow_schema::protobuf::decode(&bytes(packed)).unwrap();
         assert_eq!(unpacked, plain, "{path}");
         seen += 1;
@@ -146,7 +146,7 @@ fn recorded_protobuf_bodies_are_taken() {
             let mut object = fresh(&object);
             let path = request["path"].as_str().unwrap();
             let current = send(&server, "GET", path, "", "application/json", Vec::new());
-            let current: Value = serde_json::from_slice(&bytes(current)).unwrap();
+            let current: Value = everflow_json::from_slice(&bytes(current)).unwrap();
             let revision = &current["metadata"]["resourceVersion"];
             object["metadata"]["resourceVersion"] = revision.clone();
             body = everflow_schema::protobuf::encode(&object).unwrap();
@@ -171,8 +171,8 @@ fn recorded_protobuf_bodies_are_taken() {
         }
         let body = bytes(answer);
         if let Some(text) = case["body_text"].as_str() {
-            let wanted: Value = serde_json::from_str(text).unwrap();
-            let found: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let wanted: Value = everflow_json::from_str(text).unwrap();
+            let found: Value = everflow_json::from_slice(&body).unwrap_or_default();
             if wanted != found {
                 result = Err(format!("expected {wanted}, found {found}"));
             }

@@ -8,7 +8,7 @@ use everflow_cluster::auth::User;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 const ADMIN: &str = "the-admins-token";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -58,7 +58,7 @@ impl Cluster {
         };
         (
             answer.status,
-            serde_json::from_slice(&bytes).unwrap_or_default(),
+            everflow_json::from_slice(&bytes).unwrap_or_default(),
         )
     }
 

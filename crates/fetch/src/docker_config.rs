@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::archive::ignore::matches;
 use crate::oci::Repository;
@@ -98,7 +98,7 @@ impl DockerConfig {
             let key = key_of(registry)?;
             let at = self.entries.partition_point(|(other, _)| *other >= key);
             self.entries.insert(at, (key, auth.clone()));
-            self.written.push((registry.clone(), auth));
+            self.written.push((registry.to_string(), auth));
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ fn broken(what: &str) -> Error {
 
 fn parse(bytes: &[u8], key: &str) -> Result<Value, Error> {
     // The parser's own words could show a piece of the secret.
-    serde_json::from_slice(bytes).map_err(|error| {
+    everflow_json::from_slice(bytes).map_err(|error| {
         broken(&format!(
             "'{key}' is not valid JSON at line {} column {}",
             error.line(),
@@ -151,7 +151,7 @@ fn entry_auth(registry: &str, entry: &Value) -> Result<RegistryAuth, Error> {
             .filter(|(key, _)| key.eq_ignore_ascii_case(name));
         match named.next() {
             None | Some((_, Value::Null)) => Ok(String::new()),
-            Some((_, Value::String(text))) => Ok(text.clone()),
+            Some((_, Value::String(text))) => Ok(text.to_string()),
             Some(_) => Err(broken(&format!(
                 "'{name}' of {registry:?} must be a string"
             ))),

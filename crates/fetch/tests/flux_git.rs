@@ -21,7 +21,7 @@ use everflow_fetch::git::{
 };
 use everflow_fetch::http::{Auth, Proxy};
 use everflow_fetch::{Deadline, Url};
-use serde_json::Value;
+use everflow_json::Value;
 use support::{GitServer, git, git_is_here};
 
 const HOST: &str = "http://git.test:8080";
@@ -111,7 +111,7 @@ impl Play {
         git(&work, 1, &["push", "-q", "origin", "HEAD"]);
     }
 
-    fn write(&self, files: &serde_json::Map<String, Value>) {
+    fn write(&self, files: &everflow_json::Map) {
         for (path, content) in files {
             let full = self.work().join(path);
             std::fs::create_dir_all(full.parent().unwrap()).unwrap();
@@ -161,7 +161,7 @@ impl Play {
             self.commit(step["msg"].as_str().unwrap_or(&usual));
         }
         let tags = match &step["tag"] {
-            Value::String(tag) => vec![tag.clone()],
+            Value::String(tag) => vec![tag.to_string()],
             Value::Array(tags) => tags
                 .iter()
                 .map(|tag| tag.as_str().unwrap().to_owned())
@@ -409,7 +409,7 @@ fn same_message(expected: &str, message: &str) -> bool {
 }
 
 async fn play(path: &Path) -> Result<usize, String> {
-    let scenario: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let scenario: Value = everflow_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let dialer = MemoryDialer::new();
     let mut play = Play {
         env: Env::simulated(1, dialer.clone()),

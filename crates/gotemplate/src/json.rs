@@ -1,6 +1,6 @@
 //! To and from plain JSON trees.
 
-use serde_json::{Map as JsonMap, Number, Value as Json};
+use everflow_json::{Map as JsonMap, Number, Value as Json};
 
 use crate::error::FuncError;
 use crate::list::List;
@@ -26,7 +26,7 @@ impl Value {
                 (Numbers::Int64, Some(n)) => Value::Int64(n),
                 _ => Value::Float64(number.as_f64().unwrap_or(f64::NAN)),
             },
-            Json::String(text) => Value::string(text),
+            Json::String(text) => Value::string(text.as_str()),
             Json::Array(items) => items
                 .iter()
                 .map(|item| Value::from_json(item, numbers))
@@ -34,7 +34,7 @@ impl Value {
                 .into(),
             Json::Object(entries) => entries
                 .iter()
-                .map(|(key, value)| (key, Value::from_json(value, numbers)))
+                .map(|(key, value)| (key.as_str(), Value::from_json(value, numbers)))
                 .collect::<Map>()
                 .into(),
         }
@@ -64,7 +64,7 @@ fn to_json(value: &Value, depth: usize, budget: &mut usize) -> Result<Json, Func
     }
     match value {
         Value::Bool(value) => Ok(Json::Bool(*value)),
-        Value::String(text) => Ok(Json::String(text.to_str_lossy().into_owned())),
+        Value::String(text) => Ok(Json::String(text.to_str_lossy().into())),
         Value::List(list) => {
             let items = list
                 .items()
@@ -76,7 +76,7 @@ fn to_json(value: &Value, depth: usize, budget: &mut usize) -> Result<Json, Func
             let mut entries = JsonMap::new();
             for (key, value) in map.read().iter() {
                 entries.insert(
-                    key.to_str_lossy().into_owned(),
+                    key.to_str_lossy().into(),
                     to_json(value, depth + 1, budget)?,
                 );
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everflow_gotemplate::{
     Error, Functions, GoType, Limits, Map, MissingKey, NamedType, Numbers, Templates, Value,
 };
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 /// What helm passes as `.Values`.
 static VALUES: NamedType = NamedType {
@@ -101,7 +101,7 @@ fn run(case: &Json, foreign: &Foreign) -> Outcome {
         sources.insert("case.yaml".to_owned(), template.to_owned());
     }
     for (name, source) in case["templates"].as_object().into_iter().flatten() {
-        sources.insert(name.clone(), source.as_str().unwrap_or("").to_owned());
+        sources.insert(name.to_string(), source.as_str().unwrap_or("").to_owned());
     }
     if foreign.is_needed_by(case, &sources) {
         return Outcome::Skip;
@@ -154,7 +154,7 @@ fn recorded_cases_of_the_language() {
         return;
     };
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
-    let listed: Json = serde_json::from_str(&read("funcmap.json")).unwrap();
+    let listed: Json = everflow_json::from_str(&read("funcmap.json")).unwrap();
     let functions = listed.as_array().unwrap().iter();
     let foreign = Foreign {
         functions: functions
@@ -170,7 +170,7 @@ fn recorded_cases_of_the_language() {
     let (mut passed, mut failures) = (0, Vec::new());
     for file in &files {
         for line in read(file).lines() {
-            let case: Json = serde_json::from_str(line).unwrap();
+            let case: Json = everflow_json::from_str(line).unwrap();
             match run(&case, &foreign) {
                 Outcome::Pass => passed += 1,
                 Outcome::Skip => {}

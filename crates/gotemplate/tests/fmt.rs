@@ -5,7 +5,7 @@
 
 use everflow_gotemplate::gofmt::{FloatSize, format_float, sprintf};
 use everflow_gotemplate::{GoStr, GoType, List, Map, Value};
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 fn unhex(text: &str) -> Vec<u8> {
     text.as_bytes()
@@ -70,7 +70,7 @@ fn recorded_answers_of_fmt_and_strconv() {
     let mut count = 0;
     for line in data.lines() {
         count += 1;
-        let case: Json = serde_json::from_str(line).unwrap();
+        let case: Json = everflow_json::from_str(line).unwrap();
         let (got, want) = if case[0] == "float" {
             let value = f64::from_bits(case[1].as_str().unwrap().parse().unwrap());
             let precision = case[3].as_i64().and_then(|p| usize::try_from(p).ok());

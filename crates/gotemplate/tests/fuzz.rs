@@ -102,7 +102,8 @@ fn run(text: &[u8], functions: &Arc<Functions>) {
     if templates.parse("main", text).is_err() {
         return;
     }
-    let data = serde_json::json!({"a": "x", "list": [1, "b", null, {"c": 2}], "n": {"x": [true]}});
+    let data =
+        everflow_json::json!({"a": "x", "list": [1, "b", null, {"c": 2}], "n": {"x": [true]}});
     let data = Value::from_json(&data, Numbers::Float64);
     let limits = Limits {
         steps: 20_000,
@@ -155,7 +156,7 @@ fn damaged_templates_of_the_corpus() {
         .unwrap()
         .lines()
         .filter_map(|line| {
-            let case: serde_json::Value = serde_json::from_str(line).unwrap();
+            let case: everflow_json::Value = everflow_json::from_str(line).unwrap();
             case["template"]
                 .as_str()
                 .map(|text| text.as_bytes().to_vec())

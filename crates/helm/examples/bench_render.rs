@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = ReleaseOptions::default();
     let cache = Arc::new(TemplateCache::new(4));
     let mut sources = Sources::new(FixedSource::new(0, 0, 1)).with_parsed(cache);
-    let values = serde_json::Map::new();
+    let values = everflow_json::Map::new();
     let mut render = || -> Result<usize, Box<dyn Error>> {
         let rendered = template(
             chart.clone(),

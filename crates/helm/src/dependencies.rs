@@ -1,8 +1,8 @@
 //! Which dependencies take part, under which names, and which of their values a parent takes over.
 
 use everflow_gotemplate::{Map, Numbers, Value};
+use everflow_json::Value as Json;
 use everflow_semver::{Constraint, Version};
-use serde_json::Value as Json;
 
 use crate::chart::{Chart, Dependency};
 use crate::go_text::{formatted, quoted};
@@ -185,7 +185,7 @@ fn import_values(chart: &mut Chart, warnings: &mut Warnings) -> Result<(), Value
                 ),
                 _ => continue,
             };
-            recorded.push(serde_json::json!({"child": child, "parent": parent}));
+            recorded.push(everflow_json::json!({"child": child, "parent": parent}));
             match table(&all, &format!("{}.{child}", dependency.name)) {
                 Ok(found) => merge_tables(&imported, &nested(&parent, &found), warnings),
                 Err(error) => {

@@ -1,7 +1,7 @@
 //! Rendered files into manifests and hooks, in the order in which they are installed.
 
+use everflow_json::Value;
 use everflow_yaml::documents::helm_manifests;
-use serde_json::Value;
 
 use crate::chart::decode::Decoder;
 use crate::values::Warnings;

@@ -31,7 +31,7 @@ pub trait Lookup {
         kind: &str,
         namespace: &str,
         name: &str,
-    ) -> Result<serde_json::Value, String>;
+    ) -> Result<everflow_json::Value, String>;
 }
 
 /// What a render takes from outside: the time, randomness and, where there are such, the cluster
@@ -351,7 +351,7 @@ fn add_engine_functions(functions: &mut Functions) {
                 }) => lookup
                     .lookup(&version, &kind, &namespace, &name)
                     .map_err(FuncError::new)?,
-                _ => serde_json::json!({}),
+                _ => everflow_json::json!({}),
             };
             Ok(Value::from_json(
                 &found,

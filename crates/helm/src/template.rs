@@ -1,7 +1,7 @@
 //! `helm template` as a function: a chart and values in, manifests out.
 
 use everflow_gotemplate::{Limits, Map, Numbers, Value};
-use serde_json::{Map as JsonMap, Value as Json};
+use everflow_json::Map as JsonMap;
 
 use crate::chart::Chart;
 use crate::chart::path_match::path_match;
@@ -160,7 +160,7 @@ pub fn is_valid_release_name(name: &str) -> bool {
 /// Renders a chart with the user's values.
 pub fn template(
     mut chart: Chart,
-    values: &JsonMap<String, Json>,
+    values: &JsonMap,
     options: &ReleaseOptions,
     sources: &mut Sources,
     warnings: &mut Warnings,
@@ -264,10 +264,10 @@ fn source_path(document: &str) -> Option<&str> {
 }
 
 /// The user's values as a Go map.
-pub(crate) fn values_map(values: &JsonMap<String, Json>) -> Map {
+pub(crate) fn values_map(values: &JsonMap) -> Map {
     values
         .iter()
-        .map(|(key, value)| (key, Value::from_json(value, Numbers::Int64)))
+        .map(|(key, value)| (key.as_str(), Value::from_json(value, Numbers::Int64)))
         .collect()
 }
 

@@ -7,11 +7,11 @@ use everflow_helm::render::Sources;
 use everflow_helm::template::{ReleaseOptions, template};
 use everflow_helm::values::Warnings;
 use everflow_helm::{Limits, release, strvals};
+use everflow_json::{Map, Value, json};
 use everflow_sprig::FixedSource;
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
-fn render(text: &str, values: &Map<String, Value>) -> Result<String, String> {
+fn render(text: &str, values: &Map) -> Result<String, String> {
     let files = vec![
         ChartFile::new(
             "Chart.yaml",

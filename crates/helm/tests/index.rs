@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use everflow_corpus::Outcome;
 use everflow_helm::index::read_index;
-use serde_json::Value;
+use everflow_json::Value;
 
 const CASES: &str = include_str!("indexes/cases.jsonl");
 const KNOWN: &str = include_str!("indexes/known.txt");
@@ -22,7 +22,7 @@ fn rewritten(index: &str) -> Result<String, String> {
 fn indexes_are_loaded_and_printed_as_go_does() {
     let mut outcome = Outcome::default();
     for line in CASES.lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
+        let case: Value = everflow_json::from_str(line).unwrap();
         let text = |key: &str| case[key].as_str().unwrap_or_default();
         let got = rewritten(text("index"));
         let expected = match text("error") {

@@ -13,8 +13,8 @@ use everflow_helm::release::{
 use everflow_helm::render::Sources;
 use everflow_helm::template::{ReleaseOptions, template};
 use everflow_helm::values::Warnings;
+use everflow_json::{Map, Value, json};
 use everflow_sprig::FixedSource;
-use serde_json::{Map, Value, json};
 
 const DRIVERS: [(&str, &str); 2] = [("secret", "secrets"), ("configmap", "configmaps")];
 
@@ -76,7 +76,7 @@ impl Server {
             body: body.map(|body| body.to_string().into_bytes()),
         };
         let answer = self.0.send(&[request]).remove(0);
-        let answer: Value = serde_json::from_slice(&answer.body).unwrap();
+        let answer: Value = everflow_json::from_slice(&answer.body).unwrap();
         assert_ne!(answer["status"], "Failure", "{method} {path}: {answer}");
         answer
     }
@@ -143,7 +143,7 @@ impl Helm<'_> {
     fn json(&self, arguments: &[&str]) -> Value {
         let mut arguments = arguments.to_vec();
         arguments.extend(["-o", "json"]);
-        serde_json::from_str(&self.run(&arguments)).unwrap()
+        everflow_json::from_str(&self.run(&arguments)).unwrap()
     }
 }
 
@@ -413,11 +413,11 @@ fn install_objects(helm: &Helm<'_>, release: &Release) {
         let mut object = object.as_object().cloned().unwrap_or_else(Map::new);
         let metadata = object["metadata"].as_object_mut().unwrap();
         metadata.insert(
-            "labels".to_owned(),
+            "labels".to_owned().into(),
             json!({"app.kubernetes.io/managed-by": "Helm"}),
         );
         metadata.insert(
-            "annotations".to_owned(),
+            "annotations".to_owned().into(),
             json!({
                 "meta.helm.sh/release-name": "web",
                 "meta.helm.sh/release-namespace": helm.namespace,

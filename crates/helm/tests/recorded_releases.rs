@@ -6,13 +6,13 @@ use std::io::Read;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_helm::release::{decode, encode, from_object, to_secret};
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The record's texts in a trace; they stand in protobuf as they are.
 fn records(trace: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in trace.lines() {
-        let exchange: Value = serde_json::from_str(line).unwrap();
+        let exchange: Value = everflow_json::from_str(line).unwrap();
         for key in ["request_base64", "response_base64"] {
             let Some(body) = exchange[key].as_str() else {
                 continue;
@@ -40,7 +40,7 @@ fn unpacked(text: &str) -> Option<Value> {
     flate2::read::GzDecoder::new(bytes.as_slice())
         .read_to_string(&mut json)
         .ok()?;
-    serde_json::from_str(&json).ok()
+    everflow_json::from_str(&json).ok()
 }
 
 /// Helm 3 writes times that never were as empty texts, helm 4 leaves them out; both read both.

@@ -3,7 +3,7 @@
 
 use everflow_helm::chart::load_values;
 use everflow_helm::strvals;
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 #[test]
 fn set_flags_answer_as_recorded() {
@@ -13,7 +13,7 @@ fn set_flags_answer_as_recorded() {
     let text = std::fs::read_to_string(path).unwrap();
     let mut outcome = everflow_corpus::Outcome::default();
     for line in text.lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
+        let case: Value = everflow_json::from_str(line).unwrap();
         outcome.record(case["id"].as_str().unwrap(), check(&case));
     }
     outcome.assert("");

@@ -1,6 +1,6 @@
 //! Reading files for those who write kustomizations.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::decode::LENIENT;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::Release;
 use crate::decode::{Fields, STRICT_PLUGIN};

@@ -1,6 +1,6 @@
 //! `crds`: field specs that OpenAPI definitions of custom kinds bring along.
 
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 use crate::config::{NameReference, TransformerConfig};
 use crate::error::{Result, Within};
@@ -26,7 +26,7 @@ pub fn load(loader: &Loader<'_>, paths: &[String]) -> Result<TransformerConfig> 
             let is_kind = properties(definition).is_some_and(|properties| {
                 ["kind", "apiVersion", "metadata"]
                     .iter()
-                    .all(|field| properties.contains_key(*field))
+                    .all(|field| properties.contains_key(field))
             });
             if !is_kind {
                 continue;
@@ -43,7 +43,7 @@ pub fn load(loader: &Loader<'_>, paths: &[String]) -> Result<TransformerConfig> 
     Ok(config)
 }
 
-type Definitions = serde_json::Map<String, Json>;
+type Definitions = everflow_json::Map;
 
 fn properties(definition: &Json) -> Option<&Definitions> {
     definition
@@ -69,7 +69,7 @@ fn collect(
         return Ok(());
     };
     for (field, property) in properties {
-        path.push(field.clone());
+        path.push(field.to_string());
         let spec = |extra: Option<&str>| {
             let mut text = path.join("/");
             if let Some(extra) = extra {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
@@ -39,7 +39,7 @@ pub const STRICT_PLUGIN: Mode = Mode {
 
 /// An object whose fields are taken one by one.
 pub struct Fields<'a> {
-    map: Option<&'a Map<String, Value>>,
+    map: Option<&'a Map>,
     path: String,
     mode: Mode,
     taken: BTreeSet<&'a str>,
@@ -176,7 +176,7 @@ impl<'a> Fields<'a> {
                         Value::Null => String::new(),
                         value => text_of(value, self.mode, || self.path_of(name))?,
                     };
-                    Ok((key.clone(), text))
+                    Ok((key.to_string(), text))
                 })
                 .collect(),
             Some(other) => Err(self.wrong(other, name, "map[string]string")),
@@ -228,7 +228,7 @@ impl<'a> Fields<'a> {
 
 fn text_of(value: &Value, mode: Mode, path: impl FnOnce() -> String) -> Result<String> {
     match value {
-        Value::String(text) => Ok(text.clone()),
+        Value::String(text) => Ok(text.to_string()),
         Value::Bool(flag) if mode.coerce => Ok(flag.to_string()),
         Value::Number(number) if mode.coerce => Ok(number.to_string()),
         other => Err(Error::Configuration(mismatch(other, &path(), "string"))),
@@ -256,7 +256,7 @@ fn kind_of(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     #[test]
     fn keys_match_in_any_case_and_the_rest_is_unknown() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::decode::{Fields, Mode};
 use crate::error::{Error, Result};
@@ -572,7 +572,7 @@ impl HelmChart {
 mod tests {
     use super::*;
     use crate::decode::KUSTOMIZATION;
-    use serde_json::json;
+    use everflow_json::json;
 
     #[test]
     fn old_fields_become_new_ones() {

@@ -1,7 +1,7 @@
 //! `buildMetadata`: annotations that say where an object came from and what changed it.
 
+use everflow_json::{Value as Json, json};
 use everflow_yaml::emit;
-use serde_json::{Value as Json, json};
 
 use crate::error::Result;
 use crate::paths;

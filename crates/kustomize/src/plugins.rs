@@ -1,8 +1,8 @@
 //! Generators and transformers with configurations of their own, and those made from the fields of a
 //! kustomization.
 
+use everflow_json::{Map, Value as Json, json};
 use everflow_yaml::Node;
-use serde_json::{Map, Value as Json, json};
 
 use crate::decode::{Fields, PLUGIN};
 use crate::error::{Error, Result, Within};
@@ -534,7 +534,7 @@ pub fn selector_json(selector: &Selector) -> Json {
         ("labelSelector", &selector.label_selector),
     ] {
         if !value.is_empty() {
-            map.insert(name.to_owned(), Json::from(value));
+            map.insert(name.into(), Json::from(value));
         }
     }
     Json::Object(map)
@@ -544,13 +544,13 @@ pub fn selector_json(selector: &Selector) -> Json {
 pub fn patch_json(patch: &Patch, text_field: &str) -> Json {
     let mut map = Map::new();
     if !patch.path.is_empty() {
-        map.insert("path".to_owned(), Json::from(patch.path.as_str()));
+        map.insert("path".into(), Json::from(patch.path.as_str()));
     }
     if !patch.patch.is_empty() {
-        map.insert(text_field.to_owned(), Json::from(patch.patch.as_str()));
+        map.insert(text_field.into(), Json::from(patch.patch.as_str()));
     }
     if let Some(target) = &patch.target {
-        map.insert("target".to_owned(), selector_json(target));
+        map.insert("target".into(), selector_json(target));
     }
     if let Some(PatchOptions {
         allow_name_change,
@@ -559,12 +559,12 @@ pub fn patch_json(patch: &Patch, text_field: &str) -> Json {
     {
         let mut options = Map::new();
         if allow_kind_change {
-            options.insert("allowKindChange".to_owned(), Json::from(true));
+            options.insert("allowKindChange".into(), Json::from(true));
         }
         if allow_name_change {
-            options.insert("allowNameChange".to_owned(), Json::from(true));
+            options.insert("allowNameChange".into(), Json::from(true));
         }
-        map.insert("options".to_owned(), Json::Object(options));
+        map.insert("options".into(), Json::Object(options));
     }
     Json::Object(map)
 }

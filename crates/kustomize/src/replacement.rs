@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use everflow_json::Value as Json;
 use everflow_yaml::{Node, Value};
-use serde_json::Value as Json;
 
 use crate::Release;
 use crate::decode::Fields;

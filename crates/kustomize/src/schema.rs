@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::Release;
 use crate::error::{Error, Result};
@@ -276,10 +276,12 @@ impl CustomSchema {
                 let kinds = definition.get("x-kubernetes-group-version-kind");
                 for gvk in kinds.and_then(Value::as_array).into_iter().flatten() {
                     if let Some(key) = type_of(gvk) {
-                        schema.kinds.insert(key, name.clone());
+                        schema.kinds.insert(key, name.to_string());
                     }
                 }
-                schema.definitions.insert(name.clone(), definition.clone());
+                schema
+                    .definitions
+                    .insert(name.to_string(), definition.clone());
             }
         }
         if let Some(Value::Object(paths)) = json.get("paths") {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value as Json, json};
+use everflow_json::{Value as Json, json};
 
 use crate::accumulator::{Accumulator, Config, Context};
 use crate::config::TransformerConfig;

@@ -1,8 +1,8 @@
 //! Between texts, trees and JSON.
 
+use everflow_json::Value as Json;
 use everflow_yaml::documents::{KioReader, kustomize_documents};
 use everflow_yaml::{Dialect, Error as YamlError, Loader, Node, ScalarKind, emit, kyaml, sigs};
-use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 use crate::node_ops::{is_null_or_empty, raw_text};

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use everflow_corpus::Outcome;
+use everflow_json::Value;
 use everflow_kustomize::{LoadRestriction, MemoryView, Options, Plugins, Release, Reorder, build};
-use serde_json::Value;
 
 #[test]
 fn recorded_builds() {
@@ -46,7 +46,7 @@ fn recorded_builds() {
 }
 
 fn read_json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    everflow_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 struct Case {

@@ -2,7 +2,7 @@
 //! without defaults, addresses and states.
 
 use everflow_api::view;
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 /// The part of a live object that a manager applied, with what names the object.
 pub fn applied_by(live: &Value, manager: &str) -> Option<Value> {
@@ -34,7 +34,7 @@ fn kept(value: &Value, fields: &Value) -> Value {
                 if let Some(name) = member.strip_prefix("f:")
                     && let Some(field) = map.get(name)
                 {
-                    out.insert(name.to_owned(), kept(field, inner));
+                    out.insert(name.into(), kept(field, inner));
                 }
             }
             Value::Object(out)
@@ -55,13 +55,13 @@ fn kept(value: &Value, fields: &Value) -> Value {
     }
 }
 
-fn has_members(members: &Map<String, Value>) -> bool {
+fn has_members(members: &Map) -> bool {
     members.keys().any(|member| member != ".")
 }
 
 /// Whether a member of a set names an item of a list: by keys, by value or by place.
 fn names(member: &str, index: usize, item: &Value) -> bool {
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let parsed = |text: &str| everflow_json::from_str::<Value>(text).ok();
     if let Some(keys) = member.strip_prefix("k:").and_then(parsed) {
         let keys = keys.as_object().cloned().unwrap_or_default();
         return keys.iter().all(|(name, value)| {
@@ -78,10 +78,9 @@ fn names(member: &str, index: usize, item: &Value) -> bool {
 }
 
 /// The keys of an item belong to whoever owns anything of it.
-fn add_keys(kept: &mut Value, item: &Value, members: &Map<String, Value>) {
+fn add_keys(kept: &mut Value, item: &Value, members: &Map) {
     let key = members.keys().find_map(|member| member.strip_prefix("k:"));
-    let Some(keys) = key.and_then(|key| serde_json::from_str::<Map<String, Value>>(key).ok())
-    else {
+    let Some(keys) = key.and_then(|key| everflow_json::from_str::<Map>(key).ok()) else {
         return;
     };
     if let Some(kept) = kept.as_object_mut() {

@@ -1,6 +1,6 @@
 //! The Flux that a repository installs.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::entry::instance;
 use crate::tree::{Contents, Tree};

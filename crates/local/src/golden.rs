@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everflow_api::inventory::ObjectId;
 use everflow_api::{names, view};
 use everflow_apply::inventory::Inventory;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use crate::applied::applied_by;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_api::view;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use crate::entry::{Reach, Reached};
 use crate::tree::{Contents, Found, Tree};

@@ -1,8 +1,8 @@
 //! The definitions of Flux's kinds, and of kinds beside them that repositories use and nobody here
 //! takes care of.
 
+use everflow_json::{Value, json};
 use everflow_runtime::client::Resource;
-use serde_json::{Value, json};
 
 const IMAGE: &str = "image.toolkit.fluxcd.io";
 const OPERATOR: &str = "fluxcd.controlplane.io";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use everflow_api::inventory::ObjectId;
 use everflow_api::view;
-use serde_json::Value;
+use everflow_json::Value;
 
 /// A reference that leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -244,7 +244,7 @@ fn pod_references<'v>(pod: &'v Value, refer: &mut dyn FnMut(&str, &'v str, &'v s
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What kustomizations name on other machines.
 
+use everflow_json::Value;
 use everflow_kustomize::{FILE_NAMES, is_remote};
-use serde_json::Value;
 
 use crate::entry::Reached;
 use crate::tree::{Contents, Tree};
@@ -63,7 +63,7 @@ fn addresses(file: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

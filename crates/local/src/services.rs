@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::entry::Reached;
 use crate::tree::Contents;
@@ -47,7 +47,7 @@ fn services<'c>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
     use crate::tree::Found;
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn services_say_whether_their_cluster_has_both_families() {
-        let of = |spec: serde_json::Value| {
+        let of = |spec: everflow_json::Value| {
             let mut service = service("None");
             service.object["spec"] = spec;
             let contents = Contents {

@@ -10,11 +10,11 @@ use everflow_api::view;
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::archive::Summary;
 use everflow_fetch::storage::{Owner, Storage, Stored};
+use everflow_json::{Value, json};
 use everflow_runtime::attempt::{
     Around, Broken, Context, Controller, Interrupted, Next, Report, Verdict,
 };
 use everflow_runtime::client::Resource;
-use serde_json::{Value, json};
 
 use crate::entry::{same_name, same_repository, used_sources};
 use crate::picture::{NOT_SUPPORTED, SKIPPED};

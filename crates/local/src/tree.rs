@@ -7,8 +7,8 @@ use everflow_env::Disk;
 use everflow_env::disk::{EntryKind, below, read_all};
 use everflow_fetch::archive::ignore::read_patterns;
 use everflow_fetch::archive::{Ignore, Pattern};
+use everflow_json::Value;
 use everflow_yaml::documents::yaml_or_json_decoder;
-use serde_json::Value;
 
 use crate::Error;
 

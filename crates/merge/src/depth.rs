@@ -1,6 +1,6 @@
 //! A bound on nesting, so that no document can exhaust the stack of the recursive walks.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::MergeError;
 

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Number, Value};
+use everflow_json::{Number, Value};
 
 /// A number as `%v` prints a Go `float64`: shortest digits, in exponent form below 1e-4 and from
 /// 1e6 on.
@@ -197,7 +197,7 @@ fn is_printable(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

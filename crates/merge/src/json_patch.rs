@@ -5,7 +5,7 @@
 //! loses its first part, `copy` of an absent key copies null, and `test` of an absent key against
 //! null passes.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::MergeError;
 use crate::depth::ensure_depth;
@@ -108,7 +108,7 @@ struct Target<'d> {
 }
 
 enum Container<'d> {
-    Object(&'d mut serde_json::Map<String, Value>),
+    Object(&'d mut everflow_json::Map),
     Array(&'d mut Vec<Value>),
 }
 
@@ -198,7 +198,7 @@ impl Run {
         match target.container {
             // An absent key is added: the library only asks arrays whether the place exists.
             Container::Object(map) => {
-                map.insert(target.key, value);
+                map.insert(target.key.into(), value);
                 Ok(())
             }
             Container::Array(items) => {
@@ -233,7 +233,7 @@ impl Run {
             .map_err(|reason| failure(format!("error in copy for from: '{from}': {reason}")))?
             .cloned()
             .unwrap_or(Value::Null);
-        self.copied += serde_json::to_string(&value).map_or(0, |text| text.len());
+        self.copied += everflow_json::to_string(&value).map_or(0, |text| text.len());
         if self.copied > MAX_COPIED_BYTES {
             return Err(failure(format!(
                 "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit {MAX_COPIED_BYTES}",
@@ -280,7 +280,7 @@ impl Target<'_> {
     fn add(self, value: Value) -> Result<(), String> {
         match self.container {
             Container::Object(map) => {
-                map.insert(self.key, value);
+                map.insert(self.key.into(), value);
                 Ok(())
             }
             Container::Array(items) => {
@@ -332,7 +332,7 @@ fn unescape(part: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

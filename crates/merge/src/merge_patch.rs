@@ -1,6 +1,6 @@
 //! JSON merge patch (RFC 7386), and the making of such patches.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use crate::MergeError;
 use crate::depth::ensure_depth;
@@ -26,7 +26,7 @@ pub fn apply(document: &Value, patch: &Value) -> Result<Value, MergeError> {
     Ok(result)
 }
 
-fn merge_into(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+fn merge_into(target: &mut Map, patch: &Map) {
     for (key, change) in patch {
         match (target.get_mut(key), change) {
             (_, Value::Null) => {
@@ -71,7 +71,7 @@ pub fn create(original: &Value, modified: &Value) -> Result<Value, MergeError> {
     Ok(Value::Object(difference(original, modified)))
 }
 
-fn difference(original: &Map<String, Value>, modified: &Map<String, Value>) -> Map<String, Value> {
+fn difference(original: &Map, modified: &Map) -> Map {
     let mut patch = Map::new();
     for (key, new) in modified {
         match (original.get(key), new) {
@@ -90,7 +90,7 @@ fn difference(original: &Map<String, Value>, modified: &Map<String, Value>) -> M
             }
         }
     }
-    for key in original.keys().filter(|key| !modified.contains_key(*key)) {
+    for key in original.keys().filter(|key| !modified.contains_key(key)) {
         patch.insert(key.clone(), Value::Null);
     }
     patch
@@ -134,7 +134,7 @@ fn keep_only(patch: &mut Value, nulls: bool) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use everflow_json::{Value, json};
 use everflow_merge::MergeError;
 use everflow_merge::apply::{
     FieldManager, LAST_APPLIED, ResetFields, SameContent, SingleVersion, Writer, decode,
     zero_object,
 };
 use everflow_schema::{Schema, builtin};
-use serde_json::{Value, json};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 const LATER: &str = "2026-01-01T00:01:00Z";

@@ -8,8 +8,8 @@ mod corpus;
 
 use std::collections::BTreeSet;
 
+use everflow_json::Value;
 use everflow_merge::fieldpath::FieldSet;
-use serde_json::Value;
 
 /// The JSON objects behind `"fieldsV1":` in a text, as they stand there.
 fn recorded(text: &str) -> Vec<&str> {
@@ -66,7 +66,7 @@ fn recorded_sets_survive_a_round_trip() {
     }
     let mut wrong = Vec::new();
     for text in &sets {
-        let value: Value = serde_json::from_str(text).unwrap();
+        let value: Value = everflow_json::from_str(text).unwrap();
         let set = FieldSet::from_fields_v1(&value).unwrap();
         let written = set.to_fields_v1_text();
         if written != *text || set.to_fields_v1() != value {

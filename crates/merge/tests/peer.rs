@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use everflow_json::{Map, Value, json};
 use everflow_merge::apply::{FieldManager, ResetFields, SingleVersion, Writer, zero_object};
 use everflow_merge::{MergeError, json_patch, merge_patch, strategic};
 use everflow_schema::{Schema, builtin, split_api_version};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 use generate::{Write, any_json, check, deployment, loose_writes, operation, widget_definition};
 
@@ -58,7 +58,7 @@ impl Peer {
         writeln!(self.input, "{request}").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
-        let answer: Value = serde_json::from_str(&line).unwrap();
+        let answer: Value = everflow_json::from_str(&line).unwrap();
         if let Some(error) = answer.get("error").and_then(Value::as_str) {
             let causes = answer["causes"].as_array().into_iter().flatten();
             let mut causes: Vec<String> = causes
@@ -140,7 +140,7 @@ fn without_owners(object: &Value) -> Value {
 fn without_empty(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let fields: Map<String, Value> = map
+            let fields: Map = map
                 .iter()
                 .map(|(key, value)| (key.clone(), without_empty(value)))
                 .filter(|(_, value)| !value.is_null())

@@ -5,9 +5,9 @@
 
 use std::time::Instant;
 
+use everflow_json::{Value, json};
 use everflow_merge::apply::{FieldManager, ResetFields, SingleVersion, Writer, zero_object};
 use everflow_schema::builtin;
-use serde_json::{Value, json};
 
 /// The processor time of this thread in nanoseconds, where the system tells; it does not count
 /// what others do on the machine.

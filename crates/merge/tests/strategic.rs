@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use everflow_json::{Value, json};
 use everflow_merge::{MergeError, strategic};
 use everflow_schema::{SchemaView, builtin};
-use serde_json::{Value, json};
 
 fn deployment_schema() -> SchemaView<'static> {
     builtin().schema("apps", "v1", "Deployment").unwrap()

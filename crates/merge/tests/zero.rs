@@ -1,8 +1,8 @@
 //! The zero objects of built-in kinds are those that Go's structs give.
 
+use everflow_json::Value;
 use everflow_merge::apply::zero_object;
 use everflow_schema::{builtin, split_api_version};
-use serde_json::Value;
 
 #[test]
 fn zero_objects_are_those_of_go() {
@@ -19,7 +19,7 @@ fn zero_objects_are_those_of_go() {
         let Some(schema) = builtin().schema(group, version, kind) else {
             continue;
         };
-        let mut wanted: Value = serde_json::from_str(text).unwrap();
+        let mut wanted: Value = everflow_json::from_str(text).unwrap();
         wanted["apiVersion"] = api_version.into();
         wanted["kind"] = kind.into();
         compared += 1;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use everflow_env::{BoxFuture, Env};
-use serde_json::Value;
+use everflow_json::Value;
 use smol_str::SmolStr;
 
 use crate::client::{At, Client, Resource, meta_text, revision};

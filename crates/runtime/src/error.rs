@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::client::TransportError;
 
@@ -232,7 +232,7 @@ fn is_of_owners(refusal: &Refusal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

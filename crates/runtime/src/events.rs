@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use everflow_env::{Env, within};
+use everflow_json::{Map, Value, json};
 use everflow_time::Timestamp;
 use futures_util::future::{join, join_all};
-use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
@@ -269,7 +269,7 @@ fn in_brief(events: Vec<Event>) -> Vec<Event> {
 fn annotations(object: &Value) -> Vec<(String, String)> {
     let all = object.pointer("/metadata/annotations");
     let all = all.and_then(Value::as_object).into_iter().flatten();
-    all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+    all.filter_map(|(key, value)| Some((key.to_string(), value.as_str()?.to_owned())))
         .collect()
 }
 
@@ -277,7 +277,7 @@ fn involved(object: &Value) -> Value {
     let mut reference = Map::new();
     let mut set = |field: &str, value: &str| {
         if !value.is_empty() {
-            reference.insert(field.to_owned(), value.into());
+            reference.insert(field.into(), value.into());
         }
     };
     set("kind", object["kind"].as_str().unwrap_or_default());

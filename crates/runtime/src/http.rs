@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everflow_env::{BoxFuture, Env};
+use everflow_json::Value;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use tokio::net::TcpListener;
 
 use crate::client::TransportError;

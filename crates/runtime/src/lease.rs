@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use everflow_cluster::notice as watch;
 use everflow_env::Env;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::client::{At, Client, Fence, Resource, WriteOptions};

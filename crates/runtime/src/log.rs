@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use everflow_env::Clock;
-use serde_json::Value;
+use everflow_json::Value;
 
 /// How grave a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,7 +160,7 @@ impl Logger {
             return self.clone();
         }
         let object =
-            serde_json::json!({"name": key.name.as_str(), "namespace": key.namespace.as_str()});
+            everflow_json::json!({"name": key.name.as_str(), "namespace": key.namespace.as_str()});
         self.with([
             ("controller".to_owned(), controller.into()),
             ("controllerGroup".to_owned(), group.into()),

@@ -1,6 +1,6 @@
 //! Finalizers and annotations: guarded by the version of the object, read again when it moved.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
 use crate::error::Error;

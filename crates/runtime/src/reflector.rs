@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::{Env, Wrong, within};
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::client::{
     Client, List, Paging, Resource, Selection, WatchEvent, WatchFrom, WatchStream, revision,

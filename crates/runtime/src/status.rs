@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use everflow_env::{Env, Wrong};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text, revision};
 use crate::error::Error;

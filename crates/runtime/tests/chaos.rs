@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use everflow_cluster::faults::{EventVerdict, Verdict};
 use everflow_env::{Random as _, SeededRandom};
+use everflow_json::json;
 use everflow_runtime::client::{At, DeleteOptions, Patch, Selection, WriteOptions};
-use serde_json::json;
 use support::toy::{MAPS, Running, settled};
 use support::{TOYS, World, refuse};
 

@@ -6,12 +6,12 @@ mod support;
 use std::time::Duration;
 
 use everflow_cluster::faults::Verdict;
+use everflow_json::json;
 use everflow_runtime::Error;
 use everflow_runtime::client::{
     At, DeleteOptions, Impersonation, Paging, Patch, Selection, WatchEvent, WatchFrom,
     WriteOptions, meta_text, revision,
 };
-use serde_json::json;
 use support::{TOYS, World, refuse};
 
 #[tokio::test(start_paused = true)]

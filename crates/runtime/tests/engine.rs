@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use everflow_cluster::faults::{EventVerdict, Verdict};
+use everflow_json::{Value, json};
 use everflow_runtime::Signal;
 use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
-use serde_json::{Value, json};
 use support::toy::{MAPS, Running, settled};
 use support::{TOYS, World, refuse};
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use everflow_cluster::faults::Verdict;
 use everflow_env::MemoryDialer;
+use everflow_json::{Value, json};
 use everflow_runtime::client::Selection;
 use everflow_runtime::events::{EVENTS, Event, Severity, recorder};
 use everflow_runtime::metrics::Metrics;
-use serde_json::{Value, json};
 use support::World;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -196,7 +196,7 @@ async fn the_notification_controller_hears_of_it() {
     );
     let bodies = heard.await.unwrap();
     assert_eq!(bodies[0], bodies[1], "retried after a failure");
-    let first: Value = serde_json::from_str(&bodies[1]).unwrap();
+    let first: Value = everflow_json::from_str(&bodies[1]).unwrap();
     assert_eq!(first["involvedObject"]["kind"], "Toy");
     assert_eq!(
         (
@@ -219,7 +219,7 @@ async fn the_notification_controller_hears_of_it() {
         )
     );
     assert_eq!(first["timestamp"], "2026-01-01T00:00:00Z");
-    let second: Value = serde_json::from_str(&bodies[2]).unwrap();
+    let second: Value = everflow_json::from_str(&bodies[2]).unwrap();
     assert_eq!(
         (second["severity"].as_str(), second.get("metadata")),
         (Some("error"), None)

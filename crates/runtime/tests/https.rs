@@ -10,12 +10,12 @@ use everflow_cluster::env::SystemEnvironment;
 use everflow_cluster::faults::{Faults, NoFaults, Verdict};
 use everflow_cluster::{ApiServer, Authority, Options, Request, kubeconfig, serve};
 use everflow_env::{Env, RealDisk};
+use everflow_json::json;
 use everflow_runtime::Error;
 use everflow_runtime::client::{
     At, Client, Patch, Resource, Selection, Transport, WatchEvent, WatchFrom, WriteOptions,
 };
 use everflow_runtime::transport::{ClusterConfig, Hidden, HttpsTransport, Login};
-use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");

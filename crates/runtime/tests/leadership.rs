@@ -10,10 +10,10 @@ use std::time::Duration;
 use everflow_cluster::Request;
 use everflow_cluster::faults::Verdict;
 use everflow_cluster::notice as watch;
+use everflow_json::json;
 use everflow_runtime::client::{At, Client};
 use everflow_runtime::lease::{Election, LEASES, Leadership, LeaseOptions};
 use everflow_runtime::{Error, Signal};
-use serde_json::json;
 use support::toy::{Running, settled};
 use support::{World, refuse};
 use tokio::task::JoinHandle;
@@ -42,7 +42,7 @@ impl Replica {
     }
 }
 
-async fn lease(world: &World) -> serde_json::Value {
+async fn lease(world: &World) -> everflow_json::Value {
     let at = At::new("apps", "toy-controller-leader-election");
     world.user.get(&LEASES, at).await.unwrap()["spec"].clone()
 }

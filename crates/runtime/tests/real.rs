@@ -6,12 +6,12 @@ mod support;
 use std::time::Duration;
 
 use everflow_corpus::real::ApiServer;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, DeleteOptions, Patch, Selection, WriteOptions};
 use everflow_runtime::events::EVENTS;
 use everflow_runtime::lease::{Election, LEASES, LeaseOptions};
 use everflow_runtime::status::{StatusWriter, Written};
 use everflow_runtime::{Error, Signal};
-use serde_json::{Value, json};
 use support::toy::{MAPS, Running, settled};
 use support::{TOYS, World};
 

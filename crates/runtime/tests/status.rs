@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use everflow_cluster::faults::Verdict;
+use everflow_json::{Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
 use everflow_runtime::metadata::{Edited, ensure_finalizer, finalizers, remove_finalizer};
 use everflow_runtime::status::{StatusWriter, Written};
-use serde_json::{Value, json};
 use support::{TOYS, World, refuse};
 
 const OWNED: [&str; 4] = ["Ready", "Reconciling", "Stalled", "ArtifactInStorage"];

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use everflow_cluster::faults::{EventVerdict, Verdict};
+use everflow_json::json;
 use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
 use everflow_runtime::reflector::{Reflector, ReflectorOptions, Watched};
 use everflow_runtime::store::Store;
-use serde_json::json;
 use support::{TOYS, World, refuse};
 
 fn start(world: &World, watched: Watched) -> Store {
@@ -29,7 +29,7 @@ async fn resize(world: &World, name: &str, size: u32) {
     world.user.patch(&TOYS, at, &patch, &by).await.unwrap();
 }
 
-fn size(store: &Store, name: &str) -> serde_json::Value {
+fn size(store: &Store, name: &str) -> everflow_json::Value {
     let stored = store.get("apps", name);
     stored.map_or(json!(null), |stored| stored.value()["spec"]["size"].clone())
 }

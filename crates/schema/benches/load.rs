@@ -5,8 +5,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use everflow_json::json;
 use everflow_schema::{Registry, data, openapi, protobuf};
-use serde_json::json;
 
 fn main() {
     let rounds = 200;

@@ -1,7 +1,7 @@
 //! Serialises JSON values as text inside formats that do not describe themselves.
 
+use everflow_json::Value;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use serde_json::Value;
 
 pub(crate) fn serialize<S: Serializer>(
     value: &Option<Value>,
@@ -14,7 +14,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
     Option::<String>::deserialize(deserializer)?
-        .map(|text| serde_json::from_str(&text).map_err(D::Error::custom))
+        .map(|text| everflow_json::from_str(&text).map_err(D::Error::custom))
         .transpose()
 }
 
@@ -38,7 +38,7 @@ pub(crate) mod list {
     ) -> Result<Vec<Value>, D::Error> {
         Vec::<String>::deserialize(deserializer)?
             .into_iter()
-            .map(|text| serde_json::from_str(&text).map_err(D::Error::custom))
+            .map(|text| everflow_json::from_str(&text).map_err(D::Error::custom))
             .collect()
     }
 }

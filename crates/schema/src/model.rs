@@ -3,8 +3,8 @@
 //! A [`TypeTable`] is an arena: every type has a [`TypeId`] and refers to other types by id, so
 //! recursive definitions need no indirection and walking is cheap.
 
+use everflow_json::Value;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::validation::Validation;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::error::Error;
 use crate::model::{Field, JsonType, ObjectType, ScalarKind, Shape, Type, TypeId, TypeTable};
@@ -177,7 +177,7 @@ fn import_with(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
     use crate::model::{ListKind, MapType};

@@ -1,7 +1,7 @@
 //! Value constraints of structural schemas.
 
+use everflow_json::Value;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::model::TypeId;

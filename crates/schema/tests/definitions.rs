@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::Value;
 use everflow_schema::crd::{check_definition, check_definition_update, set_definition_defaults};
-use serde_json::Value;
 
 #[test]
 fn recorded_definitions_are_accepted_or_refused_alike() {
@@ -17,11 +17,12 @@ fn recorded_definitions_are_accepted_or_refused_alike() {
         let directory = corpus.join("scenarios").join(area);
         for file in std::fs::read_dir(directory).unwrap() {
             let scenario: Value =
-                serde_json::from_slice(&std::fs::read(file.unwrap().path()).unwrap()).unwrap();
+                everflow_json::from_slice(&std::fs::read(file.unwrap().path()).unwrap()).unwrap();
             for request in scenario["setup"].as_array().into_iter().flatten() {
                 let mut body: Value = match request["body_file"].as_str() {
                     Some(file) => {
-                        serde_json::from_slice(&std::fs::read(corpus.join(file)).unwrap()).unwrap()
+                        everflow_json::from_slice(&std::fs::read(corpus.join(file)).unwrap())
+                            .unwrap()
                     }
                     None => request["body"].clone(),
                 };

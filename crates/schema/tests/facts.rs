@@ -6,11 +6,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use everflow_json::{Map, Value, json};
 use everflow_schema::openapi::{self, documents};
 use everflow_schema::{
     Field, ListKind, MapType, Registry, Resource, ScalarKind, Shape, Subresource, TypeId, builtin,
 };
-use serde_json::{Map, Value, json};
 
 /// Kinds on the wire that no OpenAPI document publishes.
 const UNPUBLISHED: [&str; 2] = ["PartialObjectMetadata", "PartialObjectMetadataList"];
@@ -53,7 +53,7 @@ fn every_published_type_and_field_is_known() {
         return;
     };
     let text = std::fs::read_to_string(corpus.join("openapi/types.json")).unwrap();
-    let recorded: Map<String, Value> = serde_json::from_str(&text).unwrap();
+    let recorded: Map = everflow_json::from_str(&text).unwrap();
     let registry = builtin();
     for (name, expected) in &recorded {
         let id = registry
@@ -76,7 +76,7 @@ fn every_published_type_and_field_is_known() {
         .collect();
     let extra: Vec<&str> = known
         .into_iter()
-        .filter(|name| !recorded.contains_key(*name))
+        .filter(|name| !recorded.contains_key(name))
         .collect();
     let unpublished = |name: &str| {
         UNPUBLISHED
@@ -102,23 +102,23 @@ fn type_facts(registry: &Registry, name: &str, id: TypeId, expected: &Value) -> 
         .collect();
     match kinds.as_slice() {
         [] => {}
-        [one] => drop(facts.insert("gvk".to_owned(), json!([one]))),
+        [one] => drop(facts.insert("gvk".to_owned().into(), json!([one]))),
         [first, rest @ ..] => {
-            drop(facts.insert("gvk".to_owned(), json!([first, {"and": rest.len()}])))
+            drop(facts.insert("gvk".to_owned().into(), json!([first, {"and": rest.len()}])))
         }
     }
     let definition = documents().definition(name).unwrap_or_default();
     if let Some(unions) = definition.get("x-kubernetes-unions").cloned() {
-        facts.insert("x-kubernetes-unions".to_owned(), unions);
+        facts.insert("x-kubernetes-unions".to_owned().into(), unions);
     }
     match &node.shape {
         Shape::Object(object) if !object.fields.is_empty() => {
             if !object.required.is_empty() {
-                facts.insert("required".to_owned(), json!(object.required));
+                facts.insert("required".to_owned().into(), json!(object.required));
             }
             if object.map_type_declared {
                 facts.insert(
-                    "x-kubernetes-map-type".to_owned(),
+                    "x-kubernetes-map-type".to_owned().into(),
                     json!(map_type_text(object.map_type)),
                 );
             }
@@ -128,9 +128,9 @@ fn type_facts(registry: &Registry, name: &str, id: TypeId, expected: &Value) -> 
                     field_facts(registry, field, &expected["fields"][field.name.as_str()]),
                 )
             });
-            facts.insert("fields".to_owned(), Value::Object(fields.collect()));
+            facts.insert("fields".to_owned().into(), Value::Object(fields.collect()));
         }
-        _ => drop(facts.insert("scalar".to_owned(), json!(shape_text(registry, id)))),
+        _ => drop(facts.insert("scalar".to_owned().into(), json!(shape_text(registry, id)))),
     }
     Value::Object(facts)
 }
@@ -140,10 +140,13 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
     let mut facts = Map::new();
     if let Some(patch) = &field.patch {
         if patch.merge || patch.replace || patch.retain_keys {
-            facts.insert("patch-strategy".to_owned(), json!(patch.strategy_text()));
+            facts.insert(
+                "patch-strategy".to_owned().into(),
+                json!(patch.strategy_text()),
+            );
         }
         if let Some(key) = &patch.merge_key {
-            facts.insert("patch-merge-key".to_owned(), json!(key));
+            facts.insert("patch-merge-key".to_owned().into(), json!(key));
         }
     }
     let node = &registry.types()[field.type_id];
@@ -152,11 +155,11 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
             ListKind::Atomic => "atomic",
             ListKind::Set => "set",
             ListKind::Map { keys } => {
-                facts.insert("list-map-keys".to_owned(), json!(keys));
+                facts.insert("list-map-keys".to_owned().into(), json!(keys));
                 "map"
             }
         };
-        facts.insert("list-type".to_owned(), json!(kind));
+        facts.insert("list-type".to_owned().into(), json!(kind));
     }
     let map_type = field.map_type.or_else(|| {
         let object = node
@@ -165,7 +168,7 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
         Some(object.map_type)
     });
     if let Some(map_type) = map_type {
-        facts.insert("map-type".to_owned(), json!(map_type_text(map_type)));
+        facts.insert("map-type".to_owned().into(), json!(map_type_text(map_type)));
     }
     // Version 2 of the document, which the corpus holds, leaves out defaults that are zero values.
     let zero = [json!(""), json!(0), json!(false), json!({}), Value::Null];
@@ -174,12 +177,12 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
         .as_ref()
         .filter(|default| !zero.contains(default))
     {
-        facts.insert("default".to_owned(), default.clone());
+        facts.insert("default".to_owned().into(), default.clone());
     }
     if facts.is_empty() && expected.is_string() {
         return json!(text);
     }
-    facts.insert("t".to_owned(), json!(text));
+    facts.insert("t".to_owned().into(), json!(text));
     Value::Object(facts)
 }
 
@@ -351,7 +354,8 @@ fn every_published_document_is_there() {
         return;
     };
     let read = |name: &str| -> Value {
-        serde_json::from_slice(&std::fs::read(corpus.join("openapi").join(name)).unwrap()).unwrap()
+        everflow_json::from_slice(&std::fs::read(corpus.join("openapi").join(name)).unwrap())
+            .unwrap()
     };
     let third = read("v3-index.json");
     let recorded: Vec<&str> = third["paths"]
@@ -370,7 +374,8 @@ fn every_published_document_is_there() {
     }
     let (second, index) = (documents().v2().unwrap(), read("v2-index.json"));
     assert_eq!(second["info"], index["info"]);
-    let names: Vec<&String> = second["definitions"].as_object().unwrap().keys().collect();
+    let names: Vec<&everflow_json::Text> =
+        second["definitions"].as_object().unwrap().keys().collect();
     assert_eq!(json!(names), index["definitions"]);
     assert_eq!(
         second["paths"].as_object().unwrap().len() as u64,

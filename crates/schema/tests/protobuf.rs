@@ -6,8 +6,8 @@ mod common;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use everflow_json::{Value, json};
 use everflow_schema::protobuf;
-use serde_json::{Value, json};
 
 fn bytes(value: &Value) -> Vec<u8> {
     STANDARD.decode(value.as_str().unwrap()).unwrap()
@@ -85,7 +85,8 @@ fn recorded_writes_decode_or_are_refused() {
                 write["case"]
             );
         } else {
-            let answer: Value = serde_json::from_str(write["body_text"].as_str().unwrap()).unwrap();
+            let answer: Value =
+                everflow_json::from_str(write["body_text"].as_str().unwrap()).unwrap();
             let message = answer["message"].as_str().unwrap();
             let error = decoded.unwrap_err().to_string();
             assert!(
@@ -115,14 +116,14 @@ fn recorded_reads_decode_and_encode() {
         if read["case"].as_str().unwrap().starts_with("watch") {
             let mut encoded = Vec::new();
             for line in json.lines() {
-                let event: Value = serde_json::from_str(line).unwrap();
+                let event: Value = everflow_json::from_str(line).unwrap();
                 let kind = event["type"].as_str().unwrap();
                 encoded.extend(protobuf::encode_watch_event(kind, &event["object"]).unwrap());
             }
             assert_eq!(encoded, body, "{}", read["case"]);
         } else {
             // Long answers are recorded up to 3,000 characters.
-            let Ok(mut expected) = serde_json::from_str::<Value>(json) else {
+            let Ok(mut expected) = everflow_json::from_str::<Value>(json) else {
                 assert_eq!(json.len(), 3000, "{}", read["case"]);
                 protobuf::decode(&body).unwrap();
                 continue;

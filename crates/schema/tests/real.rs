@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 
 use everflow_corpus::real::{ApiServer, Request};
+use everflow_json::{Value, json};
 use everflow_schema::openapi::{custom_resources_v3, documents};
 use everflow_schema::structural::{
     FieldError, Prune, Validator, apply_defaults, check_embedded, check_lists, embedded_type_error,
     prune, prune_nulls,
 };
 use everflow_schema::{Schema, builtin, protobuf};
-use serde_json::{Value, json};
 
 /// A real API server, when `EVERFLOW_REAL` asks for it.
 struct Server(ApiServer);
@@ -38,7 +38,7 @@ impl Server {
             headers: vec![("Content-Type", "application/json".to_owned())],
             body: body.map(|body| body.to_string().into_bytes()),
         });
-        serde_json::from_slice(&answer).unwrap_or(Value::Null)
+        everflow_json::from_slice(&answer).unwrap_or(Value::Null)
     }
 
     fn send(&self, request: Request<'_>) -> Vec<u8> {
@@ -173,7 +173,7 @@ fn definitions() -> Vec<Value> {
         definitions.extend(
             files
                 .iter()
-                .map(|file| serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()),
+                .map(|file| everflow_json::from_slice(&std::fs::read(file).unwrap()).unwrap()),
         );
     }
     definitions
@@ -344,7 +344,12 @@ fn settled<T>(ask: impl Fn() -> T, good: impl Fn(&T) -> bool) -> T {
 /// The strict schema and the names of its properties.
 fn strict() -> (Value, Vec<String>) {
     let properties = properties();
-    let names = properties.as_object().unwrap().keys().cloned().collect();
+    let names = properties
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(ToString::to_string)
+        .collect();
     (
         json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}),
         names,
@@ -356,7 +361,7 @@ fn thing(name: &str, spec: Value) -> Value {
 }
 
 fn random_spec(random: &mut Random, names: &[String], round: usize) -> Value {
-    let mut spec = serde_json::Map::new();
+    let mut spec = everflow_json::Map::new();
     for _ in 0..=random.below(3) {
         let known = &names[(round + random.below(5)) % names.len()];
         let name = if random.below(30) == 0 {
@@ -364,7 +369,7 @@ fn random_spec(random: &mut Random, names: &[String], round: usize) -> Value {
         } else {
             known
         };
-        spec.insert(name.to_owned(), random.value(2));
+        spec.insert(name.to_owned().into(), random.value(2));
     }
     spec.into()
 }
@@ -569,7 +574,7 @@ fn lists_of_all_kinds_decode_and_encode() {
 /// A list as protobuf and as JSON says it, but for what changes all the time.
 fn both_forms(server: &Server, path: &str) -> (Value, Value) {
     let body = server.get(path, "application/vnd.kubernetes.protobuf");
-    let mut json: Value = serde_json::from_slice(&server.get(path, "application/json")).unwrap();
+    let mut json: Value = everflow_json::from_slice(&server.get(path, "application/json")).unwrap();
     let mut decoded = protobuf::decode(&body).unwrap();
     if json["items"] == json!([]) {
         json["items"] = Value::Null;

@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use everflow_json::{Value, json};
 use everflow_schema::structural::{
     FieldError, Prune, Validator, apply_defaults, blocks_rules, check_embedded, check_lists, prune,
     prune_nulls, rules, rules_not_checked,
 };
 use everflow_schema::{Schema, SchemaView};
-use serde_json::{Value, json};
 
 const AREAS: [&str; 4] = ["crd", "flux", "ssa-cr", "fieldvalidation"];
 
@@ -81,12 +81,13 @@ struct Target {
 
 impl World {
     fn scenario(&mut self, file: &Path) {
-        let scenario: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let scenario: Value = everflow_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         self.objects.clear();
         for request in scenario["setup"].as_array().into_iter().flatten() {
             let body = match request["body_file"].as_str() {
                 Some(file) => {
-                    serde_json::from_slice(&std::fs::read(self.corpus.join(file)).unwrap()).unwrap()
+                    everflow_json::from_slice(&std::fs::read(self.corpus.join(file)).unwrap())
+                        .unwrap()
                 }
                 None => request["body"].clone(),
             };
@@ -293,7 +294,7 @@ fn merge(target: &mut Value, patch: &Value) {
         if change.is_null() {
             fields.remove(name);
         } else {
-            merge(fields.entry(name).or_insert(Value::Null), change);
+            merge(fields.entry(name.clone()).or_insert(Value::Null), change);
         }
     }
 }
@@ -312,7 +313,7 @@ fn prepare(object: &mut Value, old: Option<&Value>, has_status: bool, status_onl
     };
     let fields = object.as_object_mut().unwrap();
     match status {
-        Some(status) => fields.insert("status".to_owned(), status),
+        Some(status) => fields.insert("status".to_owned().into(), status),
         None => fields.remove("status"),
     };
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use everflow_json::{Value, json};
 use everflow_semver::{Constraint, Version, sort_ascending};
-use serde_json::{Value, json};
 
 fn corpus() -> Option<PathBuf> {
     if let Ok(path) = std::env::var("EVERFLOW_CORPUS") {
@@ -108,7 +108,7 @@ fn recorded_answers() {
     let mut count = 0;
     for line in data.lines() {
         count += 1;
-        let case: Value = serde_json::from_str(line).unwrap();
+        let case: Value = everflow_json::from_str(line).unwrap();
         let wanted = match case.get("want_error") {
             Some(error) => Err(error.as_str().unwrap().to_owned()),
             None => Ok((case["want"].clone(), case.get("reasons").cloned())),

@@ -8,7 +8,7 @@ use everflow_cluster::controllers::Controller;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Options, Request};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 /// The namespaces that there are.
 pub const NAMESPACES: [&str; 3] = ["flux-system", "apps", "other"];
@@ -56,7 +56,7 @@ fn usual() -> &'static ApiServer {
 }
 
 fn create(server: &ApiServer, path: &str, object: &Value) {
-    let body = serde_json::to_vec(object).unwrap_or_default();
+    let body = everflow_json::to_vec(object).unwrap_or_default();
     let mut request = Request::new("POST", path, body).header("content-type", "application/json");
     request.user = Some(User::admin());
     let _ = server.handle(&request);

@@ -9,6 +9,7 @@ use everflow_cluster::faults::Line;
 use everflow_controllers::{ControllerKind, Options, Setup};
 use everflow_env::{BoxFuture, Env, InlineBlocking, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
+use everflow_json::Value;
 use everflow_local::stand_in::{StandIn, StandIns};
 use everflow_runtime::Signal;
 use everflow_runtime::attempt::{Around, Broken, Context, Controller, Interrupted, Next, Report};
@@ -19,7 +20,6 @@ use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::queue::Key;
 use everflow_runtime::transport::EmbeddedTransport;
-use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::disk::JudgedDisk;

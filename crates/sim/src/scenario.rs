@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use everflow_json::{Map, Value};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::Error;
 use crate::plan::{Fault, Millis};
@@ -29,7 +29,7 @@ pub struct Scenario {
     pub replicas: usize,
     /// The files of git repositories at the beginning, by repository and path. They are served at `http://git/NAME.git`.
     #[serde(default)]
-    pub git: BTreeMap<String, Map<String, Value>>,
+    pub git: BTreeMap<String, Map>,
     /// The objects that buckets hold, by bucket and key, at `bucket:80`.
     #[serde(default)]
     pub buckets: BTreeMap<String, BTreeMap<String, String>>,
@@ -174,7 +174,7 @@ pub enum Deed {
         /// Which repository.
         repository: String,
         /// What changes.
-        files: Map<String, Value>,
+        files: Map,
     },
     /// Moves the branch back to a commit, counted from 0, and forgets what came after it.
     Reset {
@@ -276,14 +276,14 @@ pub struct Expectation {
 /// Where in a scenario an error is: the field without which it is another one, and which item of it.
 fn place(scenario: &Value, error: &str) -> Option<String> {
     let failure = |value: Value| {
-        let read = serde_json::from_value::<Scenario>(value);
+        let read = everflow_json::from_value::<Scenario>(value);
         read.err().map(|error| error.to_string())
     };
     let fails_so = |value: Value| failure(value).is_some_and(|other| other == error);
     let fields = scenario.as_object()?;
     let (field, content) = fields.iter().find(|(field, _)| {
         let mut without = fields.clone();
-        without.remove(*field);
+        without.remove(field);
         match failure(without.into()) {
             // A field that must be there is to blame only for what it holds.
             Some(other) if other == format!("missing field `{field}`") => {
@@ -301,7 +301,7 @@ fn place(scenario: &Value, error: &str) -> Option<String> {
     });
     Some(match item {
         Some((at, _)) => format!("{field}[{at}]"),
-        None => field.clone(),
+        None => field.to_string(),
     })
 }
 
@@ -317,7 +317,7 @@ impl Scenario {
         };
         let value = everflow_yaml::kyaml::yaml_to_json(text.as_bytes())
             .map_err(|error| wrong(error.to_string()))?;
-        let mut scenario: Scenario = serde_json::from_value(value.clone()).map_err(|error| {
+        let mut scenario: Scenario = everflow_json::from_value(value.clone()).map_err(|error| {
             let error = error.to_string();
             match place(&value, &error) {
                 Some(place) => wrong(format!("{place}: {error}")),

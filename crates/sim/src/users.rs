@@ -8,8 +8,8 @@ use everflow_api::names::group;
 use everflow_env::MemoryDialer;
 use everflow_fetch::archive::{Algorithm, ArchiveWriter};
 use everflow_fetch::testing::{Buckets, Push, Registry, Repositories};
+use everflow_json::{Map, Value, json};
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, WriteOptions};
-use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::history::Who;
@@ -69,7 +69,7 @@ impl Hosts {
         };
     }
 
-    fn commit(&self, repository: &str, files: &Map<String, Value>) {
+    fn commit(&self, repository: &str, files: &Map) {
         self.git.with(repository, |repository| {
             repository.write(files);
             let message = format!("commit {}", repository.commits.len() + 1);

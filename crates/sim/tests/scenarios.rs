@@ -101,7 +101,7 @@ fn what_was_found_once_stays_mended() {
         .filter(|line| !line.starts_with('#'))
     {
         let (name, plan) = line.split_once(' ').unwrap();
-        let plan: Plan = serde_json::from_str(plan).unwrap();
+        let plan: Plan = everflow_json::from_str(plan).unwrap();
         let ready = Ready::new(Scenario::find(name).unwrap(), Settings::default()).unwrap();
         let outcome = ready.run(&plan).unwrap();
         assert_eq!(outcome.findings, [], "{line}");
@@ -114,7 +114,7 @@ fn systematically(name: &str, step: usize) {
     for plan in ready.systematic().into_iter().step_by(step) {
         let outcome = ready.run(&plan).unwrap();
         if let Some(finding) = outcome.findings.first() {
-            let plan = serde_json::to_string(&plan).unwrap();
+            let plan = everflow_json::to_string(&plan).unwrap();
             failed.push(format!(
                 "{name} {plan}\n    {}: {}",
                 finding.oracle, finding.text

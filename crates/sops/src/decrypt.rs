@@ -1,6 +1,6 @@
 //! Decrypting whole files.
 
-use serde_json::Value;
+use everflow_json::Value;
 use sha2::{Digest, Sha512};
 
 use crate::cipher::{self, Plain};

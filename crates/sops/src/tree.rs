@@ -1,6 +1,6 @@
 //! What a file holds, whatever its format.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,8 +123,8 @@ impl Tree {
             Tree::Bool(flag) => Value::Bool(*flag),
             Tree::Int(number) => Value::from(*number),
             Tree::Float(number) => Value::from(*number),
-            Tree::Text(text) | Tree::Time(text) => Value::String(text.clone()),
-            Tree::Bytes(bytes) => Value::String(String::from_utf8_lossy(bytes).into_owned()),
+            Tree::Text(text) | Tree::Time(text) => Value::String(text.clone().into()),
+            Tree::Bytes(bytes) => Value::String(String::from_utf8_lossy(bytes).into()),
             Tree::List(_) => self.items().map(Tree::to_json).collect(),
             Tree::Map(entries) => entries
                 .iter()
@@ -145,7 +145,7 @@ impl Tree {
                 Some(number) => Tree::Int(number),
                 None => Tree::Float(number.as_f64().unwrap_or_default()),
             },
-            Value::String(text) => Tree::Text(text.clone()),
+            Value::String(text) => Tree::Text(text.to_string()),
             Value::Array(items) => Tree::List(
                 items
                     .iter()
@@ -154,7 +154,7 @@ impl Tree {
             ),
             Value::Object(map) => Tree::Map(
                 map.iter()
-                    .map(|(key, value)| Entry::Pair(key.clone(), Tree::of_json(value)))
+                    .map(|(key, value)| Entry::Pair(key.to_string(), Tree::of_json(value)))
                     .collect(),
             ),
         }

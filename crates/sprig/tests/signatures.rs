@@ -1,8 +1,8 @@
 //! Every function of the real map is there with its Go signature.
 
 use everflow_gotemplate::{Functions, GoType};
+use everflow_json::Value;
 use everflow_sprig::{FixedSource, Source, register};
-use serde_json::Value;
 
 /// Functions that need the chart, which register themselves with it.
 const LEFT_TO_HELM: [&str; 4] = ["include", "tpl", "required", "lookup"];
@@ -22,7 +22,7 @@ fn recorded_signatures() {
             .state::<FixedSource>()
             .map(|source| source as &mut dyn Source)
     });
-    let recorded: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let recorded: Value = everflow_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let mut wanted = 0;
     for entry in recorded.as_array().unwrap() {
         let name = entry["name"].as_str().unwrap();

@@ -6,8 +6,8 @@ use crate::load::{Limits, Loader};
 use crate::node::{Dialect, Entry, Mapping, Node, Scalar, ScalarKind, Style, Value};
 use crate::read::Input;
 use crate::read::resolve_plain;
+use everflow_json::Value as Json;
 use indexmap::IndexMap;
-use serde_json::Value as Json;
 use smol_str::SmolStr;
 use std::collections::HashSet;
 

@@ -7,7 +7,7 @@ use crate::gojson::{self, JsonError};
 use crate::load::Limits;
 use crate::node::{Dialect, Position, ScalarKind, Style};
 use crate::read::{EventKind, Input, Parser, resolve_plain};
-use serde_json::{Map, Value as Json};
+use everflow_json::{Map, Value as Json};
 use std::collections::HashSet;
 
 /// A map or a list.
@@ -97,7 +97,7 @@ pub fn walk_yaml<V: Visitor>(
                     let value = match plain_scalar(kind, &text) {
                         Some(value) => value,
                         None if matches!(kind, ScalarKind::String | ScalarKind::Merge) => {
-                            Json::String(text.into_owned())
+                            Json::String(text.into())
                         }
                         None => return not_plain,
                     };
@@ -164,7 +164,7 @@ fn step_into<V: Visitor>(
     match value {
         Json::Object(object) if visitor.enter(path, is_item, Collection::Map) => {
             for (key, value) in object {
-                path.push(key);
+                path.push(key.to_string());
                 step_into(value, path, false, visitor)?;
                 path.pop();
             }
@@ -189,7 +189,7 @@ enum Open {
     },
     WalkedList,
     Array(Vec<Json>),
-    Object(Map<String, Json>, Option<String>),
+    Object(Map, Option<String>),
 }
 
 struct Walk<'v, V> {
@@ -284,7 +284,7 @@ impl<'v, V: Visitor> Walk<'v, V> {
             Some(Open::Array(items)) => items.push(value),
             Some(Open::Object(object, key)) => match key.take() {
                 Some(key) => {
-                    object.insert(key, value);
+                    object.insert(key.into(), value);
                 }
                 None => return Err(Stop::NotPlain(position)),
             },
@@ -367,7 +367,7 @@ mod tests {
         walk_json(json.as_bytes(), &mut log).unwrap();
         assert_eq!(log.0, SEEN);
         let mut log = Log::default();
-        walk_value(serde_json::from_str(json).unwrap(), &mut log).unwrap();
+        walk_value(everflow_json::from_str(json).unwrap(), &mut log).unwrap();
         assert_eq!(log.0.len(), SEEN.len());
     }
 

@@ -3,9 +3,9 @@
 //! `EVERFLOW_DIFF_CASES` and `EVERFLOW_DIFF_SEED` choose how many and which.
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
+use everflow_json::{Map, Value, json};
 use everflow_yaml::emit::{self, Indent};
 use everflow_yaml::{Dialect, Document, Error, Loader, gojson, sigs};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -181,13 +181,13 @@ impl Random {
                 let scale = [1.0, 7.0, 1e3, 1e9, 1e-5, 1e-15, -1e-18][self.below(7)];
                 json!(self.below(2_000_000) as f64 / scale)
             }
-            4..=6 => Value::String(self.text()),
+            4..=6 => Value::String(self.text().into()),
             7 | 8 => (0..self.below(4)).map(|_| self.value(depth + 1)).collect(),
             _ => {
                 let mut fields = Map::new();
                 for _ in 0..self.below(5) {
                     let key = self.text();
-                    fields.insert(key, self.value(depth + 1));
+                    fields.insert(key.into(), self.value(depth + 1));
                 }
                 Value::Object(fields)
             }
@@ -244,7 +244,7 @@ fn random_inputs_agree_with_go() {
     assert_eq!(answers.lines().count(), cases.len(), "answers are missing");
     let mut mismatches: BTreeMap<String, usize> = BTreeMap::new();
     for (case, line) in cases.iter().zip(answers.lines()) {
-        let go: Value = serde_json::from_str(line).expect("an answer");
+        let go: Value = everflow_json::from_str(line).expect("an answer");
         for (name, ours) in our_answers(case) {
             if go[name].as_str() != Some(&ours) {
                 let seen = mismatches.entry(name.to_owned()).or_default();

@@ -3,10 +3,10 @@
 
 mod writing;
 
+use everflow_json::Value;
 use everflow_yaml::emit::{self, Indent};
 use everflow_yaml::gojson::{self, Numbers};
 use everflow_yaml::{Dialect, Document, Loader, Node, Style, Value as Tree, sigs};
-use serde_json::Value;
 use writing::Tally;
 
 #[test]

@@ -5,9 +5,9 @@ mod writing;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use everflow_json::Value;
 use everflow_yaml::gojson::{self, GoField, GoStruct, GoType, HtmlEscape, JsonError, Numbers};
 use everflow_yaml::sigs;
-use serde_json::Value;
 use writing::Tally;
 
 #[test]
@@ -138,7 +138,7 @@ fn decoder_words(source: &[u8], error: String) -> String {
 
 #[test]
 fn pretty_text_is_what_indenting_the_compact_text_gives() {
-    let value = serde_json::json!({"b": [1, {"c": []}, "<"], "a": {}});
+    let value = everflow_json::json!({"b": [1, {"c": []}, "<"], "a": {}});
     let compact = gojson::to_string(&value);
     let indented = gojson::indent(compact.as_bytes(), "    ").expect("valid JSON");
     assert_eq!(gojson::pretty(&value, "    ").as_bytes(), indented);

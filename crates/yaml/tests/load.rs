@@ -6,9 +6,9 @@ mod corpus;
 mod reading;
 
 use corpus::{Tally, cases};
+use everflow_json::{Value, json};
 use everflow_yaml::sigs::typed::{self, StructTarget, Target};
 use everflow_yaml::{Limits, gojson, kyaml, sigs};
-use serde_json::{Value, json};
 
 /// The deepest documents that Go reads need a deep stack to be printed and dropped.
 const STACK: usize = 256 << 20;

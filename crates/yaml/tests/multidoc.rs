@@ -6,13 +6,13 @@ mod corpus;
 mod reading;
 
 use corpus::{Tally, cases};
+use everflow_json::{Value, json};
 use everflow_yaml::documents::{
     document_decoder, helm_manifests, helm_values, kio_reader, kustomize_documents,
     yaml_or_json_decoder, yaml_reader,
 };
 use everflow_yaml::emit::{self, Indent};
 use everflow_yaml::{Document, Error, gojson};
-use serde_json::{Value, json};
 
 #[test]
 fn streams_agree_with_go() {

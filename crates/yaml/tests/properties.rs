@@ -1,12 +1,12 @@
 //! Printing and reading back arbitrary values.
 #![allow(clippy::expect_used)]
 
+use everflow_json::{Map, Number, Value};
 use everflow_yaml::emit::{self, Indent};
 use everflow_yaml::gojson::{self, GoType, HtmlEscape, Numbers};
 use everflow_yaml::{Dialect, Loader, kyaml, sigs};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use serde_json::{Map, Number, Value};
 
 /// The same cases on every run, so that a failure is never a surprise of the day.
 fn config() -> ProptestConfig {
@@ -58,13 +58,13 @@ fn value(text: BoxedStrategy<String>) -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
         any::<f64>().prop_map(float),
-        text.prop_map(Value::String),
+        text.prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 40, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
             prop::collection::vec((key.clone(), inner), 0..6)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map<_, _>>())),
+                .prop_map(|fields| Value::Object(fields.into_iter().collect::<Map>())),
         ]
     })
 }
@@ -148,7 +148,7 @@ proptest! {
         let _ = gojson::canonical(&bytes);
         let _ = gojson::indent(&bytes, " ");
         let _ = gojson::reprint(&bytes, &GoType::Slice(Box::new(GoType::String)));
-        if serde_json::from_slice::<Value>(&bytes).is_ok() {
+        if everflow_json::from_slice::<Value>(&bytes).is_ok() {
             prop_assert!(read.is_ok(), "{read:?}");
         }
     }

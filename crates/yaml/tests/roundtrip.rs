@@ -3,9 +3,9 @@
 
 mod writing;
 
+use everflow_json::Value;
 use everflow_yaml::emit::{self, Indent};
 use everflow_yaml::{Dialect, Document, Loader, documents, gojson};
-use serde_json::Value;
 use writing::Tally;
 
 #[test]

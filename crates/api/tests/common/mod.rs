@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// What a definition says, one line for each value, without descriptions and without the note of
 /// the generator.
@@ -25,7 +25,7 @@ fn collect(value: &Value, name: &str, path: &str, fields: bool, facts: &mut BTre
                 }
                 let joined = match path {
                     "" => key.clone(),
-                    path => format!("{path}.{key}"),
+                    path => format!("{path}.{key}").into(),
                 };
                 collect(value, name, &joined, key == "properties" && !fields, facts);
             }

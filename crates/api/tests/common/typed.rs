@@ -8,7 +8,7 @@ use everflow_api::source::{
     Bucket, ExternalArtifact, GitRepository, HelmChart, HelmRepository, OCIRepository,
 };
 use everflow_api::{Kind, Object, crd};
-use serde_json::Value;
+use everflow_json::Value;
 
 fn there_and_back<K: Kind>(object: &Value) -> Result<Value, ApiError> {
     let read = Object::<K>::read(object)?;

@@ -1,6 +1,6 @@
 //! Random objects, made from the schema of a definition: most of them right, many a little wrong.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 /// A small generator of numbers that repeats itself.
 pub struct Random(u64);
@@ -58,7 +58,7 @@ fn texts(pattern: &str) -> (&'static [&'static str], &'static [&'static str]) {
 }
 
 fn text_of_length(length: u64) -> Value {
-    Value::String("x".repeat(length as usize))
+    Value::String("x".repeat(length as usize).into())
 }
 
 /// A value that the schema allows, or nearly one.

@@ -15,8 +15,8 @@ mod typed;
 use std::path::Path;
 
 use everflow_api::crds;
+use everflow_json::{Value, json};
 use generate::{Random, value};
-use serde_json::{Value, json};
 use server::{Reply, Request, Server};
 
 fn number(name: &str, default: u64) -> u64 {
@@ -31,7 +31,9 @@ fn definitions_in(directory: &Path) -> Vec<Value> {
     files
         .iter()
         .filter(|file| is_json(file))
-        .map(|file| serde_json::from_str(&std::fs::read_to_string(file.path()).unwrap()).unwrap())
+        .map(|file| {
+            everflow_json::from_str(&std::fs::read_to_string(file.path()).unwrap()).unwrap()
+        })
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! A real API server, spoken to by curl.
 
 use everflow_corpus::real::{self, ApiServer};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ impl Server {
         answers
             .map(|answer| Reply {
                 status: answer.status,
-                body: serde_json::from_slice(&answer.body)
+                body: everflow_json::from_slice(&answer.body)
                     .unwrap_or(json!(String::from_utf8_lossy(&answer.body))),
             })
             .collect()

@@ -1,8 +1,8 @@
 //! Why an object of Kubernetes' own kinds is not healthy. Only failures pay for looking.
 
+use everflow_json::Value;
 use everflow_runtime::client::{At, Client, Paging, Resource, Selection, meta_text};
 use everflow_runtime::events::EVENTS;
-use serde_json::Value;
 
 use crate::health::causes::{is_being_made, of_events, of_pods, of_workload, pod_selector};
 use crate::inventory::Entry;

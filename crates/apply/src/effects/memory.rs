@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::ObjectId;
@@ -326,7 +326,7 @@ fn digest(desired: &Value) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     fn live(version: u64) -> Value {
         json!({"metadata": {"uid": "u", "resourceVersion": version.to_string(), "generation": 1}})

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::BoxFuture;
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Resource};
 use everflow_time::Timestamp;
 use futures_util::{StreamExt as _, stream};
-use serde_json::Value;
 
 pub use causes::causes;
 pub use memory::{Memory, Seen};

@@ -8,8 +8,8 @@
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Options, Request};
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Resource};
-use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 
 /// The one namespace that there is.

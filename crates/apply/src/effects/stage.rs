@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use everflow_env::BoxFuture;
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions, Patch, Resource, WriteOptions};
-use serde_json::Value;
 
 use super::memory::Recall;
 use super::{Applier, Live, Memory, Seen, at_once};

@@ -2,7 +2,7 @@
 //!
 //! Nothing here names a pod: pods come and go, and the same cause has to read the same each time.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::fields::Fields;
 
@@ -186,7 +186,7 @@ fn said(what: &str, more: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use everflow_api::common::CustomHealthCheck;
 use everflow_cel::{EvalError, Program, Value as Cel, Variables};
+use everflow_json::Value;
 use everflow_time::Timestamp;
 use regex::Regex;
-use serde_json::Value;
 use thiserror::Error;
 
 use super::{Assessment, Health, assess};

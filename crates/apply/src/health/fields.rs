@@ -1,6 +1,6 @@
 //! Fields of an object that may not be there, or not be what they should.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// An object to look into.
 #[derive(Clone, Copy)]

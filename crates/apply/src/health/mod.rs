@@ -11,8 +11,8 @@ mod workloads;
 
 use std::fmt;
 
+use everflow_json::Value;
 use everflow_time::Timestamp;
-use serde_json::Value;
 
 use crate::object::GroupKind;
 use fields::Fields;
@@ -160,7 +160,7 @@ fn ready(fields: Fields<'_>) -> Option<Assessment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     fn assessed(object: Value) -> (Health, String) {
         let assessment = assess(&object, Timestamp::from_seconds(1_000));

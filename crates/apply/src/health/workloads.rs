@@ -1,7 +1,7 @@
 //! The rules of the kinds that Kubernetes has itself.
 
+use everflow_json::Value;
 use everflow_time::{Duration, Timestamp};
-use serde_json::Value;
 
 use super::Assessment;
 use super::fields::Fields;
@@ -305,8 +305,8 @@ pub(super) fn definition(fields: Fields<'_>) -> Assessment {
 #[cfg(test)]
 mod tests {
     use crate::health::{Health, assess};
+    use everflow_json::{Value, json};
     use everflow_time::Timestamp;
-    use serde_json::{Value, json};
 
     fn check(api_version: &str, kind: &str, spec: Value, status: Value) -> (Health, String) {
         let metadata =

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use everflow_json::{Value, json};
 use everflow_schema::structural::{BadValue, FieldError, FieldErrorKind};
 use everflow_schema::{CelRule, JsonType, ListKind, Schema, Shape, TypeId, TypeTable};
-use serde_json::{Value, json};
 
 use super::compile::{Compiled, compile};
 use super::decl::declared;

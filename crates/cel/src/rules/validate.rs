@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use everflow_json::Value as Json;
 use everflow_schema::structural::{BadValue, Before, FieldError, FieldErrorKind};
 use everflow_schema::{CelRule, Schema, Shape, TypeId, TypeTable};
-use serde_json::Value as Json;
 
 use super::compile::{Compiled, compile};
 use super::decl::declared;

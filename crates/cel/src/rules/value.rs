@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use everflow_json::{Map, Value as Json};
 use everflow_schema::{JsonType, ListKind as SchemaListKind, Shape, TypeId, TypeTable};
-use serde_json::{Map, Value as Json};
 
 use super::decl::has_metadata;
 use crate::escape::escape;
@@ -41,7 +41,7 @@ pub(super) fn value(types: &TypeTable, id: TypeId, data: &Json, is_root: bool) -
         (Shape::Object(object), Json::Object(map)) => match object.additional {
             Some(additional) if object.fields.is_empty() => Value::map(
                 map.iter()
-                    .map(|(key, data)| (key.clone(), value(types, additional, data, false))),
+                    .map(|(key, data)| (key.to_string(), value(types, additional, data, false))),
             ),
             _ => fields(types, id, map, is_root),
         },
@@ -75,7 +75,7 @@ fn formatted(text: &str, format: Option<&str>) -> Value {
 }
 
 /// An object with known fields. Those that rules cannot see only count when objects are compared.
-fn fields(types: &TypeTable, id: TypeId, map: &Map<String, Json>, is_root: bool) -> Value {
+fn fields(types: &TypeTable, id: TypeId, map: &Map, is_root: bool) -> Value {
     let object = types.get(id).and_then(|node| node.as_object());
     let adds_metadata = is_root && object.is_none_or(|object| !has_metadata(types, object));
     let mut entries = BTreeMap::new();

@@ -38,12 +38,12 @@ impl Measure {
 
     /// As it was kept.
     pub fn read(file: &Path) -> Result<Self, Failure> {
-        Ok(serde_json::from_slice(&std::fs::read(file)?)?)
+        Ok(everflow_json::from_slice(&std::fs::read(file)?)?)
     }
 
     /// Keeps it.
     pub fn write(&self, file: &Path) -> Result<(), Failure> {
-        Ok(std::fs::write(file, serde_json::to_vec(self)?)?)
+        Ok(std::fs::write(file, everflow_json::to_vec(self)?)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 /// What a new revision does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

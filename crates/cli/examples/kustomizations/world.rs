@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use everflow_env::{Env, RealDisk};
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Patch, Resource, Transport, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use serde_json::{Value, json};
 
 use crate::figures::Usage;
 use crate::payload::{self, Commit};
@@ -199,7 +199,7 @@ impl World {
     pub async fn until_all_observed(&self) -> Result<(), Failure> {
         loop {
             let all = self.text("/apis/apps/v1/deployments").await?;
-            let all: Value = serde_json::from_str(&all)?;
+            let all: Value = everflow_json::from_str(&all)?;
             let unseen = |object: &Value| {
                 object["status"]["observedGeneration"] != object["metadata"]["generation"]
             };
@@ -239,7 +239,7 @@ impl World {
             .collect();
         // At the version that was just answered: the cheapest way to write a status.
         let status = |answer: String, text: &str, ready: &str| {
-            let mut object: Value = serde_json::from_str(&answer).unwrap_or_default();
+            let mut object: Value = everflow_json::from_str(&answer).unwrap_or_default();
             if let Some(metadata) = object["metadata"].as_object_mut() {
                 metadata.remove("managedFields");
             }
@@ -385,7 +385,7 @@ impl World {
                 rest.extend_from_slice(&chunk);
                 while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = rest.drain(..=end).collect();
-                    let event: Value = serde_json::from_slice(&line)?;
+                    let event: Value = everflow_json::from_slice(&line)?;
                     let object = &event["object"];
                     if done(object) {
                         open.remove(object["metadata"]["name"].as_str().unwrap_or_default());

@@ -12,10 +12,10 @@ use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
 use everflow_build::{Error, Request};
 use everflow_fetch::archive::ignore::{Ignore, read_patterns};
+use everflow_json::{Value, json};
 use everflow_runtime::client::At;
 use everflow_yaml::documents::yaml_or_json_decoder;
 use everflow_yaml::emit;
-use serde_json::{Value, json};
 
 use super::connection::{Connection, Session};
 use super::disk_tree::DiskTree;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use everflow_json::Value;
 use everflow_runtime::client::{At, Resource, Selection, WatchEvent, WatchFrom};
 use everflow_time::Timestamp;
-use serde_json::Value;
 
 use super::connection::{Connection, Session};
 use super::kinds::{self, KINDS, Kind};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use everflow_json::{Value, json};
 use everflow_runtime::client::{Selection, WatchEvent, WatchFrom};
-use serde_json::{Value, json};
 
 use super::connection::{Connection, Session};
 use super::in_runtime;

@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use everflow_json::Value;
 use everflow_runtime::client::{At, Client, Resource, Selection};
 use everflow_time::Timestamp;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::connection::Connection;
@@ -258,7 +258,7 @@ impl Filter {
         if !line.starts_with('{') {
             return None;
         }
-        let line: Value = match serde_json::from_str(line) {
+        let line: Value = match everflow_json::from_str(line) {
             Ok(line) => line,
             Err(error) => {
                 say::failure(&format!("parse error: {error}"));
@@ -300,7 +300,7 @@ fn same(a: &str, b: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     const LINE: &str = r#"{"level":"error","ts":"2026-11-16T10:00:00.000Z","msg":"Reconciler error","controllerKind":"Kustomization","name":"apps","namespace":"flux-system","error":"no path"}"#;
 

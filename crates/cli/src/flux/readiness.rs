@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use everflow_json::Value;
 use everflow_runtime::client::At;
-use serde_json::Value;
 
 use super::connection::Session;
 use super::kinds::Kind;
@@ -79,7 +79,7 @@ pub async fn wait(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     #[test]
     fn conditions_say_how_it_stands() {

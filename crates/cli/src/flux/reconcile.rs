@@ -1,8 +1,8 @@
 //! `everflow reconcile`
 
 use everflow_api::names::annotation;
+use everflow_json::{Map, Value, json};
 use everflow_runtime::client::{At, Patch, WriteOptions};
-use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Session};
 use super::kinds::{self, Kind};
@@ -147,14 +147,14 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let now = self.session.clock.now().rfc3339_micro();
         let mut annotations = Map::new();
-        annotations.insert(annotation::REQUESTED_AT.to_owned(), json!(now));
+        annotations.insert(annotation::REQUESTED_AT.into(), json!(now));
         if is_asked_for && kind.name() == "HelmRelease" {
             for (asked, name) in [
                 (self.args.force, annotation::FORCE_AT),
                 (self.args.reset, annotation::RESET_AT),
             ] {
                 if asked {
-                    annotations.insert(name.to_owned(), json!(now));
+                    annotations.insert(name.into(), json!(now));
                 }
             }
         }

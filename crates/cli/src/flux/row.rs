@@ -1,6 +1,6 @@
 //! What is shown of an object.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::kinds::{Columns, Kind};
 

@@ -1,8 +1,8 @@
 //! `everflow suspend` and `everflow resume`
 
+use everflow_json::{Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, Patch, Selection, WriteOptions};
-use serde_json::{Value, json};
 
 use super::connection::{Connection, Session};
 use super::kinds::{self, Columns, Kind};

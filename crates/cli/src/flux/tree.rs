@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 
 use everflow_api::inventory::ObjectId;
+use everflow_json::{Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::At;
-use serde_json::{Value, json};
 
 use super::connection::{Connection, Session};
 use super::in_runtime;
@@ -150,7 +150,7 @@ fn draw(branches: &[Branch], before: &str, out: &mut String) {
 /// The tree in the order of fields that flux has.
 fn as_json(branch: &Branch, indent: usize, out: &mut String) {
     let pad = "  ".repeat(indent);
-    let text = |text: &str| Value::String(text.to_owned()).to_string();
+    let text = |text: &str| Value::String(text.into()).to_string();
     let id = &branch.id;
     out.push_str(&format!("{{\n{pad}  \"resource\": {{\n"));
     out.push_str(&format!(

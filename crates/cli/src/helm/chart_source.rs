@@ -112,7 +112,10 @@ fn detect(directory: &Path) -> Result<(), Failure> {
             "cannot load Chart.yaml: error converting YAML to JSON: {error}"
         ))
     })?;
-    match yaml.get("apiVersion").and_then(serde_json::Value::as_str) {
+    match yaml
+        .get("apiVersion")
+        .and_then(everflow_json::Value::as_str)
+    {
         None | Some("" | "v1" | "v2" | "v3") => Ok(()),
         Some(_) => Err(Failure::Work("unsupported chart version".to_owned())),
     }

@@ -9,7 +9,7 @@ use everflow_helm::lint::{LintInput, Message, Severity, lint};
 use everflow_helm::objects::KubeVersion;
 use everflow_helm::render::Sources;
 use everflow_helm::values::Warnings;
-use serde_json::{Map, Value};
+use everflow_json::Map;
 
 use super::chart_source::{directory_files, go_reason, print_warnings};
 use super::source::SystemSource;
@@ -123,7 +123,7 @@ fn add_subcharts(directory: &Path, paths: &mut Vec<PathBuf>) {
 fn examine(
     args: &Args,
     path: &Path,
-    values: &Map<String, Value>,
+    values: &Map,
     kube_version: Option<&KubeVersion>,
 ) -> Result<Result<Vec<Message>, String>, Failure> {
     let mut warnings = Warnings::default();

@@ -8,7 +8,7 @@ use everflow_helm::parsed::TemplateCache;
 use everflow_helm::render::{RenderError, Sources, render_name};
 use everflow_helm::template::{ReleaseOptions, TemplateError, check_installable, print, template};
 use everflow_helm::values::Warnings;
-use serde_json::{Map, Value};
+use everflow_json::Map;
 
 use super::chart_source::{load, print_warnings};
 use super::source::SystemSource;
@@ -138,7 +138,7 @@ impl From<Problem> for Failure {
 fn rendered(
     args: &Args,
     chart: &str,
-    values: &Map<String, Value>,
+    values: &Map,
     options: &ReleaseOptions,
     warnings: &mut Warnings,
 ) -> Result<String, Problem> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use everflow_helm::chart::load_values;
 use everflow_helm::strvals;
 use everflow_helm::values::merge_json;
-use serde_json::{Map, Value};
+use everflow_json::Map;
 
 use super::chart_source::go_reason;
 use crate::exit::Failure;
@@ -40,7 +40,7 @@ pub struct ValueFlags {
 
 impl ValueFlags {
     /// All of them as one tree.
-    pub fn merge(&self) -> Result<Map<String, Value>, Failure> {
+    pub fn merge(&self) -> Result<Map, Failure> {
         let mut values = Map::new();
         for file in &self.files {
             let data = read(file).map_err(Failure::Work)?;

@@ -315,7 +315,7 @@ fn tell(what: &What, ready: &Ready, bad: &Bad) -> Result<(), Failure> {
     if let Some(seed) = bad.seed {
         text.push_str(&format!("  everflow sim replay {seed} {what} --trace\n"));
     }
-    let plan = serde_json::to_string(&short).unwrap_or_default();
+    let plan = everflow_json::to_string(&short).unwrap_or_default();
     text.push_str(&format!("  everflow sim replay {what} --plan '{plan}'\n"));
     print_text(&text)?;
     Err(Failure::Work(format!(
@@ -336,7 +336,7 @@ fn again(replay: &Replay) -> Result<(), Failure> {
     let ready = Ready::new(scenario, settings).map_err(|error| failed(&error))?;
     let plan = match &replay.plan {
         None => ready.plan(seed),
-        Some(text) => serde_json::from_str(text)
+        Some(text) => everflow_json::from_str(text)
             .map_err(|error| Failure::Usage(format!("--plan: {error}")))?,
     };
     let outcome = ready.run_traced(&plan).map_err(|error| failed(&error))?;

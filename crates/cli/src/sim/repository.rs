@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::{Disk, RealDisk};
+use everflow_json::{Value, json};
 use everflow_local::entry;
 use everflow_local::kinds::{self, MissingKind};
 use everflow_local::stand_in::{Repository, StandIns};
 use everflow_local::tree::Tree;
 use everflow_sim::{Scenario, Settings};
-use serde_json::{Value, json};
 
 use crate::exit::Failure;
 

@@ -1,7 +1,7 @@
 //! The outcome for other programs.
 
+use everflow_json::{Value, json};
 use everflow_local::picture::{Node, Picture, State};
-use serde_json::{Value, json};
 
 use super::repository::Opened;
 

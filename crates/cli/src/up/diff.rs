@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use everflow_api::inventory::ObjectId;
+use everflow_json::{Value, json};
 use everflow_local::tree::shown;
 use everflow_local::{git, golden};
-use serde_json::{Value, json};
 
 use super::{Common, Format, Progress, Scratch, Session};
 use crate::exit::Failure;

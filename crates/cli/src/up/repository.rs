@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
+use everflow_json::{Value, json};
 use everflow_local::entry::{self, Entry, FLUX_SYSTEM, Reach};
 use everflow_local::flux::{self, Installed};
 use everflow_local::gates::{self, Gate};
@@ -15,7 +16,6 @@ use everflow_local::stand_in::{Mapped, Repository, StandIns};
 use everflow_local::tree::{Tree, read_objects, shown};
 use everflow_local::world::Plan;
 use everflow_runtime::log::{Encoding, Level, Logger};
-use serde_json::{Value, json};
 
 use super::Common;
 use crate::exit::Failure;

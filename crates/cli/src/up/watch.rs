@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use everflow_api::inventory::ObjectId;
+use everflow_json::Value;
 use everflow_local::picture::SOURCES;
 use everflow_local::tree::File;
-use serde_json::Value;
 
 use super::{Session, diff, told_to_stop};
 use crate::exit::Failure;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use everflow_api::view;
 use everflow_env::{Env, RealDisk};
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Patch, Resource, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
-use serde_json::{Value, json};
 
 use crate::support::GitServer;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use everflow_api::view;
 use everflow_env::{Env, RealDisk};
+use everflow_json::Value;
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, Resource, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
-use serde_json::Value;
 
 /// How long something may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,6 +1,6 @@
 //! What the benchmarks write.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 /// A small ConfigMap as an applier sends it.
 pub fn config_map(index: usize, value: usize) -> String {

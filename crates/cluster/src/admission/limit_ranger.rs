@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use everflow_json::{Text, Value, json};
 
 use crate::codec::quantity::Quantity;
 use crate::field::aggregate;
@@ -61,12 +61,14 @@ fn amounts(value: Option<&Value>) -> Amounts {
     let map = value.and_then(Value::as_object);
     map.into_iter()
         .flatten()
-        .filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?).ok()?)))
+        .filter_map(|(name, amount)| {
+            Some((name.to_string(), Quantity::parse(amount.as_str()?).ok()?))
+        })
         .collect()
 }
 
 fn fill_pod(pod: &mut Value, limits: &[&Value]) {
-    let mut defaults: [BTreeMap<String, Value>; 2] = [BTreeMap::new(), BTreeMap::new()];
+    let mut defaults: [BTreeMap<Text, Value>; 2] = [BTreeMap::new(), BTreeMap::new()];
     for limit in of_type(limits, "Container") {
         for (slot, key) in defaults.iter_mut().zip(["defaultRequest", "default"]) {
             let map = limit.get(key).and_then(Value::as_object);
@@ -106,7 +108,7 @@ fn fill_pod(pod: &mut Value, limits: &[&Value]) {
 fn fill_container(
     container: &mut Value,
     words: &str,
-    defaults: &[BTreeMap<String, Value>; 2],
+    defaults: &[BTreeMap<Text, Value>; 2],
     notes: &mut Vec<String>,
 ) {
     let name = container
@@ -137,9 +139,9 @@ fn fill_container(
         let Some(amounts) = amounts.as_object_mut() else {
             return;
         };
-        let missing: Vec<&String> = given
+        let missing: Vec<&Text> = given
             .keys()
-            .filter(|name| !amounts.contains_key(*name))
+            .filter(|name| !amounts.contains_key(name))
             .collect();
         if missing.is_empty() {
             continue;

@@ -4,7 +4,7 @@ mod limit_ranger;
 mod quota;
 mod usage;
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use crate::kinds::meta;
 use crate::rest::Call;
@@ -290,6 +290,6 @@ fn set_default_class(
         defaults.first(),
         object.get_mut("spec").and_then(Value::as_object_mut),
     ) {
-        spec.insert(field.to_owned(), meta::text(class, "name").into());
+        spec.insert(field.into(), meta::text(class, "name").into());
     }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::usage::{self, Amounts};
 use crate::rest::Call;
@@ -111,7 +111,7 @@ impl Charge {
     pub fn settle(self, call: &Call<'_>) -> ApiResult<()> {
         for (quota, after) in self.quotas {
             let mut updated = quota.value.clone();
-            let used: Map<String, Value> = after
+            let used: Map = after
                 .iter()
                 .map(|(name, amount)| (name.clone(), amount.canonical().into()))
                 .collect();
@@ -172,7 +172,7 @@ pub fn status(server: &crate::ApiServer, quota: &Value) -> Value {
         let prefix = format!("{namespace}/");
         for item in server.store().list(&table, &prefix, None, 0).items {
             if usage::in_scope(quota, &table, &item.value)
-                && let Some(amount) = usage::of(&table, &item.value).get(name)
+                && let Some(amount) = usage::of(&table, &item.value).get(name.as_str())
             {
                 sum = sum.plus(amount);
             }

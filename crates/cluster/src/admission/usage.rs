@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::codec::quantity::Quantity;
 use crate::kinds::meta;
@@ -93,7 +93,9 @@ pub fn amounts(value: Option<&Value>) -> Amounts {
     let map = value.and_then(Value::as_object);
     map.into_iter()
         .flatten()
-        .filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?).ok()?)))
+        .filter_map(|(name, amount)| {
+            Some((name.to_string(), Quantity::parse(amount.as_str()?).ok()?))
+        })
         .collect()
 }
 

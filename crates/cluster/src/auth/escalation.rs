@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::rbac::{GROUP, role_rules, rules_for};
 use super::{Attributes, Decision, decide, text};
@@ -223,8 +223,8 @@ pub fn check(call: &Call<'_>, new: &Value, old: Option<&Value>) -> ApiResult<()>
             }
             if aggregates(new) || old.is_some_and(aggregates) {
                 let all = [
-                    serde_json::json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
-                    serde_json::json!({"verbs": ["*"], "nonResourceURLs": ["*"]}),
+                    everflow_json::json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+                    everflow_json::json!({"verbs": ["*"], "nonResourceURLs": ["*"]}),
                 ];
                 if confirm(call, &all).is_err() {
                     return refuse(

@@ -10,7 +10,7 @@ pub mod tokens;
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 pub use impersonation::impersonate;
 pub use rbac::{Attributes, Decision, decide, rules_of};
@@ -169,7 +169,7 @@ pub fn refusal(user: &User, attributes: &Attributes, reason: &str) -> Box<ApiErr
             go_quote(&attributes.path)
         );
         return ApiError::new(403, "Forbidden", format!("forbidden: {}", with_reason(why)))
-            .with_details(serde_json::json!({}));
+            .with_details(everflow_json::json!({}));
     }
     let mut resource = attributes.resource.clone();
     if !attributes.subresource.is_empty() {

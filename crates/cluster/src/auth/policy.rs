@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::rbac::GROUP;
 use crate::env::new_uid;
@@ -31,14 +31,14 @@ fn entries() -> &'static [Entry] {
     ENTRIES.get_or_init(|| {
         FACTS
             .lines()
-            .filter_map(|line| serde_json::from_str::<Map<String, Value>>(line).ok())
+            .filter_map(|line| everflow_json::from_str::<Map>(line).ok())
             .filter_map(entry)
             .collect()
     })
 }
 
 /// An object as it is stored, but for its id, its revision and its times.
-fn entry(mut facts: Map<String, Value>) -> Option<Entry> {
+fn entry(mut facts: Map) -> Option<Entry> {
     let kind = facts.remove("kind")?.as_str()?.to_owned();
     let name = facts.remove("name")?.as_str()?.to_owned();
     let namespace = facts

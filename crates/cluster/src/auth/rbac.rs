@@ -1,6 +1,6 @@
 //! Roles and bindings.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{User, text};
 use crate::field::go_quote;

@@ -1,6 +1,6 @@
 //! Questions about rights and identities.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::tokens::Refused;
 use super::{User, text};

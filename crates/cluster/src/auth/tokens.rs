@@ -3,8 +3,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use everflow_json::{Value, json};
 use ring::hmac;
-use serde_json::{Value, json};
 
 use super::{User, text};
 use crate::field::{Errors, FieldError, Path};
@@ -51,7 +51,7 @@ impl Signer {
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         hmac::verify(&self.key, signed.as_bytes(), &signature).ok()?;
         let body = URL_SAFE_NO_PAD.decode(signed.split_once('.')?.1).ok()?;
-        serde_json::from_slice(&body).ok()
+        everflow_json::from_slice(&body).ok()
     }
 }
 

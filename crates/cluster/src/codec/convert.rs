@@ -1,7 +1,7 @@
 //! Turning a plain tree into what its Go type would print, in place: what already reads as Go would write it stays
 //! where it is.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::gotypes::{GoField, GoType, is_empty, types};
 use super::json::Json;
@@ -25,7 +25,7 @@ pub fn convert(ty: &GoType, value: &mut Value) {
     }
 }
 
-fn convert_struct(index: usize, map: &mut Map<String, Value>) {
+fn convert_struct(index: usize, map: &mut Map) {
     let fields = &types().get(index).fields;
     map.retain(|key, value| {
         let Some(field) = fields.iter().find(|field| field.name == key) else {
@@ -36,7 +36,7 @@ fn convert_struct(index: usize, map: &mut Map<String, Value>) {
     });
     for field in fields.iter().filter(|field| writes_zero(field)) {
         if !map.contains_key(field.name) {
-            map.insert(field.name.to_owned(), types().zero(&field.ty));
+            map.insert(field.name.into(), types().zero(&field.ty));
         }
     }
 }
@@ -115,7 +115,7 @@ fn is_canonical_time(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 
@@ -164,8 +164,8 @@ mod tests {
                 for field in &types().get(*index).fields {
                     for value in odd {
                         let mut map = Map::new();
-                        map.insert(field.name.to_owned(), value.clone());
-                        map.insert("unknown".to_owned(), value.clone());
+                        map.insert(field.name.to_owned().into(), value.clone());
+                        map.insert("unknown".to_owned().into(), value.clone());
                         let mut object = Value::Object(map);
                         let expected = types().convert(ty, &Json::from_value(&object));
                         convert(ty, &mut object);

@@ -7,7 +7,7 @@ mod decode;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value};
+use everflow_json::Value;
 
 use super::json::Json;
 
@@ -83,6 +83,8 @@ pub struct GoStruct {
     pub qualified: &'static str,
     /// The fields in Go's order.
     pub fields: Vec<GoField>,
+    /// What each field reads as when it was never set; nothing where it is left out. Made on first use.
+    unset: OnceLock<Vec<Option<Value>>>,
 }
 
 /// All types.
@@ -90,6 +92,8 @@ pub struct GoStruct {
 pub struct GoTypes {
     structs: Vec<GoStruct>,
     kinds: BTreeMap<(&'static str, &'static str), usize>,
+    /// The first struct of each name that Go prints.
+    qualified: BTreeMap<&'static str, usize>,
 }
 
 /// What decoding found besides the value.
@@ -126,15 +130,23 @@ impl GoTypes {
             index.insert(first, lines.len());
             lines.push((first, words));
         }
-        let structs = lines
+        let structs: Vec<GoStruct> = lines
             .into_iter()
             .map(|(name, words)| Self::read_struct(name, words, &index))
             .collect();
+        let mut qualified = BTreeMap::new();
+        for (at, known) in structs.iter().enumerate() {
+            qualified.entry(known.qualified).or_insert(at);
+        }
         let kinds = kinds
             .into_iter()
             .filter_map(|(key, name)| Some((key, *index.get(name)?)))
             .collect();
-        GoTypes { structs, kinds }
+        GoTypes {
+            structs,
+            kinds,
+            qualified,
+        }
     }
 
     fn read_struct(
@@ -166,23 +178,20 @@ impl GoTypes {
             name,
             qualified: &full[qualified_start..],
             fields,
+            unset: OnceLock::new(),
         }
     }
 
     /// The type of a kind, if the kind is built in.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<GoType> {
         self.kinds
-            .iter()
-            .find(|((version, name), _)| *version == api_version && *name == kind)
-            .map(|(_, index)| GoType::Struct(*index))
+            .get(&(api_version, kind))
+            .map(|index| GoType::Struct(*index))
     }
 
     /// A struct by the name Go prints, such as `v1.ObjectMeta`.
     pub fn struct_named(&self, qualified: &str) -> Option<GoType> {
-        self.structs
-            .iter()
-            .position(|known| known.qualified == qualified)
-            .map(GoType::Struct)
+        self.qualified.get(qualified).copied().map(GoType::Struct)
     }
 
     /// A struct by its index.
@@ -244,13 +253,11 @@ impl GoTypes {
             | GoType::Any => Value::Null,
             GoType::SchemaOrBool | GoType::SchemaOrArray | GoType::SchemaOrStrings => Value::Null,
             GoType::Struct(index) => {
-                let mut map = Map::new();
-                for field in &self.structs[*index].fields {
-                    self.put(&mut map, field, self.zero(&field.ty));
-                }
-                Value::Object(map)
+                let unset = self.unset(*index).iter().zip(&self.structs[*index].fields);
+                let set = unset.filter_map(|(value, field)| Some((field.name, value.clone()?)));
+                Value::Object(set.collect())
             }
-            GoType::String(_) => Value::String(String::new()),
+            GoType::String(_) => Value::from(""),
             GoType::Int32 | GoType::Int64 | GoType::Float | GoType::IntOrString => Value::from(0),
             GoType::Bool => Value::Bool(false),
             GoType::Quantity => Value::from("0"),
@@ -258,14 +265,21 @@ impl GoTypes {
         }
     }
 
-    fn put(&self, map: &mut Map<String, Value>, field: &GoField, value: Value) {
-        if field.omit_empty && is_empty(&field.ty, &value) {
-            return;
-        }
-        if field.omit_zero && (value.is_null() || value == self.zero(&field.ty)) {
-            return;
-        }
-        map.insert(field.name.to_owned(), value);
+    /// What the fields of a struct read as when they were never set.
+    fn unset(&self, index: usize) -> &[Option<Value>] {
+        let known = &self.structs[index];
+        known.unset.get_or_init(|| {
+            let zero = |field: &GoField| Some(self.zero(&field.ty));
+            let read = |field| zero(field).filter(|value| self.is_written(field, value));
+            known.fields.iter().map(read).collect()
+        })
+    }
+
+    /// Whether a field with this value is written.
+    fn is_written(&self, field: &GoField, value: &Value) -> bool {
+        let empty = field.omit_empty && is_empty(&field.ty, value);
+        let zero = || field.omit_zero && (value.is_null() || *value == self.zero(&field.ty));
+        !empty && !zero()
     }
 
     /// The value as JSON text with its fields in Go's order.

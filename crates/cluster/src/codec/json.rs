@@ -1,6 +1,6 @@
 //! A JSON reader that keeps the order and the duplicates of keys and fails with Go's words.
 
-use serde_json::{Map, Number, Value};
+use everflow_json::{Map, Number, Text, Value};
 
 /// How deep values may nest. Go's decoder stops at 10,000; whatever walks our trees does so on the stack of its thread.
 pub const DEPTH_LIMIT: usize = 250;
@@ -23,11 +23,11 @@ pub enum Json {
     /// A number.
     Number(Number),
     /// A string.
-    String(String),
+    String(Text),
     /// A list.
     Array(Vec<Json>),
     /// A map; a key may occur more than once.
-    Object(Vec<(String, Json)>),
+    Object(Vec<(Text, Json)>),
     /// What is beyond our means: right where nobody reads it, as in fields that a kind does not have.
     Beyond(Beyond),
 }
@@ -77,7 +77,7 @@ impl Json {
                 entries
                     .iter()
                     .map(|(key, value)| (key.clone(), value.to_value()))
-                    .collect::<Map<_, _>>(),
+                    .collect::<Map>(),
             ),
         }
     }
@@ -94,7 +94,7 @@ impl Json {
                 entries
                     .into_iter()
                     .map(|(key, value)| (key, value.into_value()))
-                    .collect::<Map<_, _>>(),
+                    .collect::<Map>(),
             ),
         }
     }
@@ -179,7 +179,7 @@ impl Json {
             Json::Object(entries) => {
                 for (index, (key, value)) in entries.iter().enumerate() {
                     let here = if path.is_empty() {
-                        key.clone()
+                        key.to_string()
                     } else {
                         format!("{path}.{key}")
                     };
@@ -462,30 +462,44 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<String, String> {
+    fn string(&mut self) -> Result<Text, String> {
         self.at += 1;
-        let mut bytes: Vec<u8> = Vec::new();
+        // Most strings are plain from quote to quote.
+        let start = self.at;
+        self.plain();
+        if self.peek() == Some(b'"')
+            && let Ok(text) = std::str::from_utf8(&self.input[start..self.at])
+        {
+            self.at += 1;
+            return Ok(text.into());
+        }
+        let mut bytes = self.input[start..self.at].to_vec();
         loop {
             match self.peek() {
                 None => return Err("unexpected end of JSON input".to_owned()),
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(match String::from_utf8(bytes) {
-                        Ok(text) => text,
-                        Err(broken) => String::from_utf8_lossy(broken.as_bytes()).into_owned(),
-                    });
+                    return Ok(String::from_utf8_lossy(&bytes).into());
                 }
                 Some(b'\\') => {
                     self.at += 1;
                     self.escape(&mut bytes)?;
                 }
                 Some(byte) if byte < 0x20 => return self.unexpected("in string literal"),
-                Some(byte) => {
-                    bytes.push(byte);
-                    self.at += 1;
+                Some(_) => {
+                    let start = self.at;
+                    self.plain();
+                    bytes.extend_from_slice(&self.input[start..self.at]);
                 }
             }
         }
+    }
+
+    /// Passes over what stands for itself in a string.
+    fn plain(&mut self) {
+        let rest = &self.input[self.at..];
+        let special = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
+        self.at += rest.iter().position(special).unwrap_or(rest.len());
     }
 
     fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), String> {
@@ -565,7 +579,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A key and the colon behind it.
-    fn key(&mut self) -> Result<String, String> {
+    fn key(&mut self) -> Result<Text, String> {
         if self.peek() != Some(b'"') {
             return self.unexpected("looking for beginning of object key string");
         }

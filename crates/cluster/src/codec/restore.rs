@@ -1,7 +1,7 @@
 //! Why a plain tree cannot become a Go struct, in the words of the real server's conversion. Patches and applies end
 //! with it, other bodies are decoded from text and fail in other words.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::gotypes::{GoType, types};
 use super::json::Json;
@@ -95,7 +95,7 @@ fn scalar(ty: &GoType, value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::{problem, types};
 

@@ -116,7 +116,7 @@ fn first_document(body: &[u8]) -> &[u8] {
 }
 
 /// Prints a value as YAML.
-pub fn print(value: &serde_json::Value) -> String {
+pub fn print(value: &everflow_json::Value) -> String {
     everflow_yaml::emit::sigs(value)
 }
 

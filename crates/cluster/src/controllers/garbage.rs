@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{path_of, resource_of, send};
 use crate::kinds::meta;

@@ -9,7 +9,7 @@ mod quotas;
 mod roles;
 pub mod workload;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 pub use garbage::OwnerIndex;
 
@@ -255,7 +255,7 @@ fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: &Value)
     let bytes = if body.is_null() {
         Vec::new()
     } else {
-        serde_json::to_vec(body).unwrap_or_default()
+        everflow_json::to_vec(body).unwrap_or_default()
     };
     let mut request = Request::new(method, path, bytes)
         .header("content-type", media)

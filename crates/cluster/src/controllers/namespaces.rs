@@ -1,6 +1,6 @@
 //! The life of namespaces: a default service account at the start, an empty namespace at the end.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{path_of, send};
 use crate::kinds::meta;

@@ -1,6 +1,6 @@
 //! Quotas know what is used.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{path_of, resource_of, send};
 use crate::admission::{quota_status, quotas};

@@ -1,6 +1,6 @@
 //! Aggregated ClusterRoles: their rules are those of the roles that their selectors choose.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::send;
 use crate::kinds::meta;

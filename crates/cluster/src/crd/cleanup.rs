@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::definition::{TABLE, text};
 use super::names::{is_established, put_condition, track_status};
@@ -177,7 +177,7 @@ pub fn mark_for_deletion(definition: &mut Value, now: &str) {
             now,
         );
     }
-    let map: &mut Map<String, Value> = meta::metadata_mut(definition);
+    let map: &mut Map = meta::metadata_mut(definition);
     map.entry("deletionTimestamp").or_insert_with(|| now.into());
     let list = map.entry("finalizers").or_insert_with(|| json!([]));
     if let Some(list) = list.as_array_mut()

@@ -1,6 +1,6 @@
 //! Printer columns of custom kinds: headers, and cells by JSON path.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use crate::kinds::meta;
 use crate::negotiate::table::age;
@@ -80,7 +80,7 @@ fn cell(column: &Value, object: &Value, now: Timestamp) -> Value {
 /// A value as Go's printer shows it.
 fn go_print(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(_) | Value::Object(_) => crate::field::go_json(value),
         other => other.to_string(),
     }

@@ -1,7 +1,7 @@
 //! The life of a custom resource definition: it is checked, its names are accepted, its kinds are served.
 
+use everflow_json::{Value, json};
 use everflow_schema::crd::{Checked, check_definition, check_definition_update};
-use serde_json::{Value, json};
 
 use super::names::{is_established, name_conflicts, set_names, track_status};
 use super::{cleanup, serve};

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use everflow_cel::rules::Rules;
+use everflow_json::{Map, Value};
 use everflow_schema::structural::{
     Prune, Validator, apply_defaults, blocks_rules, check_embedded, check_lists, prune,
     prune_nulls, rules_not_checked,
 };
 use everflow_schema::{Schema, SchemaView};
-use serde_json::{Map, Value};
 
 pub use cleanup::{after_delete, check_create, mark_for_deletion};
 pub use definition::{
@@ -406,7 +406,7 @@ pub fn selectable(resource: &Resource, object: &Value, field: &str) -> Option<St
     let (_, pointer) = custom.selectable.iter().find(|(name, _)| name == field)?;
     Some(match object.pointer(pointer) {
         None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => text.to_string(),
         Some(other) => other.to_string(),
     })
 }

@@ -1,7 +1,7 @@
 //! Names of definitions: accepted, or refused because another definition has them.
 
+use everflow_json::{Value, json};
 use everflow_schema::crd::approval_condition;
-use serde_json::{Value, json};
 
 use super::definition::{TABLE, text};
 use crate::kinds::meta;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use everflow_cel::rules::Rules;
+use everflow_json::Value;
 use everflow_schema::Schema;
 use everflow_schema::structural::Validator;
-use serde_json::Value;
 
 use super::definition::{text, versions};
 use super::{CustomKind, CustomVersion, ScalePaths, columns};

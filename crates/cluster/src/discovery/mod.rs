@@ -2,7 +2,7 @@
 
 pub mod services;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::auth::User;
 use crate::resource::{Registry, Resource, join_version};
@@ -182,7 +182,7 @@ fn not_acceptable() -> Box<ApiError> {
 }
 
 fn with_etag(request: &Request, media: &str, value: &Value) -> Answer {
-    let body = serde_json::to_vec(value).unwrap_or_default();
+    let body = everflow_json::to_vec(value).unwrap_or_default();
     let tag = format!("\"{}\"", crate::openapi::digest(&body));
     let matched = request
         .all_headers("if-none-match")
@@ -297,9 +297,9 @@ fn entries(resource: &Resource) -> Vec<Value> {
     all
 }
 
-fn put_list(map: &mut Map<String, Value>, key: &str, list: &[String]) {
+fn put_list(map: &mut Map, key: &str, list: &[String]) {
     if !list.is_empty() {
-        map.insert(key.to_owned(), json!(list));
+        map.insert(key.into(), json!(list));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The APIServices of the built-in groups: each version is its own, served right here.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use crate::kinds::Context;
 use crate::status::ApiResult;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::store::StoreError;
 use crate::store::durable::{Journal, Loaded, read_object};
@@ -125,7 +125,7 @@ impl MemoryDisk {
         let of_table = kept.objects.iter().filter(|((name, _), _)| name == table);
         of_table
             .filter_map(|((_, key), (_, text))| {
-                Some((key.clone(), serde_json::from_slice(text).ok()?))
+                Some((key.clone(), everflow_json::from_slice(text).ok()?))
             })
             .collect()
     }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::names;
 use crate::codec::quantity::Quantity;

@@ -1,6 +1,6 @@
 //! Conversion between the served versions of kinds that have more than one.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::sent_data;
 use crate::resource::Resource;
@@ -67,7 +67,7 @@ fn rename_event(
     for pair in &EVENT_NAMES {
         let (from, to) = names(pair);
         if let Some(part) = map.remove(from) {
-            map.insert(to.to_owned(), part);
+            map.insert(to.into(), part);
         }
     }
     // What each version always or never writes when it is empty.
@@ -194,7 +194,7 @@ pub fn is_storage(resource: &Resource) -> bool {
 }
 
 /// The metadata of a map that is an object.
-pub fn metadata_of(map: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+pub fn metadata_of(map: &mut Map) -> Option<&mut Map> {
     map.entry("metadata")
         .or_insert_with(|| json!({}))
         .as_object_mut()

@@ -1,11 +1,11 @@
 //! Defaults of the built-in kinds, by the Go type of each part: a container is filled in the same way wherever it stands.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::codec::gotypes::{GoType, types};
 use crate::codec::quantity::Quantity;
 
-type Fields = Map<String, Value>;
+type Fields = Map;
 
 /// Fills in the defaults of an object of a built-in kind.
 pub fn fill(ty: &GoType, value: &mut Value) {
@@ -33,7 +33,7 @@ pub fn fill(ty: &GoType, value: &mut Value) {
                 .collect();
             part(definition.full, fields);
             for name in given {
-                fields.insert(name.to_owned(), "".into());
+                fields.insert(name.into(), "".into());
             }
             for (key, value) in fields.iter_mut() {
                 let is_part = matches!(value, Value::Object(_) | Value::Array(_));
@@ -62,14 +62,14 @@ fn set(fields: &mut Fields, key: &str, value: impl Into<Value>) {
         Some(_) => false,
     };
     if unset {
-        fields.insert(key.to_owned(), value.into());
+        fields.insert(key.into(), value.into());
     }
 }
 
 /// As [`set`], for fields that are unset only when they are missing.
 fn set_missing(fields: &mut Fields, key: &str, value: impl Into<Value>) {
     if matches!(fields.get(key), None | Some(Value::Null)) {
-        fields.insert(key.to_owned(), value.into());
+        fields.insert(key.into(), value.into());
     }
 }
 
@@ -392,7 +392,7 @@ fn volume(fields: &mut Fields) {
 }
 
 fn labels_of(fields: &Fields, pointer: &[&str]) -> Option<Value> {
-    let mut current = fields.get(*pointer.first()?)?;
+    let mut current = fields.get(pointer.first()?)?;
     for step in &pointer[1..] {
         current = current.get(step)?;
     }

@@ -6,7 +6,7 @@ use super::validation::{
 };
 use super::{Generation, KindRules, Selectable, names, prepare, service};
 use crate::kinds::prepare::read_text;
-use serde_json::Value;
+use everflow_json::Value;
 
 macro_rules! facts {
     ($($group:literal { $($plural:literal => $rules:expr),* $(,)? })*) => {

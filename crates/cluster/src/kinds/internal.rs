@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Text, Value};
 
 use crate::codec::gotypes::{GoType, types};
 use crate::field::go_json;
@@ -29,7 +29,7 @@ fn table() -> &'static BTreeMap<&'static str, Vec<&'static str>> {
 enum Tree {
     Text(String),
     List(Vec<Tree>),
-    Fields(Vec<(String, Tree)>),
+    Fields(Vec<(Text, Tree)>),
 }
 
 /// A value of an internal type on one line.
@@ -65,7 +65,7 @@ impl Tree {
         out: &mut String,
         depth: Option<usize>,
         [open, close]: [char; 2],
-        lines: impl ExactSizeIterator<Item = (Option<&'t String>, &'t Tree)>,
+        lines: impl ExactSizeIterator<Item = (Option<&'t Text>, &'t Tree)>,
     ) {
         out.push(open);
         let (below, empty) = (depth.map(|depth| depth + 1), lines.len() == 0);
@@ -160,7 +160,7 @@ fn ordered(ty: &GoType, value: &Value) -> Tree {
                 .iter()
                 .filter_map(|field| {
                     Some((
-                        field.name.to_owned(),
+                        Text::new_static(field.name),
                         ordered(&field.ty, map.get(field.name)?),
                     ))
                 })
@@ -195,7 +195,7 @@ fn structure(ty: &str, value: &Value) -> Tree {
     Tree::Fields(fields)
 }
 
-fn collect(ty: &str, value: &Value, fields: &mut Vec<(String, Tree)>) {
+fn collect(ty: &str, value: &Value, fields: &mut Vec<(Text, Tree)>) {
     for word in table().get(ty).map_or(&[][..], Vec::as_slice) {
         if let Some(embedded) = word.strip_prefix('+') {
             if embedded == "v1.ObjectMeta" {
@@ -214,12 +214,12 @@ fn collect(ty: &str, value: &Value, fields: &mut Vec<(String, Tree)>) {
                 .find(|(key, _)| key.eq_ignore_ascii_case(spelled))
         });
         let item = found.map_or(&Value::Null, |(_, item)| item);
-        fields.push((name.to_owned(), tree(inner, item)));
+        fields.push((name.into(), tree(inner, item)));
     }
 }
 
 /// Embedded metadata keeps the names of the wire and leaves out what is empty.
-fn metadata(value: &Value, fields: &mut Vec<(String, Tree)>) {
+fn metadata(value: &Value, fields: &mut Vec<(Text, Tree)>) {
     let types = types();
     let Some(GoType::Struct(index)) = types.struct_named("v1.ObjectMeta") else {
         return;
@@ -227,7 +227,7 @@ fn metadata(value: &Value, fields: &mut Vec<(String, Tree)>) {
     for field in &types.get(index).fields {
         match value.get(field.name) {
             None | Some(Value::Null) => {}
-            Some(item) => fields.push((field.name.to_owned(), ordered(&field.ty, item))),
+            Some(item) => fields.push((field.name.into(), ordered(&field.ty, item))),
         }
     }
 }
@@ -247,20 +247,20 @@ fn with_host_fields(spec: &Value) -> Value {
         "hostUsers",
     ] {
         if let Some(value) = map.remove(key) {
-            moved.insert(key.to_owned(), value);
+            moved.insert(key.into(), value);
         }
     }
     if let Some(Value::Object(context)) = map.get_mut("securityContext") {
         context.extend(moved);
     } else if !moved.is_empty() {
-        map.insert("securityContext".to_owned(), Value::Object(moved));
+        map.insert("securityContext".into(), Value::Object(moved));
     }
     spec
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     #[test]
     fn ports_print_every_field() {

@@ -1,6 +1,6 @@
 //! The rules for metadata that hold for every kind.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::names;
 use crate::field::{Errors, FieldError, Path, go_quote};
@@ -9,15 +9,15 @@ use crate::field::{Errors, FieldError, Path, go_quote};
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// The metadata of an object.
-pub fn metadata(object: &Value) -> Option<&Map<String, Value>> {
+pub fn metadata(object: &Value) -> Option<&Map> {
     object.get("metadata").and_then(Value::as_object)
 }
 
 /// The metadata of an object, made if it is missing.
-pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+pub fn metadata_mut(object: &mut Value) -> &mut Map {
     let map = static_object(object);
     if !map.contains_key("metadata") {
-        map.insert("metadata".to_owned(), Value::Null);
+        map.insert("metadata".into(), Value::Null);
     }
     match map.get_mut("metadata") {
         Some(metadata) => static_object(metadata),
@@ -25,7 +25,7 @@ pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-fn static_object(value: &mut Value) -> &mut Map<String, Value> {
+fn static_object(value: &mut Value) -> &mut Map {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
@@ -48,7 +48,7 @@ pub fn set(object: &mut Value, key: &str, value: Option<Value>) {
     let map = metadata_mut(object);
     match (value, map.get_mut(key)) {
         (Some(value), Some(slot)) => *slot = value,
-        (Some(value), None) => drop(map.insert(key.to_owned(), value)),
+        (Some(value), None) => drop(map.insert(key.into(), value)),
         (None, Some(_)) => drop(map.remove(key)),
         (None, None) => {}
     }

@@ -16,7 +16,7 @@ pub mod sent_data;
 pub mod service;
 pub mod validation;
 
-use serde_json::Value;
+use everflow_json::{Text, Value};
 
 use crate::auth::User;
 use crate::env::Environment;
@@ -131,7 +131,7 @@ fn keep_parts(new: &mut Value, old: &Value) {
     let (Some(new), Some(old)) = (new.as_object_mut(), old.as_object()) else {
         return;
     };
-    let kept: Vec<String> = new
+    let kept: Vec<Text> = new
         .keys()
         .chain(old.keys())
         .filter(|key| !matches!(key.as_str(), "status" | "metadata" | "kind" | "apiVersion"))

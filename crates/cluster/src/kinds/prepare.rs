@@ -1,13 +1,13 @@
 //! What the server itself writes into new and changed objects of built-in kinds.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::{Context, meta};
 use crate::codec::quantity::Quantity;
 use crate::status::ApiResult;
 
 /// An object's part as a map, made if it is missing.
-pub fn part<'o>(object: &'o mut Value, key: &str) -> Option<&'o mut Map<String, Value>> {
+pub fn part<'o>(object: &'o mut Value, key: &str) -> Option<&'o mut Map> {
     object
         .as_object_mut()?
         .entry(key)

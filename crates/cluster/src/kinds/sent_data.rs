@@ -3,7 +3,7 @@
 //! Objects written as JSON keep the bytes of their body; patches and applies give the data another form. Where that form
 //! is not the one our own encoder writes, it is stored beside the data, in a member that no client sees or sets.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::field::go_json;
 use crate::resource::Resource;
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn only_unusual_forms_are_kept() {
-        let mut object = serde_json::json!({"data": {"a": 1}});
+        let mut object = everflow_json::json!({"data": {"a": 1}});
         keep(&mut object, Some("{\"a\":1}"));
-        assert_eq!(object, serde_json::json!({"data": {"a": 1}}));
+        assert_eq!(object, everflow_json::json!({"data": {"a": 1}}));
         keep(&mut object, Some("{\"a\": 1}"));
         assert_eq!(form(&object), "{\"a\": 1}");
         hide(&mut object);

@@ -1,6 +1,6 @@
 //! Which form of an answer a client takes.
 
-use serde_json::json;
+use everflow_json::json;
 
 use crate::rest::Call;
 use crate::rest::request::Request;

@@ -7,7 +7,7 @@ pub mod table;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use form::{ACCEPTED, ACCEPTED_STREAM, choose};
 pub use form::{Form, Media, Shape, no_representation, status_media};
@@ -92,7 +92,7 @@ pub fn document(request: &Request, answer: Answer, only_json: bool) -> ApiResult
         media: status_media(request),
         ..Form::JSON
     };
-    Ok(match serde_json::from_slice(text) {
+    Ok(match everflow_json::from_slice(text) {
         Ok(value) => respond(form, answer.status, &value),
         Err(_) => answer,
     })
@@ -144,7 +144,7 @@ pub fn list(call: &Call<'_>, metadata: Value, items: &[Arc<Stored>]) -> ApiResul
             respond(
                 form,
                 200,
-                &serde_json::from_slice(&text).unwrap_or_default(),
+                &everflow_json::from_slice(&text).unwrap_or_default(),
             )
         }
     })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::partial;
 use crate::field::{FieldError, Path};

@@ -5,8 +5,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use base64::Engine as _;
 use bytes::Bytes;
+use everflow_json::{Value, json};
 use everflow_schema::openapi::{custom_resources_v3, documents};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::rest::request::{Answer, Body, Request};
@@ -28,7 +28,7 @@ fn built_in(path: &str) -> Option<Document> {
     } else {
         documents().v3(path)?
     };
-    let text = Bytes::from(serde_json::to_vec(&value).unwrap_or_default());
+    let text = Bytes::from(everflow_json::to_vec(&value).unwrap_or_default());
     let entry = (text.clone(), digest(&text));
     made.insert(path.to_owned(), entry.clone());
     Some(entry)
@@ -57,7 +57,7 @@ fn custom(server: &ApiServer, group: &str, version: &str) -> Document {
         group,
         version,
     );
-    let text = Bytes::from(serde_json::to_vec(&value).unwrap_or_default());
+    let text = Bytes::from(everflow_json::to_vec(&value).unwrap_or_default());
     let hash = digest(&text);
     (text, hash)
 }
@@ -99,11 +99,11 @@ pub fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> ApiResul
             None => Ok(nothing()),
         },
         ["v3"] => {
-            let mut paths = serde_json::Map::new();
+            let mut paths = everflow_json::Map::new();
             for path in documents().v3_paths() {
                 if let Some((_, hash)) = built_in(path) {
                     paths.insert(
-                        path.to_owned(),
+                        path.into(),
                         json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
                     );
                 }
@@ -111,12 +111,12 @@ pub fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> ApiResul
             for (path, group, version) in custom_paths(server) {
                 let (_, hash) = custom(server, &group, &version);
                 paths.insert(
-                    path.clone(),
+                    path.clone().into(),
                     json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}),
                 );
             }
             let text = Bytes::from(
-                serde_json::to_vec(&json!({"paths": Value::Object(paths)})).unwrap_or_default(),
+                everflow_json::to_vec(&json!({"paths": Value::Object(paths)})).unwrap_or_default(),
             );
             let hash = digest(&text);
             Ok(with_tag(request, "text/plain; charset=utf-8", (text, hash)))

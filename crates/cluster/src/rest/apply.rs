@@ -1,6 +1,6 @@
 //! Server-side apply and strategic merge patch.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::Call;
 use super::managed;
@@ -159,7 +159,7 @@ pub fn strategic(call: &Call<'_>, live: &Value, options: &WriteOptions) -> ApiRe
                     "Invalid",
                     "the server rejected our request due to an error in our request",
                 )
-                .with_details(serde_json::json!({})),
+                .with_details(everflow_json::json!({})),
                 other => ApiError::bad_request(other.to_string()),
             }
         })?;
@@ -192,7 +192,7 @@ pub fn strategic(call: &Call<'_>, live: &Value, options: &WriteOptions) -> ApiRe
 fn go_map(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(items) => format!(
             "[{}]",
             items.iter().map(go_map).collect::<Vec<_>>().join(" ")

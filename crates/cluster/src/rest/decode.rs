@@ -1,6 +1,6 @@
 //! From bodies to objects: media types, kinds, unknown fields.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::options::FieldValidation;
 use super::request::Request;

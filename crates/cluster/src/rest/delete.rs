@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::Call;
 use super::options::{DeleteOptions, Propagation, delete_options};

@@ -1,8 +1,8 @@
 //! Who owns which field: the seam to the structured merge.
 
+use everflow_json::{Map, Value, json};
 use everflow_merge::apply::{FieldManager, ResetFields, Versions, Writer};
 use everflow_schema::SchemaView;
-use serde_json::{Map, Value, json};
 
 use super::Call;
 use crate::codec::gotypes::types;

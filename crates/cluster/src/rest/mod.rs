@@ -16,7 +16,7 @@ pub mod write;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use self::request::{Answer, Request, Target};
 use crate::auth::User;

@@ -1,6 +1,6 @@
 //! The query parameters of writes and lists.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::request::Request;
 use super::selectors::{FieldSelector, LabelSelector};

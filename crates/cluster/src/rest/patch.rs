@@ -1,6 +1,6 @@
 //! Patches of all kinds.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::Call;
 use super::decode::{Decoded, decode_tree};
@@ -40,7 +40,7 @@ fn kind(call: &Call<'_>) -> ApiResult<Kind> {
         )),
         _ => Err(
             ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
-                .with_details(serde_json::json!({})),
+                .with_details(everflow_json::json!({})),
         ),
     }
 }
@@ -109,7 +109,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
                         "Invalid",
                         "the server rejected our request due to an error in our request",
                     )
-                    .with_details(serde_json::json!({}))
+                    .with_details(everflow_json::json!({}))
                 })?;
             finish(call, live, &result, findings, options)
         }

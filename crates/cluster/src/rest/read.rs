@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::Call;
 use super::options::{ListOptions, list_options, parse_revision};
@@ -335,7 +335,7 @@ fn read_token(token: &str) -> ApiResult<(String, u64)> {
 
 /// The answer to a list.
 pub fn answer_list(call: &Call<'_>, listed: &Listed) -> ApiResult<Answer> {
-    let mut metadata = serde_json::Map::new();
+    let mut metadata = everflow_json::Map::new();
     metadata.insert("resourceVersion".into(), listed.revision.to_string().into());
     if !listed.continue_token.is_empty() {
         metadata.insert("continue".into(), listed.continue_token.as_str().into());
@@ -381,7 +381,7 @@ pub fn list_text(call: &Call<'_>, metadata: &Value, items: &[Arc<Stored>]) -> Ve
             map.remove("kind");
             map.remove("apiVersion");
         }
-        if serde_json::to_writer(&mut text, &*value).is_err() {
+        if everflow_json::to_writer(&mut text, &*value).is_err() {
             text.extend_from_slice(b"null");
         }
     }

@@ -133,7 +133,7 @@ impl Answer {
     }
 
     /// A JSON answer.
-    pub fn json(status: u16, value: &serde_json::Value) -> Self {
+    pub fn json(status: u16, value: &everflow_json::Value) -> Self {
         Self::new(status, "application/json", json_line(value))
     }
 
@@ -159,8 +159,8 @@ impl Answer {
 }
 
 /// A value as JSON on a line of its own, as the real server writes it.
-pub fn json_line(value: &serde_json::Value) -> Bytes {
-    let mut text = serde_json::to_vec(value).unwrap_or_default();
+pub fn json_line(value: &everflow_json::Value) -> Bytes {
+    let mut text = everflow_json::to_vec(value).unwrap_or_default();
     text.push(b'\n');
     text.into()
 }

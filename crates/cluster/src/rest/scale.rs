@@ -1,11 +1,11 @@
 //! The scale subresource: replicas of any kind that has them, seen as one small object.
 
+use everflow_json::{Value, json};
 use everflow_merge::apply::{
     FieldManager, ReplicasPaths, ResetFields, SingleVersion, Writer, entries_for_scale,
     entries_from_scale,
 };
 use everflow_merge::fieldpath::FieldPath;
-use serde_json::{Value, json};
 
 use super::Call;
 use super::options::{WriteOptions, manager_name, write_options};
@@ -72,7 +72,7 @@ fn selector(resource: &Resource, parent: &Value, paths: &ScalePaths) -> String {
 /// The scale of an object, without who manages it.
 fn scale_of(resource: &Resource, parent: &Value) -> Value {
     let paths = paths(resource);
-    let mut metadata = serde_json::Map::new();
+    let mut metadata = everflow_json::Map::new();
     for key in [
         "name",
         "namespace",
@@ -84,14 +84,14 @@ fn scale_of(resource: &Resource, parent: &Value) -> Value {
             metadata.insert(key.into(), value.clone());
         }
     }
-    let mut spec = serde_json::Map::new();
+    let mut spec = everflow_json::Map::new();
     if let Some(replicas) = parent
         .pointer(&paths.spec)
         .filter(|replicas| replicas.as_i64() != Some(0))
     {
         spec.insert("replicas".into(), replicas.clone());
     }
-    let mut status = serde_json::Map::new();
+    let mut status = everflow_json::Map::new();
     status.insert(
         "replicas".into(),
         parent

@@ -1,6 +1,6 @@
 //! Label and field selectors with the real server's error texts.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::field::{FieldError, Path, go_quote};
 use crate::kinds::names;

@@ -1,6 +1,6 @@
 //! Paths that do not follow the common rules.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::Call;
 use super::options::write_options;
@@ -149,7 +149,8 @@ fn evict(call: &Call<'_>) -> ApiResult<Answer> {
     let mut request = super::request::Request::new(
         "DELETE",
         "",
-        serde_json::to_vec(eviction.get("deleteOptions").unwrap_or(&json!({}))).unwrap_or_default(),
+        everflow_json::to_vec(eviction.get("deleteOptions").unwrap_or(&json!({})))
+            .unwrap_or_default(),
     );
     request.headers = vec![
         ("content-type".into(), "application/json".into()),

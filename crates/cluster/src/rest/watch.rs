@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::Call;
 use super::options::{ListOptions, list_options, parse_revision};
@@ -422,7 +422,7 @@ impl Watch {
                 line: frame.into(),
             };
         }
-        event(kind, &serde_json::to_vec(object).unwrap_or_default())
+        event(kind, &everflow_json::to_vec(object).unwrap_or_default())
     }
 
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Event {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
+use everflow_json::{Text, Value};
 
 use super::Call;
 use super::decode::decode;
@@ -566,7 +566,7 @@ fn prepare(
 
 fn differs_beside_status(call: &Call<'_>, new: &Value, old: &Value) -> bool {
     let with_status = call.resource.is_custom() && !crate::crd::has_status(&call.resource);
-    let relevant = |object: &Value| -> Vec<(String, Value)> {
+    let relevant = |object: &Value| -> Vec<(Text, Value)> {
         let map = object.as_object().into_iter().flatten();
         map.filter(|(key, _)| {
             !matches!(key.as_str(), "metadata") && (with_status || key.as_str() != "status")

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use everflow_json::Value;
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition};
-use serde_json::Value;
 
 use super::StoreError;
 use super::durable::{Journal, Loaded};

@@ -1,7 +1,7 @@
 //! The seam for durability: every write is handed to a journal before it becomes visible.
 
 use bytes::Bytes;
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::StoreError;
 
@@ -16,13 +16,13 @@ pub struct Loaded {
 
 /// Reads an object back. Most are read fast; those that nest deeper than that reader goes are read, too.
 pub fn read_object(text: &[u8]) -> Result<Value, StoreError> {
-    let slowly = |error: serde_json::Error| {
+    let slowly = |error: everflow_json::Error| {
         // Who owns what nests a little deeper than what is owned.
         let levels = crate::codec::json::DEPTH_LIMIT + 20;
         let tree = crate::codec::json::parse_within(text, levels);
         tree.map_err(|_| StoreError::Durable(error.to_string()))
     };
-    serde_json::from_slice(text).or_else(|error| Ok(slowly(error)?.to_value()))
+    everflow_json::from_slice(text).or_else(|error| Ok(slowly(error)?.to_value()))
 }
 
 /// Where writes are kept across restarts.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use durable::Journal;
 pub use history::{Change, ChangeKind};
@@ -525,7 +525,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     fn object(text: &str) -> Value {
         json!({"metadata": {"name": text}})

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::durable::read_object;
 
@@ -46,9 +46,9 @@ impl Text {
         let write = |line: &mut Vec<u8>, key: &str, value: &Value| {
             line.push(if line.is_empty() { b'{' } else { b',' });
             // Writing to memory does not fail, and keys are text.
-            let _ = serde_json::to_writer(&mut *line, key);
+            let _ = everflow_json::to_writer(&mut *line, key);
             line.push(b':');
-            let _ = serde_json::to_writer(line, value);
+            let _ = everflow_json::to_writer(line, value);
         };
         let empty = Map::new();
         let map = value.as_object().unwrap_or(&empty);
@@ -223,7 +223,7 @@ pub fn set_revision(value: &mut Value, revision: u64) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use disk::{Image, Recorder};
 use everflow_cluster::store::disk::DiskJournal;
 use everflow_cluster::store::{Store, StoreError};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 type Expected = BTreeMap<String, String>;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::random::Random;
 use crate::recorded::{self, Sample};
@@ -51,7 +51,7 @@ impl Operation {
             .unwrap_or(path);
         match self.method.as_str() {
             "POST" => {
-                let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
+                let body: Value = everflow_json::from_str(&self.body).unwrap_or_default();
                 format!(
                     "{path}/{}",
                     body["metadata"]["name"].as_str().unwrap_or_default()
@@ -412,7 +412,7 @@ fn widget_spec(random: &mut Random) -> Value {
                 .clone(),
             _ => random.pick(&[json!(1), json!("1")]).clone(),
         };
-        spec.insert(field.to_owned(), value);
+        spec.insert(field.to_owned().into(), value);
     }
     Value::Object(spec)
 }

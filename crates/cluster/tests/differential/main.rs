@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use everflow_cluster::env::SystemEnvironment;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::Value;
+use everflow_json::Value;
 
 use documents::Operation;
 use random::Random;
@@ -174,7 +174,7 @@ fn unordered(mut reply: Reply) -> Reply {
         clean.push_str("selfType");
         clean.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
-    reply.body = serde_json::from_str(&clean).unwrap_or_default();
+    reply.body = everflow_json::from_str(&clean).unwrap_or_default();
     let several = reply
         .body
         .pointer("/details/causes")
@@ -193,7 +193,7 @@ fn handle(server: &ApiServer, operation: &Operation) -> Reply {
     }
     let answer = server.handle(&request);
     let body = match &answer.body {
-        Body::Full(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+        Body::Full(bytes) => everflow_json::from_slice(bytes).unwrap_or_default(),
         Body::Watch(_) => Value::Null,
     };
     Reply {

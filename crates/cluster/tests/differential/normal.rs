@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use crate::Reply;
 use crate::documents::Operation;
@@ -79,7 +79,7 @@ fn short(value: &Value) -> String {
 fn normal(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let fields: Map<String, Value> = map
+            let fields: Map = map
                 .iter()
                 .filter(|(key, _)| !matches!(key.as_str(), "uid" | "resourceVersion" | "selfLink"))
                 .map(|(key, value)| {
@@ -121,7 +121,7 @@ fn normal(value: &Value) -> Value {
             Value::Object(fields)
         }
         Value::Array(items) => Value::Array(items.iter().map(normal).collect()),
-        Value::String(text) => Value::String(own_text(text)),
+        Value::String(text) => Value::String(own_text(text).into()),
         other => other.clone(),
     }
 }

@@ -1,7 +1,7 @@
 //! The real server, spoken to by curl.
 
 use everflow_corpus::real::{ApiServer, Request};
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::Reply;
 use crate::documents::Operation;
@@ -22,7 +22,7 @@ impl Server {
         answers
             .map(|answer| Reply {
                 status: answer.status,
-                body: serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
+                body: everflow_json::from_slice(&answer.body).unwrap_or(Value::Null),
             })
             .collect()
     }

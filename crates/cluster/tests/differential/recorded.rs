@@ -1,7 +1,7 @@
 //! Documents of many kinds, taken from the recordings and broken at random: what manifests can get wrong has to be
 //! refused in the same words.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use crate::random::Random;
 
@@ -63,7 +63,7 @@ pub fn samples() -> Vec<Sample> {
     let text = std::fs::read_to_string(file).unwrap();
     let lines = text
         .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        .map(|line| everflow_json::from_str::<Value>(line).unwrap());
     lines.filter_map(|line| sample(&line)).collect()
 }
 
@@ -123,7 +123,7 @@ fn clean(document: &mut Value) {
         if is_job {
             keys.push("selector");
         }
-        keys.iter().for_each(|key| drop(spec.remove(*key)));
+        keys.iter().for_each(|key| drop(spec.remove(key)));
         for port in spec
             .get_mut("ports")
             .and_then(Value::as_array_mut)
@@ -148,7 +148,7 @@ fn clean(document: &mut Value) {
 /// References to the namespace of the recording follow into ours.
 fn replace_text(value: &mut Value, from: &str, to: &str) {
     match value {
-        Value::String(text) if text == from => *text = to.to_owned(),
+        Value::String(text) if text == from => *text = to.to_owned().into(),
         Value::Array(items) => items
             .iter_mut()
             .for_each(|item| replace_text(item, from, to)),
@@ -174,7 +174,7 @@ pub fn document(random: &mut Random, sample: &Sample, name: &str) -> Value {
 /// A part of a document as a merge patch.
 pub fn change(random: &mut Random, sample: &Sample, name: &str) -> Value {
     let whole = document(random, sample, name);
-    let keys: Vec<String> = whole
+    let keys: Vec<everflow_json::Text> = whole
         .as_object()
         .unwrap()
         .keys()
@@ -190,7 +190,7 @@ pub fn change(random: &mut Random, sample: &Sample, name: &str) -> Value {
     let key = random.pick(&keys).clone();
     match &whole[&key] {
         Value::Object(map) if !map.is_empty() => {
-            let inner: Vec<&String> = map.keys().collect();
+            let inner: Vec<&everflow_json::Text> = map.keys().collect();
             let inner = *random.pick(&inner);
             let value = if random.one_in(4) && map.len() > 1 {
                 Value::Null
@@ -230,7 +230,7 @@ fn places(value: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
                 if path.is_empty() && matches!(key.as_str(), "kind" | "apiVersion") {
                     continue;
                 }
-                path.push(key.clone());
+                path.push(key.to_string());
                 found.push(path.clone());
                 places(item, path, found);
                 path.pop();

@@ -1,6 +1,6 @@
 //! Random definitions with rules in CEL, and random objects of their kinds.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::documents::Operation;
 use crate::random::Random;
@@ -58,7 +58,7 @@ fn list(random: &mut Random, depth: usize) -> Value {
 fn object(random: &mut Random, depth: usize) -> Value {
     let mut properties = Map::new();
     for name in random.some(&NAMES, 1) {
-        properties.insert(name.to_owned(), node(random, depth));
+        properties.insert(name.to_owned().into(), node(random, depth));
     }
     let mut object = json!({"type": "object", "properties": properties});
     if random.one_in(6) {
@@ -239,7 +239,7 @@ fn expression(random: &mut Random, node: &Value, value: &str, depth: usize) -> S
         }
         (Some("object"), _) => {
             let properties = node["properties"].as_object().cloned().unwrap_or_default();
-            let names: Vec<&String> = properties.keys().collect();
+            let names: Vec<&everflow_json::Text> = properties.keys().collect();
             let name = *random.pick(&names);
             let field = format!("{value}.{}", escaped(name));
             let inner = expression(random, &properties[name], &field, depth + 1);

@@ -16,8 +16,8 @@ use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
 use everflow_cluster::status::ApiError;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, ApiService, Options, Request};
+use everflow_json::{Value, json};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::{Value, json};
 use tower_service::Service as _;
 
 fn server(seed: u64) -> ApiServer {
@@ -55,7 +55,10 @@ async fn send(
         .await
         .map_err(|error| error.to_string())?
         .to_bytes();
-    Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
+    Ok((
+        status,
+        everflow_json::from_slice(&bytes).unwrap_or_default(),
+    ))
 }
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -70,7 +73,7 @@ fn applied(name: &str, value: &str) -> String {
 async fn next_event(watch: &mut everflow_cluster::service::ApiBody) -> Option<Value> {
     let frame = tokio::time::timeout(Duration::from_secs(5), watch.frame());
     let data = frame.await.ok()??.ok()?.into_data().ok()?;
-    serde_json::from_slice(&data).ok()
+    everflow_json::from_slice(&data).ok()
 }
 
 #[tokio::test]
@@ -211,7 +214,7 @@ async fn events_come_late_and_in_another_order() {
 
 /// The names of the objects in a chunk of events.
 fn names(chunk: &[u8]) -> Vec<String> {
-    serde_json::Deserializer::from_slice(chunk)
+    everflow_json::Deserializer::from_slice(chunk)
         .into_iter::<Value>()
         .map(|event| {
             let name = &event.unwrap()["object"]["metadata"]["name"];
@@ -255,7 +258,7 @@ async fn events_are_lost_doubled_and_cut() {
     let mut seen = Vec::new();
     while let Some(Ok(frame)) = events.frame().await {
         let data = frame.into_data().unwrap();
-        let lines = serde_json::Deserializer::from_slice(&data).into_iter::<Value>();
+        let lines = everflow_json::Deserializer::from_slice(&data).into_iter::<Value>();
         seen.extend(lines.map(|event| {
             event.unwrap()["object"]["metadata"]["name"]
                 .as_str()

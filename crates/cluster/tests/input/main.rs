@@ -15,7 +15,7 @@ use everflow_cluster::store::Store;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
 use everflow_corpus::Outcome;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 fn environment() -> Arc<ManualEnvironment> {
     let start = Timestamp::from_seconds(1_794_740_000);
@@ -32,7 +32,7 @@ fn joined(parts: &Value) -> Vec<u8> {
     }
     let parts = parts.as_array().into_iter().flatten();
     let texts = parts.map(|part| match part {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         repeated => {
             let times = repeated[1].as_u64().unwrap() as usize;
             repeated[0].as_str().unwrap().repeat(times)
@@ -50,7 +50,7 @@ fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: Vec<u8>
     match answer.body {
         Body::Full(bytes) => (
             answer.status,
-            serde_json::from_slice(&bytes).unwrap_or_default(),
+            everflow_json::from_slice(&bytes).unwrap_or_default(),
         ),
         Body::Watch(_) => (answer.status, Value::Null),
     }
@@ -61,7 +61,7 @@ fn bad_input_is_answered_as_the_real_server_answers_it() {
     let server = server();
     let mut outcome = Outcome::default();
     for line in include_str!("answers.jsonl").lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
+        let case: Value = everflow_json::from_str(line).unwrap();
         let text = |key: &str| case[key].as_str().unwrap();
         let path = String::from_utf8(joined(&case["path"])).unwrap();
         let (status, found) = send(
@@ -201,7 +201,7 @@ fn tokens_outlive_a_restart_when_the_key_does() {
         };
         (
             answer.status,
-            serde_json::from_slice::<Value>(&bytes).unwrap_or_default(),
+            everflow_json::from_slice::<Value>(&bytes).unwrap_or_default(),
         )
     };
     let first = start(b"one key");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The variables of a scenario.
 #[derive(Clone, Default)]
@@ -164,7 +164,7 @@ impl Bindings {
                     .map(|(key, value)| (self.fill(key), value))
                     .collect();
                 for (key, value) in actual {
-                    match expected_keys.remove(key) {
+                    match expected_keys.remove(key.as_str()) {
                         Some(wanted) => self.value(wanted, value, &format!("{path}.{key}"))?,
                         None => {
                             return Err(format!("{path}.{key}: not expected: {}", short(value)));

@@ -8,7 +8,7 @@ use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::rest::watch::Watch;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::Value;
+use everflow_json::Value;
 use serde_json::value::RawValue;
 
 use crate::compare::{Bindings, short};
@@ -121,7 +121,7 @@ struct Replay<'a> {
 type Raw<'a> = std::collections::BTreeMap<String, &'a RawValue>;
 
 fn raw(value: &RawValue) -> Raw<'_> {
-    serde_json::from_str(value.get()).unwrap()
+    everflow_json::from_str(value.get()).unwrap()
 }
 
 /// Replays a scenario in process; the error says what differs first.
@@ -136,7 +136,7 @@ pub fn replay_through(
     open: &dyn Fn(ApiServer) -> Box<dyn Transport>,
 ) -> Result<(), String> {
     let text = std::fs::read_to_string(file).unwrap();
-    let whole: Raw<'_> = serde_json::from_str(&text).unwrap();
+    let whole: Raw<'_> = everflow_json::from_str(&text).unwrap();
     let env = Arc::new(ManualEnvironment::new(
         Timestamp::from_seconds(1_794_740_000),
         7,
@@ -166,9 +166,9 @@ pub fn replay_through(
         env,
         bindings,
     };
-    let setup: Vec<&RawValue> = whole
-        .get("setup")
-        .map_or(Vec::new(), |list| serde_json::from_str(list.get()).unwrap());
+    let setup: Vec<&RawValue> = whole.get("setup").map_or(Vec::new(), |list| {
+        everflow_json::from_str(list.get()).unwrap()
+    });
     for (index, request) in setup.iter().enumerate() {
         let answer = replay.send(&raw(request));
         if answer.status >= 300 && answer.status != 409 {
@@ -179,7 +179,7 @@ pub fn replay_through(
             ));
         }
     }
-    let steps: Vec<&RawValue> = serde_json::from_str(whole["steps"].get()).unwrap();
+    let steps: Vec<&RawValue> = everflow_json::from_str(whole["steps"].get()).unwrap();
     for (index, step) in steps.iter().enumerate() {
         replay
             .step(&raw(step))
@@ -193,7 +193,7 @@ pub fn replay_through(
 
 fn check_order(bindings: &Bindings, order: Option<&str>) -> Result<(), String> {
     let Some(order) = order else { return Ok(()) };
-    let text: String = serde_json::from_str(order).unwrap();
+    let text: String = everflow_json::from_str(order).unwrap();
     let revisions: Vec<(&str, u64)> = text
         .split(" < ")
         .filter_map(|name| Some((name, bindings.get(name)?.parse().ok()?)))
@@ -228,7 +228,7 @@ fn spaced(text: &str) -> String {
 fn body_of(answer: &Reply) -> Value {
     match &answer.body {
         Content::Full(bytes) if bytes.is_empty() => Value::Null,
-        Content::Full(bytes) => serde_json::from_slice(bytes)
+        Content::Full(bytes) => everflow_json::from_slice(bytes)
             .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).into_owned())),
         Content::Events(_) => Value::from("a stream of events"),
     }
@@ -238,7 +238,7 @@ impl Replay<'_> {
     fn request(&self, parts: &Raw<'_>) -> Plain {
         let text = |key: &str| -> String {
             parts.get(key).map_or(String::new(), |value| {
-                serde_json::from_str(value.get()).unwrap()
+                everflow_json::from_str(value.get()).unwrap()
             })
         };
         let mut body = String::new();
@@ -257,7 +257,7 @@ impl Replay<'_> {
             |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
         let mut given: Vec<String> = Vec::new();
         if let Some(headers) = parts.get("headers") {
-            let headers: Value = serde_json::from_str(headers.get()).unwrap();
+            let headers: Value = everflow_json::from_str(headers.get()).unwrap();
             for (name, value) in headers.as_object().unwrap() {
                 given.push(name.to_ascii_lowercase());
                 let values = value
@@ -301,11 +301,11 @@ impl Replay<'_> {
 
     fn step(&mut self, step: &Raw<'_>) -> Result<(), String> {
         if let Some(seconds) = step.get("sleep_before") {
-            let seconds: f64 = serde_json::from_str(seconds.get()).unwrap();
+            let seconds: f64 = everflow_json::from_str(seconds.get()).unwrap();
             self.env.advance_micros((seconds * 1e6) as i64);
         }
         if step.contains_key("control") {
-            let revision: String = serde_json::from_str(step["revision"].get()).unwrap();
+            let revision: String = everflow_json::from_str(step["revision"].get()).unwrap();
             let revision = self
                 .bindings
                 .fill(&revision)
@@ -318,7 +318,7 @@ impl Replay<'_> {
             return self.watch(step, &raw(watch));
         }
         let request = raw(step["request"]);
-        let expected: Value = serde_json::from_str(step["response"].get()).unwrap();
+        let expected: Value = everflow_json::from_str(step["response"].get()).unwrap();
         let answer = self.send(&request);
         self.compare(&expected, &answer).map_err(|why| {
             format!(
@@ -366,7 +366,7 @@ impl Replay<'_> {
                     .filter_map(Value::as_str)
                     .map(str::to_owned)
                     .collect(),
-                Some(Value::String(text)) => vec![text.clone()],
+                Some(Value::String(text)) => vec![text.to_string()],
                 _ => Vec::new(),
             };
             let found: Vec<&str> = answer
@@ -390,25 +390,25 @@ impl Replay<'_> {
     }
 
     fn watch(&mut self, step: &Raw<'_>, request: &Raw<'_>) -> Result<(), String> {
-        let expected: Value = serde_json::from_str(step["response"].get()).unwrap();
+        let expected: Value = everflow_json::from_str(step["response"].get()).unwrap();
         let mut answer = self.send(request);
         self.compare(&expected, &answer)
             .map_err(|why| format!("watch {}: {why}", request["path"].get()))?;
-        let during: Vec<&RawValue> = step
-            .get("during")
-            .map_or(Vec::new(), |list| serde_json::from_str(list.get()).unwrap());
+        let during: Vec<&RawValue> = step.get("during").map_or(Vec::new(), |list| {
+            everflow_json::from_str(list.get()).unwrap()
+        });
         for (index, inner) in during.iter().enumerate() {
             self.step(&raw(inner))
                 .map_err(|why| format!("during {index}: {why}"))?;
         }
-        let wanted: Vec<Value> = step
-            .get("events")
-            .map_or(Vec::new(), |list| serde_json::from_str(list.get()).unwrap());
+        let wanted: Vec<Value> = step.get("events").map_or(Vec::new(), |list| {
+            everflow_json::from_str(list.get()).unwrap()
+        });
         let lines = match &mut answer.body {
             Content::Events(events) => events.read(wanted.len()),
             Content::Full(_) => Vec::new(),
         };
-        let found: Vec<Value> = serde_json::Deserializer::from_slice(&lines)
+        let found: Vec<Value> = everflow_json::Deserializer::from_slice(&lines)
             .into_iter::<Value>()
             .flatten()
             .collect();

@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use everflow_cluster::rest::request::target;
 use everflow_cluster::{Answer, Body, Request};
 use everflow_corpus::Outcome;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 use state::{Library, TOKEN, World};
 
 #[test]
@@ -72,7 +72,7 @@ fn read(file: &Path) -> Vec<Value> {
     let whole = whole.replace("<server>", "http://server");
     let lines = whole.lines().skip(1);
     let mut requests: Vec<Value> = lines
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| everflow_json::from_str(line).unwrap())
         .collect();
     // In some runs something between kept protobuf away from the server.
     let name = file.file_stem().unwrap().to_string_lossy();
@@ -189,7 +189,7 @@ fn compare(recorded: &Value, request: &Request, answer: Answer) -> Result<(), St
     let Some(wanted) = recorded.get("response_body") else {
         return Ok(());
     };
-    let Ok(found) = serde_json::from_str::<Value>(&body) else {
+    let Ok(found) = everflow_json::from_str::<Value>(&body) else {
         return Err(format!("expected JSON, found {short}"));
     };
     shape(wanted, &found, request)
@@ -220,7 +220,7 @@ fn shape(wanted: &Value, found: &Value, request: &Request) -> Result<(), String>
     }
     let keys = |value: &Value| -> Vec<String> {
         let keys = value.as_object().into_iter().flatten();
-        keys.map(|(key, _)| key.clone())
+        keys.map(|(key, _)| key.to_string())
             .filter(|key| key != "status")
             .collect()
     };

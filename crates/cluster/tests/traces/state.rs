@@ -11,7 +11,7 @@ use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::rest::request::Target;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, Body, Options, Request};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::text;
 
@@ -54,7 +54,7 @@ impl Library {
         files.sort();
         for file in files {
             let text = std::fs::read_to_string(file).unwrap();
-            definitions.push(serde_json::from_str(&text).unwrap());
+            definitions.push(everflow_json::from_str(&text).unwrap());
         }
         let mut library = Library {
             objects: BTreeMap::new(),
@@ -147,7 +147,7 @@ impl<'l> World<'l> {
         };
         (
             answer.status,
-            serde_json::from_slice(&bytes).unwrap_or_default(),
+            everflow_json::from_slice(&bytes).unwrap_or_default(),
         )
     }
 
@@ -305,7 +305,7 @@ impl<'l> World<'l> {
 
     /// Revisions and uids in bodies are those of this server's objects.
     pub fn renew(&self, named: &Target, request: &mut Request) {
-        let Ok(mut body) = serde_json::from_slice::<Value>(&request.body) else {
+        let Ok(mut body) = everflow_json::from_slice::<Value>(&request.body) else {
             return;
         };
         let registry = self.server.registry();

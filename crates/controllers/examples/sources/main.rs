@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 
 use everflow_controllers::ControllerKind;
 use everflow_env::{Env, RealDisk};
+use everflow_json::{Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{
     At, Client, Paging, Patch, Resource, Selection, Transport, WriteOptions,
 };
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 use futures_util::StreamExt as _;
-use serde_json::{Value, json};
 
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 const DEFINITIONS: Resource = Resource::cluster(

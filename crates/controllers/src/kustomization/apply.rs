@@ -15,11 +15,11 @@ use everflow_apply::normalize::{Owner, normalize};
 use everflow_apply::takeover::Takeover;
 use everflow_apply::{ApplyError, order};
 use everflow_env::{Wrong, run_blocking};
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Controller as _, Interrupted};
 use everflow_runtime::client::{At, meta_text};
 use everflow_runtime::events::{Event, Severity};
-use serde_json::Value;
 
 use super::artifact::Tree;
 use super::attempt::{Attempt, has_same_inventory};

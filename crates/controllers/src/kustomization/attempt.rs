@@ -14,13 +14,13 @@ use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::inventory::Inventory;
 use everflow_build::Contents;
 use everflow_env::Wrong;
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::Severity;
 use everflow_runtime::metadata::Edited;
 use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
-use serde_json::Value;
 
 use super::apply::{Outcome, Refusal};
 use super::artifact::Tree;

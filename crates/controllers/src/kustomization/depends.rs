@@ -8,11 +8,11 @@ use everflow_api::object::Object;
 use everflow_api::reason::Reason;
 use everflow_cel::check::{DeclShape, DeclType, Declarations, Type};
 use everflow_cel::{Program, Value as Cel, Variables};
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::At;
 use everflow_runtime::queue::WakeOn;
-use serde_json::Value;
 
 use super::stop::{Failure, Stop, Tell, Then};
 use crate::{Options, resources};

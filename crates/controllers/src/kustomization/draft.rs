@@ -6,10 +6,10 @@ use everflow_api::names::condition::{HEALTHY, READY, RECONCILING, STALLED};
 use everflow_api::names::group;
 use everflow_api::reason::Reason;
 use everflow_api::to_value;
+use everflow_json::{Value, json};
 use everflow_runtime::attempt::{Context, Next, Report, Verdict};
 use everflow_runtime::events::{Event, Severity};
 use everflow_time::Timestamp;
-use serde_json::{Value, json};
 
 /// A status in the making.
 #[derive(Debug, Clone)]

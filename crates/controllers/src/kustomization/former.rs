@@ -1,6 +1,6 @@
 //! Objects of versions that are not served any more, as those of today.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 /// Makes an object of a version that is not served any more one of today.
 pub(super) fn as_served(object: &mut Value) {
@@ -26,7 +26,7 @@ pub(super) fn as_served(object: &mut Value) {
     }
 }
 
-fn kustomization(spec: &mut Map<String, Value>) {
+fn kustomization(spec: &mut Map) {
     spec.remove("validation");
     let mut patches: Vec<Value> = Vec::new();
     // JSON is YAML too.
@@ -51,7 +51,7 @@ fn kustomization(spec: &mut Map<String, Value>) {
     }
 }
 
-fn release(spec: &mut Map<String, Value>) {
+fn release(spec: &mut Map) {
     let chart = spec
         .get_mut("chart")
         .and_then(|chart| chart.get_mut("spec"));
@@ -67,7 +67,7 @@ fn release(spec: &mut Map<String, Value>) {
 
 /// A definition of the first version, with a schema that accepts whatever is written: those of that
 /// version need not be structural.
-fn definition(spec: &mut Map<String, Value>) {
+fn definition(spec: &mut Map) {
     let version = spec.remove("version");
     let subresources = spec.remove("subresources").unwrap_or_else(|| json!({}));
     for field in [
@@ -96,15 +96,15 @@ fn definition(spec: &mut Map<String, Value>) {
         })
     };
     let versions: Vec<Value> = versions.iter().map(accepting).collect();
-    spec.insert("versions".to_owned(), versions.into());
+    spec.insert("versions".into(), versions.into());
     if spec.get("scope").is_none_or(Value::is_null) {
-        spec.insert("scope".to_owned(), json!("Namespaced"));
+        spec.insert("scope".into(), json!("Namespaced"));
     }
 }
 
-fn ingress(spec: &mut Map<String, Value>) {
+fn ingress(spec: &mut Map) {
     if let Some(backend) = spec.remove("backend") {
-        spec.insert("defaultBackend".to_owned(), self::backend(backend));
+        spec.insert("defaultBackend".into(), self::backend(backend));
     }
     let rules = spec.get_mut("rules").and_then(Value::as_array_mut);
     for rule in rules.into_iter().flatten() {
@@ -132,7 +132,7 @@ fn backend(mut backend: Value) -> Value {
         Some(number) => json!({"number": number}),
         None => Value::Null,
     };
-    fields.insert("service".to_owned(), json!({"name": name, "port": port}));
+    fields.insert("service".into(), json!({"name": name, "port": port}));
     backend
 }
 

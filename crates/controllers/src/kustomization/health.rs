@@ -14,12 +14,12 @@ use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::health::{Assessment, Health};
 use everflow_apply::inventory::Entry;
 use everflow_env::BoxFuture;
+use everflow_json::Value;
 use everflow_runtime::attempt::{Next, Report, Verdict};
 use everflow_runtime::client::Selection;
 use everflow_runtime::events::Severity;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::store::Keep;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::attempt::Attempt;

@@ -8,12 +8,12 @@ use everflow_api::common::ConfigKind;
 use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
 use everflow_build::{Keys, add_variables};
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Resource, Selection};
 use everflow_runtime::queue::WakeOn;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::store::Keep;
-use serde_json::Value;
 
 use crate::{Options, resources};
 
@@ -159,7 +159,7 @@ fn data(holder: &Value) -> BTreeMap<String, String> {
                 }
                 false => text.to_owned(),
             };
-            (key.clone(), text)
+            (key.to_string(), text)
         })
         .collect()
 }
@@ -170,7 +170,7 @@ pub(super) fn secret_bytes(secret: &Value) -> BTreeMap<String, Vec<u8>> {
     entries
         .map(|(key, value)| {
             let text = value.as_str().unwrap_or_default();
-            (key.clone(), STANDARD.decode(text).unwrap_or_default())
+            (key.to_string(), STANDARD.decode(text).unwrap_or_default())
         })
         .collect()
 }

@@ -33,11 +33,11 @@ use everflow_api::kustomization::Kustomization;
 use everflow_api::names::{condition, manager};
 use everflow_api::object::Object;
 use everflow_env::BoxFuture;
+use everflow_json::Value;
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
 use everflow_runtime::client::Resource;
 use everflow_runtime::queue::Key;
 use everflow_runtime::store::Change;
-use serde_json::Value;
 
 use crate::{Options, Setup, resources};
 use artifact::Trees;

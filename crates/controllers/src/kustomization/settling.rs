@@ -13,8 +13,8 @@ use everflow_apply::effects::{Applied, Applier, Live, Memory, Rehearsed};
 use everflow_apply::health::Health;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::{ApplyError, ObjectId};
+use everflow_json::Value;
 use everflow_runtime::attempt::{Next, Report, Verdict};
-use serde_json::Value;
 
 use super::apply::{Outcome, Refusal, changes};
 use super::attempt::Attempt;
@@ -227,7 +227,7 @@ fn is_coming(error: &ApplyError, defined: &BTreeMap<(String, String), bool>) -> 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

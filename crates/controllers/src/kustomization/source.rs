@@ -7,11 +7,11 @@ use everflow_api::names::{ORIGIN_REVISION, condition, group};
 use everflow_api::reason::Reason;
 use everflow_api::view;
 use everflow_api::wire::Wire;
+use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{At, Resource};
 use everflow_runtime::queue::WakeOn;
-use serde_json::Value;
 
 use super::stop::{Failure, Stop, Tell, Then};
 use crate::{Options, resources};

@@ -9,10 +9,10 @@ use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
 use everflow_api::reason::Reason;
 use everflow_env::Env;
+use everflow_json::{Value, json};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Impersonation};
 use everflow_runtime::transport::{ClusterConfig, Hidden, HttpsTransport, Login};
-use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::inputs::secret_bytes;
@@ -164,7 +164,7 @@ impl Targets {
         }
         let audiences = match text("audiences") {
             listed if !listed.is_empty() => {
-                let read: Result<Vec<String>, _> = serde_json::from_value(
+                let read: Result<Vec<String>, _> = everflow_json::from_value(
                     everflow_yaml::sigs::yaml_to_json(listed.as_bytes())
                         .map_err(|error| format!("{shown}: audiences: {error}"))?,
                 );

@@ -8,12 +8,12 @@ use everflow_api::names::label;
 use everflow_apply::ObjectId;
 use everflow_apply::effects::{Live, Memory, Seen};
 use everflow_apply::inventory::Entry;
+use everflow_json::Value;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{Resource, Selection};
 use everflow_runtime::queue::WakeOn;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::store::{Change, Keep, Store, Stored};
-use serde_json::Value;
 
 /// For so long after the server was heard what it said counts.
 const FRESH: Duration = Duration::from_secs(180);

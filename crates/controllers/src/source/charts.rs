@@ -13,9 +13,9 @@ use everflow_fetch::helm::{
 use everflow_fetch::http::{Auth, TlsOptions};
 use everflow_fetch::oci::{self, DockerConfig, OciRef, RegistryAuth};
 use everflow_fetch::{Deadline, Error, Url};
+use everflow_json::json;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::Client;
-use serde_json::json;
 
 use super::helm_repository::remote;
 use super::outcome::Failure;

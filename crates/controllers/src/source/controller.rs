@@ -12,12 +12,12 @@ use everflow_env::{BoxFuture, Wrong, run_blocking};
 use everflow_fetch::Url;
 use everflow_fetch::archive::Digest;
 use everflow_fetch::storage::{Owner, Storage};
+use everflow_json::{Value, json};
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
 use everflow_runtime::client::Resource;
 use everflow_runtime::events::{Event, Severity};
 use everflow_runtime::metadata::Edited;
 use everflow_runtime::queue::{Priority, WakeOn};
-use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};

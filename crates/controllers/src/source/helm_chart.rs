@@ -19,9 +19,9 @@ use everflow_fetch::helm::{
 };
 use everflow_fetch::storage::Storage;
 use everflow_fetch::{Deadline, Error};
+use everflow_json::Value;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::Resource;
-use serde_json::Value;
 
 use super::charts::{self, DependencyRepositories};
 use super::controller::Source;

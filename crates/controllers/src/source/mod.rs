@@ -17,9 +17,9 @@ mod signature;
 
 use std::sync::Arc;
 
+use everflow_json::Value;
 use everflow_runtime::attempt::Controller;
 use everflow_runtime::store::{Change, Stored};
-use serde_json::Value;
 
 use crate::Setup;
 use controller::SourceController;

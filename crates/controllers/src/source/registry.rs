@@ -2,9 +2,9 @@
 
 use everflow_api::Reason;
 use everflow_fetch::oci::DockerConfig;
+use everflow_json::Value;
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, Client};
-use serde_json::Value;
 
 use super::outcome::Failure;
 use super::secrets::SecretData;

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_fetch::Secret;
 use everflow_fetch::http::{Auth, Proxy, TlsOptions};
+use everflow_json::Value;
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, Client};
-use serde_json::Value;
 
 use crate::resources::SECRETS;
 
@@ -82,7 +82,7 @@ impl SecretData {
         let entries = secret.get("data").and_then(Value::as_object);
         let data = entries.into_iter().flatten().filter_map(|(key, value)| {
             let bytes = STANDARD.decode(value.as_str()?).ok()?;
-            Some((key.clone(), bytes))
+            Some((key.to_string(), bytes))
         });
         Ok(SecretData {
             name: full,

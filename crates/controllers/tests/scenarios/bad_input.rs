@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
 use everflow_fetch::testing::{Buckets, Fault};
+use everflow_json::{Value, json};
 use everflow_runtime::events::EVENTS;
-use serde_json::{Value, json};
 
 use super::net::{Answer, serve};
 use super::registry::digest;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Patch, Resource, WriteOptions};
 use everflow_runtime::events::EVENTS;
-use serde_json::{Value, json};
 
 use super::remote::{condition, kustomization, source};
 use super::scenario::Scenario;
@@ -62,7 +62,7 @@ async fn warn(world: &World, name: &str, message: &str) {
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn what_pods_and_events_say_is_in_the_status() {
-    let scenario: Scenario = serde_json::from_value(json!({
+    let scenario: Scenario = everflow_json::from_value(json!({
         "name": "causes", "namespace": NAMESPACE, "then": {},
         "files": {"web.yaml": workload("Deployment", "web"), "db.yaml": workload("StatefulSet", "db")},
     }))

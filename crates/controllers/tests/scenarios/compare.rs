@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use everflow_controllers::source::named_by_revision;
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The rules by which expected and found may differ, and why.
 pub const RULES: &[(&str, &str)] = &[
@@ -171,7 +171,8 @@ impl Comparison<'_> {
         }
         match (expected, found) {
             (Value::Object(wanted), Value::Object(have)) => {
-                let keys: BTreeSet<&String> = wanted.keys().chain(have.keys()).collect();
+                let keys: BTreeSet<&everflow_json::Text> =
+                    wanted.keys().chain(have.keys()).collect();
                 for key in keys {
                     let null = &Value::Null;
                     let (wanted, have) = (wanted.get(key), have.get(key));
@@ -253,10 +254,10 @@ impl Comparison<'_> {
 
     fn artifacts(&mut self, expected: &Value, found: &Value, packaged: &BTreeSet<String>) {
         let path = format!("{}.artifacts", self.at);
-        let empty = serde_json::Map::new();
+        let empty = everflow_json::Map::new();
         let all = |facts: &Value| facts.as_object().unwrap_or(&empty).clone();
         let (expected, found) = (all(expected), all(found));
-        let keys: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+        let keys: BTreeSet<&everflow_json::Text> = expected.keys().chain(found.keys()).collect();
         for key in keys {
             let null = &Value::Null;
             let path = format!("{path}.{key}");
@@ -265,7 +266,7 @@ impl Comparison<'_> {
                 self.differ(&path, null, &have["tarball_sha256"]);
                 continue;
             };
-            if packaged.contains(key) {
+            if packaged.contains(key.as_str()) {
                 if wanted["same_as_before"].is_null() {
                     self.value(&path, &without_times(wanted), &without_times(have));
                 }

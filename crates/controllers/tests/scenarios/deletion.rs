@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, DeleteOptions, Patch, Resource, WriteOptions};
 use everflow_runtime::events::EVENTS;
-use serde_json::{Value, json};
 
 use super::remote::{condition, delete, kustomization, source, state};
 use super::scenario::Scenario;
@@ -19,7 +19,7 @@ fn map(name: &str) -> String {
 }
 
 async fn started(files: Value, spec: Value) -> World {
-    let scenario: Scenario = serde_json::from_value(
+    let scenario: Scenario = everflow_json::from_value(
         json!({"name": "deletion", "namespace": NAMESPACE, "then": {}, "files": files}),
     )
     .unwrap();
@@ -95,7 +95,7 @@ async fn in_a_namespace_that_goes() {
     let other = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "k-other"}});
     let files = json!({"one.yaml": map("one"), "ns.yaml": other.to_string(),
         "two.yaml": map("two").replace("name: two", "name: two, namespace: k-other")});
-    let scenario: Scenario = serde_json::from_value(
+    let scenario: Scenario = everflow_json::from_value(
         json!({"name": "deletion", "namespace": NAMESPACE, "then": {}, "files": files}),
     )
     .unwrap();
@@ -156,13 +156,13 @@ async fn an_object_that_does_not_go_is_named() {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn many_deletions_are_told_before_they_are_made() {
     let names = ["a", "b", "c", "d", "e"];
-    let mut files = serde_json::Map::new();
+    let mut files = everflow_json::Map::new();
     for name in names {
-        files.insert(format!("{name}.yaml"), map(name).into());
+        files.insert(format!("{name}.yaml").into(), map(name).into());
     }
     let mut world = started(files.into(), json!({})).await;
     world.engine_client.meter().record();
-    let gone: serde_json::Map<String, Value> = names[1..]
+    let gone: everflow_json::Map = names[1..]
         .iter()
         .map(|name| (format!("{name}.yaml"), Value::Null))
         .collect();

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, DeleteOptions};
-use serde_json::{Value, json};
 
 use super::scenario::Scenario;
 use super::world::{World, recorded_options};
@@ -19,7 +19,7 @@ fn scenario() -> Scenario {
     let service =
         "apiVersion: v1\nkind: Service\nmetadata: {name: svc}\nspec:\n  ports: [{port: 80}]\n";
     let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa}\n";
-    serde_json::from_value(json!({
+    everflow_json::from_value(json!({
         "name": "economy", "namespace": NAMESPACE, "then": {},
         "files": {"one.yaml": map("one", "1"), "two.yaml": map("two", "1"),
             "svc.yaml": service, "sa.yaml": account},
@@ -79,7 +79,7 @@ async fn commit(world: &mut World, files: Value) {
         .unwrap()
         .more(&json!({"commit": files}), &files);
     let reference = json!({"reconcile": ["GitRepository/src"]});
-    let step = serde_json::from_value(reference).unwrap();
+    let step = everflow_json::from_value(reference).unwrap();
     assert!(world.step(&step).await.is_none());
     world.sleep(Duration::from_secs(5)).await;
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use everflow_fetch::http::{Client, ClientOptions};
 use everflow_fetch::{Deadline, Url};
+use everflow_json::{Map, Value, json};
 use everflow_runtime::events::EVENTS;
-use serde_json::{Map, Value, json};
 
 use super::registry::digest;
 use super::world::World;
@@ -28,7 +28,7 @@ pub async fn collect(world: &World, memory: &mut Memory) -> Value {
         "flux": flux,
         "notifications": notifications(world, memory),
     });
-    serde_json::from_str(&world.symbolic(&facts.to_string())).unwrap()
+    everflow_json::from_str(&world.symbolic(&facts.to_string())).unwrap()
 }
 
 /// An object with its managed fields cut to who and how.
@@ -43,7 +43,7 @@ fn object(object: &Value) -> Value {
             let mut cut = Map::new();
             for field in ["manager", "operation", "subresource"] {
                 if let Some(value) = entry.get(field) {
-                    cut.insert(field.to_owned(), value.clone());
+                    cut.insert(field.into(), value.clone());
                 }
             }
             Value::Object(cut).to_string()
@@ -51,7 +51,7 @@ fn object(object: &Value) -> Value {
         .collect();
     let entries: Vec<Value> = entries
         .iter()
-        .map(|text| serde_json::from_str(text).unwrap())
+        .map(|text| everflow_json::from_str(text).unwrap())
         .collect();
     object["metadata"]["managedFields"] = entries.into();
     object
@@ -74,22 +74,22 @@ async fn events(world: &World, memory: &mut Memory) -> Vec<Value> {
         }
         let mut shown = Map::new();
         for field in ["type", "reason", "message", "source", "reportingComponent"] {
-            shown.insert(field.to_owned(), event[field].clone());
+            shown.insert(field.into(), event[field].clone());
         }
         let annotations = event["metadata"].get("annotations").cloned();
         shown.insert(
-            "annotations".to_owned(),
+            "annotations".into(),
             annotations.unwrap_or_else(|| json!({})),
         );
         let involved = &event["involvedObject"];
         let mut reference = Map::new();
         for field in ["apiVersion", "kind", "namespace", "name"] {
-            reference.insert(field.to_owned(), involved[field].clone());
+            reference.insert(field.into(), involved[field].clone());
         }
-        shown.insert("involvedObject".to_owned(), reference.into());
-        shown.insert("count".to_owned(), count.into());
+        shown.insert("involvedObject".into(), reference.into());
+        shown.insert("count".into(), count.into());
         if let Some(before) = before {
-            shown.insert("repeated_since_count".to_owned(), before.into());
+            shown.insert("repeated_since_count".into(), before.into());
         }
         found.push(Value::Object(shown));
     }
@@ -134,7 +134,7 @@ async fn artifacts(world: &World, flux: &[Value]) -> Value {
             Ok(bytes) => artifact(&bytes),
             Err(error) => json!({"error": error.to_string()}),
         };
-        all.insert(format!("{kind}/{name}"), shown);
+        all.insert(format!("{kind}/{name}").into(), shown);
     }
     all.into()
 }

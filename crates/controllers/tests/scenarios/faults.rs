@@ -10,9 +10,9 @@ use everflow_cluster::Request;
 use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
 use everflow_controllers::ControllerKind;
 use everflow_fetch::testing::Buckets;
+use everflow_json::{Value, json};
 use everflow_runtime::Signal;
 use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
-use serde_json::{Value, json};
 
 use super::remotes::BUCKETS;
 use super::scenario::Scenario;
@@ -76,7 +76,7 @@ fn scenario() -> Scenario {
         }]}],
         "then": {},
     });
-    serde_json::from_value(text).unwrap()
+    everflow_json::from_value(text).unwrap()
 }
 
 fn archive(name: &str, content: &[u8]) -> Vec<u8> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use everflow_apply::inventory::{Entry, Inventory};
 use everflow_controllers::{ControllerKind, Options};
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, WriteOptions};
-use serde_json::{Value, json};
 
 use super::compare::{Comparison, Differences};
 use super::facts::{self, Memory};
@@ -173,7 +173,7 @@ async fn applied(
                 "metadata": {"name": entry.id.name, "namespace": entry.id.namespace}})
         }));
     }
-    serde_json::from_str(&world.symbolic(&Value::from(all).to_string())).unwrap()
+    everflow_json::from_str(&world.symbolic(&Value::from(all).to_string())).unwrap()
 }
 
 fn compare_applied(comparison: &mut Comparison<'_>, expected: &Value, found: &Value) {
@@ -250,7 +250,7 @@ fn plain(object: &Value, definition: bool) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     for field in ["uid", "resourceVersion", "creationTimestamp"] {
         if metadata.contains_key(field) {
-            metadata.insert(field.to_owned(), "".into());
+            metadata.insert(field.into(), "".into());
         }
     }
     object

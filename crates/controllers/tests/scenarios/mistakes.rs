@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
+use everflow_json::{Value, json};
 use everflow_runtime::client::At;
 use everflow_runtime::events::EVENTS;
-use serde_json::{Value, json};
 
 use super::scenario::Scenario;
 use super::world::{World, recorded_options};
@@ -199,7 +199,7 @@ fn mistakes() -> Vec<Mistake> {
 
 /// The message of the Ready condition with its reason, and those of all events.
 async fn told(mistake: &Mistake) -> ((String, String), Vec<String>) {
-    let scenario: Scenario = serde_json::from_value(json!({
+    let scenario: Scenario = everflow_json::from_value(json!({
         "name": "mistakes", "namespace": NAMESPACE, "then": {}, "files": mistake.files,
     }))
     .unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::net::{Answer, Asked};
@@ -28,7 +28,7 @@ impl Registry {
     /// Pushes an artifact as scenarios describe them.
     pub fn push(&mut self, namespace: &str, push: &Push) {
         let repository = push.repo.as_deref().unwrap_or(namespace).to_owned();
-        let text = |value: &Value| serde_json::to_string(value).unwrap();
+        let text = |value: &Value| everflow_json::to_string(value).unwrap();
         let mut blob = |media_type: &str, bytes: Vec<u8>| {
             let sum = digest(&bytes);
             let size = bytes.len();
@@ -44,7 +44,7 @@ impl Registry {
             .unwrap_or("application/vnd.cncf.flux.config.v1+json");
         let config = match &push.config {
             Value::Null => "{}".to_owned(),
-            Value::String(text) => text.clone(),
+            Value::String(text) => text.to_string(),
             other => text(other),
         };
         let config = blob(config_type, config.into_bytes());
@@ -77,7 +77,7 @@ impl Registry {
     }
 
     /// Lets tags point to what another one points to.
-    pub fn retag(&mut self, namespace: &str, push: &Map<String, Value>) {
+    pub fn retag(&mut self, namespace: &str, push: &Map) {
         let repository = push
             .get("repo")
             .and_then(Value::as_str)

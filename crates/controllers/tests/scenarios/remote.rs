@@ -7,9 +7,9 @@ use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService, kubeconfig};
 use everflow_controllers::ControllerKind;
 use everflow_env::SeededRandom;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, Resource, WriteOptions};
 use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
-use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::scenario::Scenario;
@@ -27,7 +27,7 @@ const KUSTOMIZATIONS: Resource = Resource::namespaced(
 fn scenario() -> Scenario {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {a: '1'}\n";
     let files = json!({"one.yaml": map});
-    serde_json::from_value(
+    everflow_json::from_value(
         json!({"name": "remote", "namespace": NAMESPACE, "then": {}, "files": files}),
     )
     .unwrap()

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
 use everflow_fetch::testing::Buckets;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, DeleteOptions};
-use serde_json::{Value, json};
 
 use super::net::{Answer, serve};
 use super::scenario::Scenario;
@@ -25,7 +25,7 @@ pub fn scenario(namespace: &str) -> Scenario {
         "files": {"a.yaml": "a: 1\n"},
         "then": {},
     });
-    serde_json::from_value(text).unwrap()
+    everflow_json::from_value(text).unwrap()
 }
 
 pub async fn found(world: &World, kind: ControllerKind, name: &str) -> Value {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use everflow_json::Value;
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
-use serde_json::Value;
 
 /// A map in the order of the text.
 #[derive(Debug, Clone, Default)]
@@ -84,6 +84,6 @@ pub struct Push {
 impl Scenario {
     pub fn load(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        everflow_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use everflow_controllers::{ControllerKind, Options};
 use everflow_corpus::{Outcome, find};
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::compare::{Comparison, Differences};
 use super::facts::{self, Memory};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
 use everflow_fetch::testing::{SshHost, SshStream, keygen, serve_ssh};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::git::{Repository, advertisement, command};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::remote::{condition, kustomization, source};
 use super::scenario::Scenario;
@@ -33,7 +33,7 @@ fn named(name: &str, path: &str) -> Value {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn a_definition_that_is_never_accepted_holds_no_worker() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n";
-    let scenario: Scenario = serde_json::from_value(json!({
+    let scenario: Scenario = everflow_json::from_value(json!({
         "name": "stages", "namespace": NAMESPACE, "then": {},
         "files": {"a/kind.yaml": definition("gizmos").to_string(), "a/one.yaml": map.replace("one", "after"),
             "b/one.yaml": map},
@@ -75,7 +75,7 @@ async fn a_definition_that_is_never_accepted_holds_no_worker() {
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn what_comes_after_a_while_is_gone_on_with() {
     let gadget = "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n";
-    let scenario: Scenario = serde_json::from_value(json!({
+    let scenario: Scenario = everflow_json::from_value(json!({
         "name": "stages", "namespace": NAMESPACE, "then": {},
         "files": {"a/kind.yaml": definition("gizmos").to_string(), "a/one.yaml": gadget},
     }))

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use everflow_env::Env;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Patch, Resource, WriteOptions};
-use serde_json::{Value, json};
 
 const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
 

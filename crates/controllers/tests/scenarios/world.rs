@@ -12,6 +12,7 @@ use everflow_cluster::{ApiServer, ApiService, Authority, controllers};
 use everflow_controllers::{ControllerKind, Options, Setup};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
+use everflow_json::{Value, json};
 use everflow_runtime::Signal;
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, Resource, WriteOptions};
 use everflow_runtime::engine::Handle;
@@ -19,7 +20,6 @@ use everflow_runtime::events::recorder;
 use everflow_runtime::log::{Encoding, Level, Logger};
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
-use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::git::{self, File, Repository};
@@ -215,7 +215,7 @@ impl World {
             posted
                 .lock()
                 .unwrap()
-                .push(serde_json::from_slice(&asked.body).unwrap());
+                .push(everflow_json::from_slice(&asked.body).unwrap());
             Answer::status(202)
         });
         let files = FileServer::new(&self.env, ServerLimits::default());
@@ -418,7 +418,7 @@ impl World {
     }
 
     fn real_value(&self, value: &Value) -> Value {
-        serde_json::from_str(&self.real(&value.to_string())).unwrap()
+        everflow_json::from_str(&self.real(&value.to_string())).unwrap()
     }
 
     pub async fn resource(&self, api_version: &str, kind: &str) -> Resource {
@@ -481,7 +481,7 @@ impl World {
             .replace("$ARTIFACT_DIGEST", &part("digest"))
             .replace("$ARTIFACT_REV", &part("revision"))
             .replace("$ARTIFACT_TIME", &part("lastUpdateTime"));
-        serde_json::from_str(&text).unwrap()
+        everflow_json::from_str(&text).unwrap()
     }
 
     async fn at(&self, reference: &Value) -> (Resource, String, String) {
@@ -514,7 +514,7 @@ impl World {
 
     /// Asks for an attempt, as a user does.
     pub async fn ask_for(&mut self, name: &str) {
-        let step = serde_json::from_value(json!({"reconcile": [name]})).unwrap();
+        let step = everflow_json::from_value(json!({"reconcile": [name]})).unwrap();
         assert!(self.step(&step).await.is_none());
     }
 

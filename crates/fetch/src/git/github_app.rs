@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use everflow_json::{Value, json};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
-use serde_json::{Value, json};
 
 use crate::http::{Auth, Client, Request};
 use crate::{Deadline, Error, Secret, Url};
@@ -172,7 +172,7 @@ async fn ask(
     let response = client.send(request, deadline).await?;
     let status = response.status;
     let body = response.body.read_all(LARGEST_ANSWER).await?;
-    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let answer: Value = everflow_json::from_slice(&body).unwrap_or_default();
     match status.is_success() {
         true => Ok(answer),
         false => {

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use everflow_corpus::Outcome;
 use everflow_env::disk::{read_all, write_whole};
 use everflow_env::{BoxFuture, Env, MemoryDialer};
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::*;
 use crate::archive::{Algorithm, digest_of};
@@ -44,7 +44,7 @@ struct Scene<'o> {
 
 fn bytes_of(value: &Value) -> Option<Vec<u8>> {
     match value {
-        Value::String(text) => Some(text.clone().into_bytes()),
+        Value::String(text) => Some(text.as_bytes().to_vec()),
         Value::Object(object) => match (object.get("base64"), object.get("exec")) {
             (Some(text), _) => STANDARD.decode(text.as_str()?).ok(),
             (_, Some(text)) => Some(text.as_str()?.as_bytes().to_vec()),
@@ -57,8 +57,8 @@ fn bytes_of(value: &Value) -> Option<Vec<u8>> {
 fn take(files: &mut Files, value: &Value) {
     for (name, content) in value.as_object().into_iter().flatten() {
         match bytes_of(content) {
-            Some(bytes) => files.insert(name.clone(), bytes),
-            None => files.remove(name),
+            Some(bytes) => files.insert(name.to_string(), bytes),
+            None => files.remove(name.as_str()),
         };
     }
 }
@@ -333,7 +333,7 @@ async fn recorded_scenarios_come_out_the_same() {
         .collect();
     paths.sort();
     for path in paths {
-        let scenario: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let scenario: Value = everflow_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         let mut scene = Scene {
             name: text(&scenario, "/name").to_owned(),
             namespace: text(&scenario, "/namespace").to_owned(),

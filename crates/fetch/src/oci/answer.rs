@@ -1,7 +1,7 @@
 //! What registries say when they refuse, in the words that Flux's users know.
 
 use ::http::Method;
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::http::Response;
 use crate::{Error, Url};
@@ -67,7 +67,7 @@ pub(crate) async fn refusal(method: &Method, response: Response) -> Error {
 }
 
 fn said(bytes: &[u8]) -> Option<String> {
-    let whole: Value = serde_json::from_slice(bytes).ok()?;
+    let whole: Value = everflow_json::from_slice(bytes).ok()?;
     let errors = whole.get("errors")?.as_array()?;
     let texts: Vec<String> = errors.iter().map(one_error).collect();
     match texts.as_slice() {
@@ -90,7 +90,7 @@ fn one_error(error: &Value) -> String {
 fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => text.to_string(),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(go_value).collect();
             format!("[{}]", items.join(" "))

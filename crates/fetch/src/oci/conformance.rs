@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_corpus::Outcome;
 use everflow_env::{Env, MemoryDialer};
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::cosign::PublicKey;
 use super::*;
@@ -56,7 +56,7 @@ fn push(registry: &Registry, scenario: &Value, raw: &str) {
             kind.clone_into(&mut push.config_media_type);
         }
         for (name, value) in one["annotations"].as_object().into_iter().flatten() {
-            let pair = (name.clone(), value.as_str().unwrap().to_owned());
+            let pair = (name.to_string(), value.as_str().unwrap().to_owned());
             push.annotations.push(pair);
         }
         // They stand in the manifest in the order in which they stand in the recording.
@@ -84,7 +84,7 @@ async fn attempt(
         let data = data
             .map(|(key, value)| {
                 let value = value.as_str().unwrap().replace("$REG", REGISTRY);
-                (key.clone(), value.into_bytes())
+                (key.to_string(), value.into_bytes())
             })
             .collect();
         config.add_secret(&text(secret, "/type"), &data)?;
@@ -187,7 +187,7 @@ fn compare(status: &Value, outcome: &Result<Value, Error>) -> Result<(), String>
 
 async fn replay(path: &Path) -> Result<(), String> {
     let raw = std::fs::read_to_string(path).unwrap();
-    let scenario: Value = serde_json::from_str(&raw).unwrap();
+    let scenario: Value = everflow_json::from_str(&raw).unwrap();
     let dialer = MemoryDialer::new();
     let registry = Registry::new();
     registry.listen(&dialer, "127.0.0.1", 5000);

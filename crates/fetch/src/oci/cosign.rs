@@ -6,11 +6,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use everflow_json::Value;
 use ring::signature::{
     ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA256_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256,
     UnparsedPublicKey, VerificationAlgorithm,
 };
-use serde_json::Value;
 
 use super::manifest::{Document, OCI_INDEX};
 use super::{Descriptor, OciClient, Target};
@@ -250,7 +250,7 @@ impl OciClient {
         match manifest.layers.as_slice() {
             [layer] if layer.media_type.starts_with(BUNDLE) => {
                 let bytes = self.small_blob(layer, LARGEST, deadline).await?;
-                Ok(serde_json::from_slice(&bytes).ok())
+                Ok(everflow_json::from_slice(&bytes).ok())
             }
             _ => Ok(None),
         }
@@ -284,7 +284,7 @@ impl OciClient {
 
 /// Whether a signed statement is about the artifact.
 fn names_digest(payload: &[u8], digest: &Digest) -> bool {
-    let Ok(payload) = serde_json::from_slice::<Value>(payload) else {
+    let Ok(payload) = everflow_json::from_slice::<Value>(payload) else {
         return false;
     };
     let named = payload.pointer("/critical/image/docker-manifest-digest");
@@ -315,7 +315,7 @@ fn check_bundle(bundle: &Value, digest: &Digest, keys: &[PublicKey]) -> bool {
 
 /// Whether the subject of an in-toto statement is the artifact.
 fn states_digest(payload: &[u8], digest: &Digest) -> bool {
-    let Ok(statement) = serde_json::from_slice::<Value>(payload) else {
+    let Ok(statement) = everflow_json::from_slice::<Value>(payload) else {
         return false;
     };
     let subjects = statement.get("subject").and_then(Value::as_array);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::name::parse_digest;
 use crate::Error;
@@ -73,7 +73,7 @@ impl Document {
                 "unsupported MediaType: {kind:?}, see https://github.com/google/go-containerregistry/issues/377"
             )));
         }
-        let whole: Value = serde_json::from_slice(bytes)
+        let whole: Value = everflow_json::from_slice(bytes)
             .map_err(|error| Error::Protocol(format!("the manifest is not valid JSON: {error}")))?;
         if !whole.is_object() {
             return Err(Error::Protocol("the manifest is not an object".to_owned()));
@@ -121,7 +121,7 @@ fn descriptors(whole: &Value, field: &str) -> Result<Vec<Descriptor>, Error> {
 fn descriptor(value: &Value, what: &str) -> Result<Descriptor, Error> {
     let text = |name: &str| match value.get(name) {
         None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::String(text)) => Ok(text.to_string()),
         Some(_) => Err(wrong(&format!("{what}.{name}"), "must be a string")),
     };
     let digest = text("digest")?;
@@ -155,7 +155,7 @@ fn annotations(value: &Value, what: &str) -> Result<BTreeMap<String, String>, Er
         Some(Value::Object(fields)) => fields
             .iter()
             .map(|(name, value)| match value {
-                Value::String(text) => Ok((name.clone(), text.clone())),
+                Value::String(text) => Ok((name.to_string(), text.to_string())),
                 _ => Err(wrong(&format!("annotation {name:?}"), "must be a string")),
             })
             .collect(),

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use ::http::{Method, header};
 use everflow_env::Env;
-use serde_json::Value;
+use everflow_json::Value;
 use tokio::sync::OnceCell;
 
 pub use chart::{Chart, HELM_CHART_LAYER};
@@ -376,7 +376,7 @@ impl OciClient {
 
 /// The tags of one page.
 fn page(bytes: &[u8]) -> Option<Vec<String>> {
-    let whole: Value = serde_json::from_slice(bytes).ok()?;
+    let whole: Value = everflow_json::from_slice(bytes).ok()?;
     match whole.as_object()?.get("tags") {
         None | Some(Value::Null) => Some(Vec::new()),
         Some(Value::Array(tags)) => tags

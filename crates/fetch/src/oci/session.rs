@@ -6,8 +6,8 @@ use std::time::Duration;
 use ::http::header::HeaderName;
 use ::http::{Method, StatusCode};
 use everflow_env::Env;
+use everflow_json::Value;
 use futures_util::future::{Either, select};
-use serde_json::Value;
 
 use super::answer::{go_error, redacted, refusal};
 use super::challenge::Challenge;
@@ -231,7 +231,7 @@ impl Session {
             return Err(refusal(&method, response).await);
         }
         let bytes = response.body.read_all(LARGEST_TOKEN).await?;
-        serde_json::from_slice(&bytes).map_err(|_| {
+        everflow_json::from_slice(&bytes).map_err(|_| {
             Error::Protocol(format!(
                 "{method} {url}: the token server's answer is not JSON"
             ))

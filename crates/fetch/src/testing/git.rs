@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use everflow_env::{MemoryDialer, Stream};
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 use sha1::{Digest as _, Sha1};
 
 use super::{Reply, Seen, accept, converse_with};
@@ -72,21 +72,21 @@ impl Repository {
 
     /// Changes the work tree: text is a file, `null` removes, `{exec: …}` and `{link: …}` are what they say. Anything else
     /// is written down as it is.
-    pub fn write(&mut self, files: &Map<String, Value>) {
+    pub fn write(&mut self, files: &Map) {
         for (path, content) in files {
             let file = match content {
                 Value::Null => {
-                    self.files.remove(path);
+                    self.files.remove(path.as_str());
                     continue;
                 }
-                Value::String(text) => File::Plain(text.clone().into_bytes()),
+                Value::String(text) => File::Plain(text.as_bytes().to_vec()),
                 other => match (other["exec"].as_str(), other["link"].as_str()) {
                     (Some(text), _) => File::Executable(text.as_bytes().to_vec()),
                     (None, Some(target)) => File::Link(target.to_owned()),
                     (None, None) => File::Plain(other.to_string().into_bytes()),
                 },
             };
-            self.files.insert(path.clone(), file);
+            self.files.insert(path.to_string(), file);
         }
     }
 

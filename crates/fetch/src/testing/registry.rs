@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_env::{MemoryDialer, Stream};
-use serde_json::json;
+use everflow_json::json;
 
 use super::{Fault, Faults, Reply, Seen, accept, converse_with};
 use crate::archive::{Algorithm, digest_of};

@@ -7,7 +7,7 @@ use everflow_gotemplate::{
     Args, Context, FuncError, FuncResult, Function, Functions, GoStr, GoType, List, Map, Method,
     NamedType, Object, Signature, Value, gofmt,
 };
-use serde_json::{Value as Json, json};
+use everflow_json::{Value as Json, json};
 
 use crate::Random;
 
@@ -416,24 +416,24 @@ const KEYS: &[&str] = &["A", "b", "Key", "nested", "x_1", "\u{e9}", "with space"
 
 fn any_map(random: &mut Random, depth: usize) -> (Map, Json) {
     let map = Map::new();
-    let mut specs = serde_json::Map::new();
+    let mut specs = everflow_json::Map::new();
     for _ in 0..random.below(4) {
         let key = *random.pick(KEYS);
         let (value, spec) = value(random, depth - 1);
         map.insert(key, value).unwrap();
-        specs.insert(hex(key.as_bytes()), spec);
+        specs.insert(hex(key.as_bytes()).into(), spec);
     }
     (map, Json::Object(specs))
 }
 
 fn string_map(random: &mut Random) -> (Map, Json) {
     let map = Map::typed(GoType::STRING_MAP, Default::default());
-    let mut specs = serde_json::Map::new();
+    let mut specs = everflow_json::Map::new();
     for _ in 0..random.below(4) {
         let key = *random.pick(KEYS);
         let (value, spec) = word(random);
         map.insert(key, value).unwrap();
-        specs.insert(hex(key.as_bytes()), spec);
+        specs.insert(hex(key.as_bytes()).into(), spec);
     }
     (map, Json::Object(specs))
 }
@@ -529,10 +529,10 @@ pub fn root(random: &mut Random) -> Pair {
         return value(random, 2);
     }
     let map = Map::new();
-    let mut specs = serde_json::Map::new();
+    let mut specs = everflow_json::Map::new();
     let mut add = |key: &str, pair: Pair| {
         map.insert(key, pair.0).unwrap();
-        specs.insert(hex(key.as_bytes()), pair.1);
+        specs.insert(hex(key.as_bytes()).into(), pair.1);
     };
     for key in ["A", "B", "C"] {
         add(key, scalar(random));

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use everflow_gotemplate::{Functions, Limits, MissingKey, Templates, Value};
-use serde_json::{Value as Json, json};
+use everflow_json::{Value as Json, json};
 
 use data::hex;
 use generate::Generator;
@@ -236,7 +236,7 @@ fn random_templates_render_as_in_go() {
     let (mut rendered, mut failed, mut panicked) = (0, 0, 0);
     let mut differences = Vec::new();
     for ((case, ours), answer) in cases.iter().zip(answers.lines()) {
-        let answer: Json = serde_json::from_str(answer).unwrap();
+        let answer: Json = everflow_json::from_str(answer).unwrap();
         let ours = ours.clone();
         if answer["panic"].is_string() {
             panicked += 1;

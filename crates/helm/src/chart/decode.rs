@@ -3,7 +3,7 @@
 //! that does not fit is the error.
 
 use everflow_gotemplate::gofmt::{self, FloatSize};
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 /// Collects the first value that does not fit its field.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Decoder {
 /// The fields of one object, found without regard to case.
 pub(crate) struct Fields<'v> {
     path: String,
-    object: &'v Map<String, Value>,
+    object: &'v Map,
 }
 
 impl Decoder {
@@ -76,7 +76,7 @@ impl Decoder {
         match fields.get(name) {
             Some((path, Value::Object(object))) => object
                 .iter()
-                .map(|(key, value)| (key.clone(), self.text(value, &path).unwrap_or_default()))
+                .map(|(key, value)| (key.to_string(), self.text(value, &path).unwrap_or_default()))
                 .collect(),
             None | Some((_, Value::Null)) => Vec::new(),
             Some((path, other)) => {
@@ -140,7 +140,7 @@ impl Decoder {
 
     fn text(&mut self, value: &Value, path: &str) -> Option<String> {
         match value {
-            Value::String(text) => Some(text.clone()),
+            Value::String(text) => Some(text.to_string()),
             Value::Bool(flag) => Some(flag.to_string()),
             Value::Number(number) => Some(match number.as_f64() {
                 // sigs.k8s.io/yaml prints floats with the precision of a float32.

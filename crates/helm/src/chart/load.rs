@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::archive::{self, ArchiveError};
 use super::{API_VERSION_V1, Chart, ChartFile, Metadata};
@@ -67,7 +67,7 @@ pub fn load_files(files: Vec<ChartFile>, warnings: &mut Warnings) -> Result<Char
 }
 
 /// A values file: its documents merged in order, every number a float.
-pub fn load_values(data: &[u8]) -> Result<Map<String, Value>, String> {
+pub fn load_values(data: &[u8]) -> Result<Map, String> {
     match everflow_yaml::documents::helm_values(data) {
         Ok(Value::Object(values)) => Ok(values),
         Ok(_) => Ok(Map::new()),

@@ -1,7 +1,7 @@
 //! `Chart.yaml`.
 
 use everflow_gotemplate::{Map, Value, gofmt};
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 use super::decode::{Decoder, Fields};
 

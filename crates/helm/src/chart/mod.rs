@@ -10,7 +10,7 @@ pub mod path_match;
 use std::sync::Arc;
 
 use everflow_gotemplate::{Map, Numbers, Value};
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 pub use load::{LoadError, load_archive, load_files, load_values};
 pub use metadata::{API_VERSION_V1, Dependency, Maintainer, Metadata};

@@ -1,7 +1,7 @@
 //! Values into the fields of helm's structs, with Go's words about what does not fit.
 
+use everflow_json::{Map, Value as Json};
 use everflow_yaml::sigs::typed::string_field;
-use serde_json::{Map, Value as Json};
 
 use super::time::GoTime;
 
@@ -102,7 +102,7 @@ pub(super) fn canonical(key: &str, fields: &[&'static str]) -> Option<&'static s
 pub(super) fn string(value: &Json, at: &Place, into: &mut String) -> Result<(), Misfit> {
     match value {
         Json::Null => {}
-        Json::String(text) => text.clone_into(into),
+        Json::String(text) => text.as_str().clone_into(into),
         other => return Err(Misfit::kind(other, at, "string")),
     }
     Ok(())
@@ -151,7 +151,7 @@ pub(super) fn object<'v>(
     value: &'v Json,
     at: &Place,
     wanted: &str,
-) -> Result<Option<&'v Map<String, Json>>, Misfit> {
+) -> Result<Option<&'v Map>, Misfit> {
     match value {
         Json::Null => Ok(None),
         Json::Object(object) => Ok(Some(object)),
@@ -192,7 +192,7 @@ pub(super) fn coerced_map(
     for (key, value) in object {
         let mut text = String::new();
         coerced(value, at, source, &mut text)?;
-        texts.push((key.clone(), text));
+        texts.push((key.to_string(), text));
     }
     Ok(Some(texts))
 }

@@ -14,10 +14,10 @@ mod version;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Seek, Write};
 
+use everflow_json::Value as Json;
 use everflow_semver::Version;
 use everflow_yaml::walk::{self, Collection, Stop, Visitor};
 use everflow_yaml::{Limits, Position, gojson, sigs};
-use serde_json::Value as Json;
 
 pub use select::{SelectError, parse_version, select_tag, select_version};
 pub use stored::{StoredVersion, StoredVersions, find_versions};

@@ -1,7 +1,7 @@
 //! JSON as `json.MarshalIndent` with two spaces prints helm's structs.
 
+use everflow_json::Value as Json;
 use everflow_yaml::gojson::{self, HtmlEscape, write_escaped};
-use serde_json::Value as Json;
 
 /// Ends with a comma and a line break: for fields that another one follows for sure.
 pub(super) fn member(out: &mut String, depth: usize, name: &str, value: impl FnOnce(&mut String)) {

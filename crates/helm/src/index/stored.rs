@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 use super::time::GoTime;
 
@@ -59,7 +59,7 @@ pub fn find_versions(index: impl BufRead, chart: &str) -> io::Result<StoredVersi
 }
 
 fn decode(text: &[u8]) -> io::Result<Option<StoredVersion>> {
-    let value: Json = serde_json::from_slice(text).map_err(|_| broken())?;
+    let value: Json = everflow_json::from_slice(text).map_err(|_| broken())?;
     let Json::Object(object) = value else {
         return Ok(None);
     };
@@ -131,7 +131,7 @@ impl<R: BufRead> Scan<R> {
                 Some(b'"') => {
                     let mut text = Vec::new();
                     self.value(Some(&mut text))?;
-                    let key: String = serde_json::from_slice(&text).map_err(|_| broken())?;
+                    let key: String = everflow_json::from_slice(&text).map_err(|_| broken())?;
                     if self.peek()? != Some(b':') {
                         return Err(broken());
                     }

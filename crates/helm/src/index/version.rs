@@ -1,6 +1,6 @@
 //! One version of a chart in an index.
 
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 use super::decode::{self, Misfit, Place, Source};
 use super::print::{self, Fields};
@@ -219,7 +219,7 @@ fn read_annotations(
         };
         let mut text = String::new();
         decode::coerced(value, at, source, &mut text)?;
-        annotations.push((key.clone(), text));
+        annotations.push((key.to_string(), text));
     }
     Ok(annotations)
 }

@@ -1,6 +1,6 @@
 //! Holding lists against a schema.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::document::Draft;
 use super::equality::equal;

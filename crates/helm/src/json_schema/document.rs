@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::keywords::{Keyword, Keywords};
 
@@ -298,7 +298,7 @@ impl<'v> Found<'v> {
     /// Notes the identifier and the anchors of a schema; gives the base inside it if that is new.
     fn identify(
         &mut self,
-        entries: &'v Map<String, Value>,
+        entries: &'v Map,
         draft: Draft,
         base: &str,
         path: &[Token<'v>],

@@ -1,6 +1,6 @@
 //! The types of values, and when values are the same.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::number::Exact;
 

@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use everflow_json::Value;
 use regex::Regex;
-use serde_json::Value;
 
 /// Checks a string against a known format; other values and unknown formats pass.
 pub(super) fn check(name: &str, value: &Value) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! The keywords of a schema, sorted out once, so that holding a value against it need not search for
 //! each of them by name.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 macro_rules! keywords {
     ($($name:ident = $text:literal),* $(,)?) => {

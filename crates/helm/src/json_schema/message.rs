@@ -3,7 +3,7 @@
 use std::fmt;
 
 use everflow_gotemplate::gofmt;
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::number::{self, Exact};
 
@@ -106,7 +106,7 @@ impl Violation {
                 want: want.clone(),
             }),
             Kind::Format { want, cause, .. } if is_secret => Some(Kind::Format {
-                got: Value::String(HIDDEN.to_owned()),
+                got: Value::String(HIDDEN.into()),
                 want: want.clone(),
                 cause: cause.clone(),
             }),

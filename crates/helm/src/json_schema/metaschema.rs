@@ -3,7 +3,7 @@
 //! They are written here in JSON Schema's own terms, so that the report about a broken schema has
 //! the shape that helm's has.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::document::{Document, Draft, SchemaError};
 use super::validate::validate_as;

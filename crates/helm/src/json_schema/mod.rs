@@ -17,7 +17,7 @@ mod validate;
 pub use document::SchemaError;
 pub use message::Violation;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use document::Document;
 
@@ -43,7 +43,7 @@ impl JsonSchema {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

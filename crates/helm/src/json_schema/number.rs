@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::Number;
+use everflow_json::Number;
 
 /// A decimal number: `digits × 10^exponent`, compared without rounding.
 #[derive(Debug, Clone, PartialEq)]

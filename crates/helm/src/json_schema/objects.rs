@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
+use everflow_json::{Map, Value};
 use regex::Regex;
-use serde_json::{Map, Value};
 
 use super::document::Draft;
 use super::keywords::{Keyword, Keywords};
@@ -13,7 +13,7 @@ use super::validate::{Evaluated, Place, Step, take};
 impl<'d> Place<'_, 'd> {
     pub(super) fn check_object(
         &self,
-        object: &'d Map<String, Value>,
+        object: &'d Map,
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
     ) {
@@ -37,7 +37,7 @@ impl<'d> Place<'_, 'd> {
     pub(super) fn check_dependencies(
         &self,
         keyword: Keyword,
-        object: &'d Map<String, Value>,
+        object: &'d Map,
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
     ) {
@@ -51,7 +51,10 @@ impl<'d> Place<'_, 'd> {
             if dependency.is_array() {
                 if let Some(missing) = missing_of(Some(dependency), object) {
                     let property = property.clone();
-                    errors.push(self.violation(Kind::Dependency { property, missing }));
+                    errors.push(self.violation(Kind::Dependency {
+                        property: property.to_string(),
+                        missing,
+                    }));
                 }
             } else {
                 take(self.under(dependency).check(), evaluated, errors);
@@ -61,7 +64,7 @@ impl<'d> Place<'_, 'd> {
 
     pub(super) fn check_properties(
         &self,
-        object: &'d Map<String, Value>,
+        object: &'d Map,
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
     ) {
@@ -85,12 +88,12 @@ impl<'d> Place<'_, 'd> {
             if !seen && let Some(schema) = self.keyword(Keyword::AdditionalProperties) {
                 seen = true;
                 match schema {
-                    Value::Bool(false) => additional.push(name.clone()),
+                    Value::Bool(false) => additional.push(name.to_string()),
                     _ => errors.extend(self.inside(schema, value, name).check().err()),
                 }
             }
             if seen && self.run.document.tracks_evaluated {
-                evaluated.properties.insert(name.clone());
+                evaluated.properties.insert(name.to_string());
             }
         }
         if !additional.is_empty() {
@@ -115,7 +118,7 @@ impl<'d> Place<'_, 'd> {
     pub(super) fn check_property_names(
         &self,
         schema: &'d Value,
-        object: &Map<String, Value>,
+        object: &Map,
         errors: &mut Vec<Violation>,
     ) {
         for name in object.keys() {
@@ -137,7 +140,7 @@ impl<'d> Place<'_, 'd> {
                 };
                 errors.push(Violation {
                     location: String::new(),
-                    kind: Box::new(Kind::PropertyName(name.clone())),
+                    kind: Box::new(Kind::PropertyName(name.to_string())),
                     causes,
                 });
             }
@@ -145,12 +148,12 @@ impl<'d> Place<'_, 'd> {
     }
 }
 
-fn missing_of(required: Option<&Value>, object: &Map<String, Value>) -> Option<Vec<String>> {
+fn missing_of(required: Option<&Value>, object: &Map) -> Option<Vec<String>> {
     let missing: Vec<String> = required?
         .as_array()?
         .iter()
         .filter_map(Value::as_str)
-        .filter(|name| !object.contains_key(*name))
+        .filter(|name| !object.contains_key(name))
         .map(str::to_owned)
         .collect();
     (!missing.is_empty()).then_some(missing)

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use everflow_json::Value;
 use regex::Regex;
-use serde_json::Value;
 
 use super::document::{Document, Draft, LOCATION, escaped};
 use super::equality::{equal, is_of_type, type_name, type_names};
@@ -491,7 +491,7 @@ impl<'d> Place<'_, 'd> {
             (self.keyword(Keyword::UnevaluatedProperties), self.value)
         {
             for (name, value) in object {
-                if evaluated.properties.insert(name.clone()) {
+                if evaluated.properties.insert(name.to_string()) {
                     errors.extend(self.inside(schema, value, name).check().err());
                 }
             }

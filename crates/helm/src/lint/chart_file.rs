@@ -1,9 +1,9 @@
 //! Rules about `Chart.yaml`.
 
+use everflow_json::Value;
 use everflow_semver::{Constraint, Version};
 use everflow_yaml::sigs::typed::{StructTarget, Target, unmarshal_strict};
 use everflow_yaml::sigs::yaml_to_json;
-use serde_json::Value;
 
 use super::{Findings, Severity};
 use crate::chart::{ChartFile, Metadata};

@@ -8,7 +8,7 @@ mod templates;
 use std::fmt;
 
 use everflow_gotemplate::Limits;
-use serde_json::{Map, Value};
+use everflow_json::Map;
 
 use crate::chart::{ChartFile, LoadError, load_files, load_values};
 use crate::objects::{Capabilities, KubeVersion};
@@ -66,7 +66,7 @@ pub struct LintInput<'a> {
     /// Whether there is a directory `templates/`, be it empty.
     pub has_templates: bool,
     /// The user's values.
-    pub values: &'a Map<String, Value>,
+    pub values: &'a Map,
     /// The namespace that templates see.
     pub namespace: &'a str,
     /// The Kubernetes version that templates see and that decides what is deprecated.

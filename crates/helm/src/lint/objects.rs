@@ -1,6 +1,6 @@
 //! Rules about single objects.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::names;
 use crate::chart::decode::Decoder;

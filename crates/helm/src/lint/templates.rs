@@ -1,8 +1,8 @@
 //! Rules about templates, what they render, and `crds/`.
 
 use everflow_gotemplate::{Map, Value};
+use everflow_json::Value as Json;
 use everflow_yaml::documents::yaml_or_json_decoder;
-use serde_json::Value as Json;
 
 use super::objects::Head;
 use super::{Findings, LintInput, Severity, capabilities};

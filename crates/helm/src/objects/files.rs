@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use everflow_gotemplate::{
     Args, Context, FuncResult, GoStr, GoType, Map, Method, NamedType, Signature, Value,
 };
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 use super::glob::Glob;
 use crate::chart::ChartFile;
@@ -90,7 +90,7 @@ fn as_secrets(_: &mut Context<'_>, receiver: &Value, _: Args<'_>) -> FuncResult 
 }
 
 fn by_base_name(receiver: &Value, text: fn(&[u8]) -> String) -> Value {
-    let mut config = serde_json::Map::new();
+    let mut config = everflow_json::Map::new();
     for (name, data) in receiver.as_map().map(Map::snapshot).unwrap_or_default() {
         let name = name.to_str_lossy();
         let base = name
@@ -99,7 +99,7 @@ fn by_base_name(receiver: &Value, text: fn(&[u8]) -> String) -> Value {
             .next()
             .unwrap_or(&name);
         let data = data.as_byte_slice().unwrap_or_default();
-        config.insert(base.to_owned(), Json::String(text(&data)));
+        config.insert(base.into(), Json::String(text(&data).into()));
     }
     Value::string(everflow_yaml::emit::to_yaml(&Json::Object(config)))
 }

@@ -1,6 +1,6 @@
 //! `Chart.lock`.
 
-use serde_json::{Value as Json, json};
+use everflow_json::{Value as Json, json};
 
 use crate::chart::Dependency;
 use crate::chart::decode::Decoder;

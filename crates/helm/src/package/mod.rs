@@ -8,8 +8,8 @@ mod values;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use everflow_json::Value as Json;
 use everflow_yaml::{emit, gojson};
-use serde_json::Value as Json;
 
 pub use lock::Lock;
 pub use metadata::{MetadataError, metadata_of_archive, metadata_of_files, with_build_metadata};

@@ -1,4 +1,4 @@
-use serde_json::json;
+use everflow_json::json;
 
 use super::*;
 use crate::chart::{ChartFile, load_files};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use everflow_json::{Map, Value as Json};
 use everflow_yaml::emit;
 use everflow_yaml::sigs::typed::{Target, unmarshal};
-use serde_json::{Map, Value as Json};
 
 use crate::chart::{Chart, ChartFile};
 use crate::values::merge_json;
@@ -46,7 +46,7 @@ pub enum ValuesFile {
     /// The text of a file.
     Text(Arc<[u8]>),
     /// Values that were read already.
-    Read(Map<String, Json>),
+    Read(Map),
     /// There is none.
     Missing(ValuesFilesError),
 }
@@ -56,7 +56,7 @@ pub enum ValuesFile {
 pub fn merge_values_files(
     files: Vec<(String, ValuesFile)>,
     ignore_missing: bool,
-) -> Result<(Map<String, Json>, Vec<String>), ValuesFilesError> {
+) -> Result<(Map, Vec<String>), ValuesFilesError> {
     let mut merged = Map::new();
     let mut used = Vec::new();
     for (name, file) in files {
@@ -72,7 +72,7 @@ pub fn merge_values_files(
     Ok((merged, used))
 }
 
-fn read(name: &str, text: &[u8]) -> Result<Map<String, Json>, ValuesFilesError> {
+fn read(name: &str, text: &[u8]) -> Result<Map, ValuesFilesError> {
     let target = Target::Map(Box::new(Target::Any));
     match unmarshal(text, &target) {
         Ok(Json::Object(values)) => Ok(values),
@@ -85,10 +85,7 @@ fn read(name: &str, text: &[u8]) -> Result<Map<String, Json>, ValuesFilesError> 
 }
 
 /// Replaces a chart's default values; false if the text would stay the same.
-pub fn overwrite_values(
-    chart: &mut Chart,
-    values: Map<String, Json>,
-) -> Result<bool, ValuesFilesError> {
+pub fn overwrite_values(chart: &mut Chart, values: Map) -> Result<bool, ValuesFilesError> {
     let text = match values.is_empty() {
         true => String::new(),
         false => emit::sigs(&Json::Object(values.clone())),

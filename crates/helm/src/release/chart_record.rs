@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use crate::chart::{Chart, ChartFile, Dependency, Metadata};
 
@@ -54,15 +54,15 @@ pub(crate) fn metadata_record(metadata: &Metadata) -> Value {
     super::put_list(&mut out, "sources", &metadata.sources);
     super::put_list(&mut out, "keywords", &metadata.keywords);
     if metadata.deprecated {
-        out.insert("deprecated".to_owned(), json!(true));
+        out.insert("deprecated".into(), json!(true));
     }
     if !metadata.annotations.is_empty() {
-        let annotations: Map<String, Value> = metadata
+        let annotations: Map = metadata
             .annotations
             .iter()
             .map(|(key, value)| (key.clone(), json!(value)))
             .collect();
-        out.insert("annotations".to_owned(), Value::Object(annotations));
+        out.insert("annotations".into(), Value::Object(annotations));
     }
     if !metadata.maintainers.is_empty() {
         let maintainers: Vec<Value> = metadata
@@ -77,7 +77,7 @@ pub(crate) fn metadata_record(metadata: &Metadata) -> Value {
                 Value::Object(entry)
             })
             .collect();
-        out.insert("maintainers".to_owned(), Value::Array(maintainers));
+        out.insert("maintainers".into(), Value::Array(maintainers));
     }
     if !metadata.dependencies.is_empty() {
         let all = metadata
@@ -85,7 +85,7 @@ pub(crate) fn metadata_record(metadata: &Metadata) -> Value {
             .iter()
             .flatten()
             .map(dependency_record);
-        out.insert("dependencies".to_owned(), all.collect());
+        out.insert("dependencies".into(), all.collect());
     }
     Value::Object(out)
 }
@@ -93,17 +93,17 @@ pub(crate) fn metadata_record(metadata: &Metadata) -> Value {
 /// A dependency with the fields that are not empty.
 pub(crate) fn dependency_record(dependency: &Dependency) -> Value {
     let mut out = Map::new();
-    out.insert("name".to_owned(), json!(dependency.name));
+    out.insert("name".into(), json!(dependency.name));
     super::put_text(&mut out, "version", &dependency.version);
-    out.insert("repository".to_owned(), json!(dependency.repository));
+    out.insert("repository".into(), json!(dependency.repository));
     super::put_text(&mut out, "condition", &dependency.condition);
     super::put_list(&mut out, "tags", &dependency.tags);
     if dependency.enabled {
-        out.insert("enabled".to_owned(), json!(true));
+        out.insert("enabled".into(), json!(true));
     }
     if !dependency.import_values.is_empty() {
         out.insert(
-            "import-values".to_owned(),
+            "import-values".into(),
             Value::Array(dependency.import_values.clone()),
         );
     }

@@ -5,7 +5,7 @@ mod storage;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 pub use chart_record::chart_record;
 pub(crate) use chart_record::{dependency_record, metadata_record};
@@ -29,7 +29,7 @@ pub struct Release {
     /// The chart as helm stores it; see [`chart_record`].
     pub chart: Value,
     /// The user's values.
-    pub config: Map<String, Value>,
+    pub config: Map,
     /// What was installed.
     pub manifest: String,
     /// The hooks.
@@ -39,7 +39,7 @@ pub struct Release {
     /// The user's labels; they stand on the object, not in the record.
     pub labels: BTreeMap<String, String>,
     /// What else the record held.
-    pub unknown: Map<String, Value>,
+    pub unknown: Map,
 }
 
 /// When and how a release went. Times are kept as text: records of older versions hold forms that
@@ -61,7 +61,7 @@ pub struct Info {
     /// The rendered `NOTES.txt`.
     pub notes: String,
     /// What else the record held.
-    pub unknown: Map<String, Value>,
+    pub unknown: Map,
 }
 
 /// A hook with its last run.
@@ -93,15 +93,15 @@ impl Release {
     pub fn to_json(&self) -> Value {
         let mut record = self.unknown.clone();
         put_text(&mut record, "name", &self.name);
-        record.insert("info".to_owned(), self.info.to_json());
-        record.insert("chart".to_owned(), self.chart.clone());
+        record.insert("info".into(), self.info.to_json());
+        record.insert("chart".into(), self.chart.clone());
         if !self.config.is_empty() {
-            record.insert("config".to_owned(), Value::Object(self.config.clone()));
+            record.insert("config".into(), Value::Object(self.config.clone()));
         }
         put_text(&mut record, "manifest", &self.manifest);
         if !self.hooks.is_empty() {
             let hooks = self.hooks.iter().map(HookRecord::to_json).collect();
-            record.insert("hooks".to_owned(), Value::Array(hooks));
+            record.insert("hooks".into(), Value::Array(hooks));
         }
         put_number(&mut record, "version", self.version);
         put_text(&mut record, "namespace", &self.namespace);
@@ -175,14 +175,14 @@ impl HookRecord {
         let mut run = Map::new();
         put_text(&mut run, "started_at", &self.started_at);
         put_text(&mut run, "completed_at", &self.completed_at);
-        run.insert("phase".to_owned(), json!(self.phase));
+        run.insert("phase".into(), json!(self.phase));
         let mut record = Map::new();
         put_text(&mut record, "name", &self.hook.name);
         put_text(&mut record, "kind", &self.hook.kind);
         put_text(&mut record, "path", &self.hook.path);
         put_text(&mut record, "manifest", &self.hook.manifest);
         put_list(&mut record, "events", &self.hook.events);
-        record.insert("last_run".to_owned(), Value::Object(run));
+        record.insert("last_run".into(), Value::Object(run));
         put_number(&mut record, "weight", self.hook.weight);
         put_list(&mut record, "delete_policies", &self.hook.delete_policies);
         put_list(
@@ -220,43 +220,43 @@ impl HookRecord {
 }
 
 /// Go's `omitempty`.
-fn put_text(map: &mut Map<String, Value>, key: &str, text: &str) {
+fn put_text(map: &mut Map, key: &str, text: &str) {
     if !text.is_empty() {
-        map.insert(key.to_owned(), json!(text));
+        map.insert(key.into(), json!(text));
     }
 }
 
-fn put_number(map: &mut Map<String, Value>, key: &str, number: i64) {
+fn put_number(map: &mut Map, key: &str, number: i64) {
     if number != 0 {
-        map.insert(key.to_owned(), json!(number));
+        map.insert(key.into(), json!(number));
     }
 }
 
-fn put_list(map: &mut Map<String, Value>, key: &str, items: &[String]) {
+fn put_list(map: &mut Map, key: &str, items: &[String]) {
     if !items.is_empty() {
-        map.insert(key.to_owned(), json!(items));
+        map.insert(key.into(), json!(items));
     }
 }
 
-fn take_text(map: &mut Map<String, Value>, key: &str) -> String {
+fn take_text(map: &mut Map, key: &str) -> String {
     match map.remove(key) {
-        Some(Value::String(text)) => text,
+        Some(Value::String(text)) => text.to_string(),
         _ => String::new(),
     }
 }
 
-fn take_number(map: &mut Map<String, Value>, key: &str) -> i64 {
+fn take_number(map: &mut Map, key: &str) -> i64 {
     map.remove(key)
         .and_then(|value| value.as_i64())
         .unwrap_or(0)
 }
 
-fn take_list(map: &mut Map<String, Value>, key: &str) -> Vec<String> {
+fn take_list(map: &mut Map, key: &str) -> Vec<String> {
     match map.remove(key) {
         Some(Value::Array(items)) => items
             .into_iter()
             .filter_map(|item| match item {
-                Value::String(text) => Some(text),
+                Value::String(text) => Some(text.to_string()),
                 _ => None,
             })
             .collect(),

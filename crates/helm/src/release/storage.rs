@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::Release;
 
@@ -35,7 +35,7 @@ pub enum RecordError {
     Gzip(#[from] std::io::Error),
     /// The bytes are not JSON.
     #[error("the release record is not JSON: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(#[from] everflow_json::Error),
     /// The JSON is not a release.
     #[error("the release record is not a JSON object")]
     NotARecord,
@@ -69,7 +69,7 @@ pub fn decode(text: &str) -> Result<Release, RecordError> {
         }
         bytes = unpacked;
     }
-    Release::from_json(serde_json::from_slice(&bytes)?)
+    Release::from_json(everflow_json::from_slice(&bytes)?)
 }
 
 /// The Secret that holds the release.
@@ -111,22 +111,22 @@ pub fn from_object(object: &Value) -> Result<Release, RecordError> {
         release.labels = labels
             .iter()
             .filter(|(key, _)| !SYSTEM_LABELS.contains(&key.as_str()))
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .filter_map(|(key, value)| Some((key.to_string(), value.as_str()?.to_owned())))
             .collect();
     }
     Ok(release)
 }
 
 fn metadata(release: &Release) -> Value {
-    let mut labels: Map<String, Value> = release
+    let mut labels: Map = release
         .labels
         .iter()
         .map(|(key, value)| (key.clone(), json!(value)))
         .collect();
-    labels.insert("name".to_owned(), json!(release.name));
-    labels.insert("owner".to_owned(), json!("helm"));
-    labels.insert("status".to_owned(), json!(release.info.status));
-    labels.insert("version".to_owned(), json!(release.version.to_string()));
+    labels.insert("name".into(), json!(release.name));
+    labels.insert("owner".into(), json!("helm"));
+    labels.insert("status".into(), json!(release.info.status));
+    labels.insert("version".into(), json!(release.version.to_string()));
     json!({
         "name": object_name(&release.name, release.version),
         "namespace": release.namespace,

@@ -6,8 +6,8 @@
 mod scanner;
 mod walker;
 
+use everflow_json::{Map, Value};
 use everflow_yaml::gojson;
-use serde_json::{Map, Value};
 
 use crate::values::merge_json;
 use walker::Walker;
@@ -40,32 +40,28 @@ pub(crate) enum Flavour<'a> {
 }
 
 /// Applies one `--set` argument to `values`.
-pub fn set(line: &str, values: &mut Map<String, Value>) -> Result<(), SetError> {
+pub fn set(line: &str, values: &mut Map) -> Result<(), SetError> {
     apply(line, values, Flavour::Typed)
 }
 
 /// Applies one `--set-string` argument to `values`.
-pub fn set_string(line: &str, values: &mut Map<String, Value>) -> Result<(), SetError> {
+pub fn set_string(line: &str, values: &mut Map) -> Result<(), SetError> {
     apply(line, values, Flavour::Text)
 }
 
 /// Applies one `--set-file` argument to `values`; `read` gives a file's content or the reason why
 /// it cannot be read.
-pub fn set_file(
-    line: &str,
-    values: &mut Map<String, Value>,
-    read: &ReadFile<'_>,
-) -> Result<(), SetError> {
+pub fn set_file(line: &str, values: &mut Map, read: &ReadFile<'_>) -> Result<(), SetError> {
     apply(line, values, Flavour::File(read))
 }
 
 /// Applies one `--set-json` argument of the form `key=json,…` to `values`.
-pub fn set_json(line: &str, values: &mut Map<String, Value>) -> Result<(), SetError> {
+pub fn set_json(line: &str, values: &mut Map) -> Result<(), SetError> {
     apply(line, values, Flavour::Json)
 }
 
 /// Applies one `--set-json` argument: a whole JSON object, or `key=json,…`.
-pub fn set_json_argument(line: &str, values: &mut Map<String, Value>) -> Result<(), SetError> {
+pub fn set_json_argument(line: &str, values: &mut Map) -> Result<(), SetError> {
     let trimmed = line.trim();
     if !trimmed.starts_with('{') {
         return set_json(line, values);
@@ -81,14 +77,10 @@ pub fn set_json_argument(line: &str, values: &mut Map<String, Value>) -> Result<
 }
 
 /// Applies one `--set-literal` argument to `values`.
-pub fn set_literal(line: &str, values: &mut Map<String, Value>) -> Result<(), SetError> {
+pub fn set_literal(line: &str, values: &mut Map) -> Result<(), SetError> {
     apply(line, values, Flavour::Literal)
 }
 
-fn apply(
-    line: &str,
-    values: &mut Map<String, Value>,
-    flavour: Flavour<'_>,
-) -> Result<(), SetError> {
+fn apply(line: &str, values: &mut Map, flavour: Flavour<'_>) -> Result<(), SetError> {
     Walker::new(line, flavour).run(values).map_err(SetError)
 }

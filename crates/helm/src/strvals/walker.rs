@@ -1,7 +1,7 @@
 //! Walks the keys of a line and sets what stands behind them.
 
+use everflow_json::{Map, Value};
 use everflow_yaml::gojson;
-use serde_json::{Map, Value};
 
 use crate::go_text::{formatted, quoted as quote};
 
@@ -32,7 +32,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    pub(super) fn run(mut self, values: &mut Map<String, Value>) -> Result<(), String> {
+    pub(super) fn run(mut self, values: &mut Map) -> Result<(), String> {
         loop {
             match self.key(values, 0) {
                 Ok(()) => {}
@@ -42,7 +42,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn key(&mut self, data: &mut Map<String, Value>, level: usize) -> Step<()> {
+    fn key(&mut self, data: &mut Map, level: usize) -> Step<()> {
         let stops: &[char] = match self.flavour {
             Flavour::Literal => &['=', '[', '.'],
             _ => &['=', '[', ',', '.'],
@@ -61,12 +61,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn indexed_key(
-        &mut self,
-        data: &mut Map<String, Value>,
-        key: String,
-        level: usize,
-    ) -> Step<()> {
+    fn indexed_key(&mut self, data: &mut Map, key: String, level: usize) -> Step<()> {
         let index = self.index()?;
         let mut list = match data.get_mut(&key) {
             None => Vec::new(),
@@ -78,7 +73,7 @@ impl<'a> Walker<'a> {
         outcome
     }
 
-    fn nested_key(&mut self, data: &mut Map<String, Value>, key: String, level: usize) -> Step<()> {
+    fn nested_key(&mut self, data: &mut Map, key: String, level: usize) -> Step<()> {
         if level > MAX_NESTED_NAME_LEVEL {
             return Err(wrong(format!(
                 "value name nested level is greater than maximum supported nested level of {MAX_NESTED_NAME_LEVEL}"
@@ -94,14 +89,14 @@ impl<'a> Walker<'a> {
             return Err(wrong(format!("key map {} has no value", quote(&key))));
         }
         if existed {
-            data.insert(key, Value::Object(inner));
+            data.insert(key.into(), Value::Object(inner));
         } else if !inner.is_empty() {
             set(data, key, Value::Object(inner));
         }
         outcome
     }
 
-    fn assignment(&mut self, data: &mut Map<String, Value>, key: String) -> Step<()> {
+    fn assignment(&mut self, data: &mut Map, key: String) -> Step<()> {
         match self.flavour {
             Flavour::Json => {
                 let value = self.json_value()?;
@@ -119,7 +114,7 @@ impl<'a> Walker<'a> {
                     Ok(())
                 }
                 Braced::Nothing => {
-                    set(data, key, Value::String(String::new()));
+                    set(data, key, Value::from(""));
                     Err(Halt::End)
                 }
                 Braced::NotAList => {
@@ -160,7 +155,7 @@ impl<'a> Walker<'a> {
             Flavour::Literal => Ok(self.literal()),
             _ => match self.braced_list()? {
                 Braced::List(items) => Ok(Value::Array(items)),
-                Braced::Nothing => Ok(Value::String(String::new())),
+                Braced::Nothing => Ok(Value::from("")),
                 Braced::NotAList => {
                     let (text, _) = self.scanner.until(&[',']);
                     self.read(text)
@@ -240,15 +235,15 @@ impl<'a> Walker<'a> {
 
     fn read(&self, text: String) -> Step<Value> {
         match &self.flavour {
-            Flavour::File(read) => read(&text).map(Value::String).map_err(wrong),
+            Flavour::File(read) => read(&text).map(Value::from).map_err(wrong),
             Flavour::Typed => Ok(typed(text)),
-            _ => Ok(Value::String(text)),
+            _ => Ok(Value::String(text.into())),
         }
     }
 
     fn literal(&mut self) -> Value {
         let (text, _) = self.scanner.until(&[]);
-        Value::String(text)
+        Value::String(text.into())
     }
 
     fn json_value(&mut self) -> Step<Value> {
@@ -293,9 +288,9 @@ fn wrong(message: String) -> Halt {
 }
 
 /// An empty key is read and dropped.
-fn set(data: &mut Map<String, Value>, key: String, value: Value) {
+fn set(data: &mut Map, key: String, value: Value) {
     if !key.is_empty() {
-        data.insert(key, value);
+        data.insert(key.into(), value);
     }
 }
 
@@ -333,7 +328,7 @@ fn typed(text: String) -> Value {
     {
         Value::from(number)
     } else {
-        Value::String(text)
+        Value::String(text.into())
     }
 }
 

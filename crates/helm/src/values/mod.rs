@@ -10,7 +10,7 @@ pub use coalesce::{coalesce_tables, coalesce_values, merge_tables, merge_values}
 pub use lookup::{LookupError, path_value, table};
 
 use everflow_gotemplate::{Map, Value};
-use serde_json::{Map as JsonMap, Value as Json};
+use everflow_json::{Map as JsonMap, Value as Json};
 
 /// The key under which values for all charts stand.
 pub const GLOBAL: &str = "global";
@@ -62,7 +62,7 @@ pub trait ValuesOfChart {
 }
 
 /// Lays `over` over `base`: maps are merged, everything else is replaced.
-pub fn merge_json(base: &mut JsonMap<String, Json>, over: JsonMap<String, Json>) {
+pub fn merge_json(base: &mut JsonMap, over: JsonMap) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
             (Some(Json::Object(inner)), Json::Object(over)) => merge_json(inner, over),

@@ -1,7 +1,7 @@
 //! Random templates that call Helm's functions with arguments that (mostly) fit.
 
 use everflow_gotemplate::{Functions, GoType};
-use serde_json::{Value as Json, json};
+use everflow_json::{Value as Json, json};
 
 use crate::Random;
 

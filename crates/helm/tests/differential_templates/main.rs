@@ -16,8 +16,8 @@ use everflow_helm::chart::{Chart, ChartFile};
 use everflow_helm::objects::Capabilities;
 use everflow_helm::render::{RenderInput, Sources, render};
 use everflow_helm::values::Warnings;
+use everflow_json::{Value as Json, json};
 use everflow_sprig::FixedSource;
-use serde_json::{Value as Json, json};
 
 use generate::Generator;
 
@@ -136,7 +136,7 @@ fn theirs(cases: &[Case]) -> Vec<Json> {
     let answers = String::from_utf8(output.stdout).unwrap();
     let answers = answers
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
+        .map(|line| everflow_json::from_str(line).unwrap());
     answers.collect()
 }
 

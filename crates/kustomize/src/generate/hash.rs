@@ -1,7 +1,7 @@
 //! The hash in the names of generated objects.
 
+use everflow_json::{Map, Value as Json, json};
 use everflow_yaml::{Node, Value, gojson};
-use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
@@ -17,16 +17,16 @@ pub fn of(resource: &Resource) -> Result<String> {
     let mut content = Map::new();
     match resource.gvk().kind.as_str() {
         "ConfigMap" => {
-            content.insert("kind".to_owned(), json!("ConfigMap"));
-            content.insert("name".to_owned(), name);
-            content.insert("data".to_owned(), value_of(node, "data")?);
+            content.insert("kind".into(), json!("ConfigMap"));
+            content.insert("name".into(), name);
+            content.insert("data".into(), value_of(node, "data")?);
             add_map(&mut content, node, "binaryData")?;
         }
         "Secret" => {
-            content.insert("kind".to_owned(), json!("Secret"));
-            content.insert("type".to_owned(), value_of(node, "type")?);
-            content.insert("name".to_owned(), name);
-            content.insert("data".to_owned(), value_of(node, "data")?);
+            content.insert("kind".into(), json!("Secret"));
+            content.insert("type".into(), value_of(node, "type")?);
+            content.insert("name".into(), name);
+            content.insert("data".into(), value_of(node, "data")?);
             add_map(&mut content, node, "stringData")?;
         }
         _ => return Ok(encode(&gojson::to_string(&yaml_io::to_json(node)?))),
@@ -45,9 +45,9 @@ fn value_of(node: &Node, field: &str) -> Result<Json> {
     }
 }
 
-fn add_map(content: &mut Map<String, Json>, node: &Node, field: &str) -> Result<()> {
+fn add_map(content: &mut Map, node: &Node, field: &str) -> Result<()> {
     if let value @ Json::Object(_) = value_of(node, field)? {
-        content.insert(field.to_owned(), value);
+        content.insert(field.into(), value);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! JSON patches.
 
+use everflow_json::Value as Json;
 use everflow_yaml::{Node, gojson};
-use serde_json::Value as Json;
 
 use crate::error::{Error, Result, Within};
 use crate::node_ops::raw_text;

@@ -1,7 +1,7 @@
 //! `patches` and `patchesStrategicMerge`.
 
+use everflow_json::Value as Json;
 use everflow_yaml::Node;
-use serde_json::Value as Json;
 
 use super::json_patch;
 use crate::error::{Error, Result, Within};

@@ -2,9 +2,9 @@
 
 use everflow_api::view;
 use everflow_env::disk::clean;
+use everflow_json::{Value, json};
 use everflow_kustomize::{MemoryView, Options, Plugins, Reorder};
 use everflow_yaml::sigs;
-use serde_json::{Value, json};
 
 use super::{Entry, FLUX_SYSTEM, NO_REMOTE, Sync, is_of, pattern, sync_objects};
 use crate::tree::{Contents, Tree, read_objects};

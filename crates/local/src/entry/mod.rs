@@ -8,7 +8,7 @@ mod reach;
 
 use everflow_api::view;
 use everflow_env::disk::clean;
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 pub use address::{remote_in, same_name, same_repository};
 pub use reach::{Reach, Reached};

@@ -2,7 +2,7 @@
 
 use everflow_api::view;
 use everflow_env::disk::clean;
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::{Entry, FLUX_SYSTEM, kustomizations, made_up};
 use crate::tree::{Contents, Found, Tree};

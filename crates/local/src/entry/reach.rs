@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_env::disk::{below, clean};
+use everflow_json::Value;
 use everflow_yaml::sigs;
-use serde_json::Value;
 
 use super::{kustomizations, used_sources};
 use crate::tree::{Contents, Found, Tree};

@@ -7,8 +7,8 @@ mod waits;
 use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_api::inventory::ObjectId;
+use everflow_json::Value;
 use everflow_time::Timestamp;
-use serde_json::Value;
 
 use node::{children, node, waits_for};
 use waits::{Beyond, fate, health_waits};
@@ -361,7 +361,7 @@ fn is_counted(id: &ObjectId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

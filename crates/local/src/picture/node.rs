@@ -6,8 +6,8 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::view;
 use everflow_apply::health::{Health, assess};
 use everflow_apply::inventory::Inventory;
+use everflow_json::Value;
 use everflow_time::Timestamp;
-use serde_json::Value;
 
 use super::{NOT_SUPPORTED, Node, SKIPPED, State};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everflow_api::inventory::ObjectId;
 use everflow_api::view;
 use everflow_apply::inventory::Inventory;
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::{State, is_counted};
 

@@ -6,8 +6,8 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::view;
 use everflow_apply::inventory::{Entry as Deployed, Inventory};
 use everflow_controllers::resources;
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Resource, Selection};
-use serde_json::{Value, json};
 
 use super::World;
 use super::kinds::{flux_kind, flux_kinds};

@@ -13,13 +13,13 @@ use everflow_cluster::{ApiServer, ApiService, Options as ServerOptions};
 use everflow_controllers::{ControllerKind, Options, Setup};
 use everflow_env::Env;
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Patch, WriteOptions};
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
 use everflow_runtime::{Signal, attempt::Controller};
-use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 

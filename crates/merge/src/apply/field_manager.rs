@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::cap::cap;
 use super::conflict::Conflicts;
@@ -332,7 +332,7 @@ impl<'a> FieldManager<'a> {
 
     /// The fields of the last-applied annotation that still have the applied values.
     fn fields_of_last_applied(&self, live: &Value) -> Option<FieldSet> {
-        let applied: Value = serde_json::from_str(last_applied(live)?).ok()?;
+        let applied: Value = everflow_json::from_str(last_applied(live)?).ok()?;
         if applied.get("apiVersion").and_then(Value::as_str) != Some(self.api_version) {
             return None;
         }

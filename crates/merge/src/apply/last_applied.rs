@@ -1,6 +1,6 @@
 //! The annotation of client-side apply, which the manager `kubectl` takes over and keeps.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 /// The annotation in which `kubectl apply` keeps what it applied last.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -31,7 +31,7 @@ pub(super) fn record(object: &mut Value, applied: &Value) {
     else {
         return;
     };
-    annotations.insert(LAST_APPLIED.to_owned(), json!(text));
+    annotations.insert(LAST_APPLIED.into(), json!(text));
     let size: usize = annotations
         .iter()
         .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::time::unix_seconds;
 use crate::MergeError;
@@ -183,17 +183,17 @@ pub(super) fn seconds(manager: &Manager) -> i64 {
 fn encode_manager(manager: &Manager) -> Value {
     let mut entry = Map::new();
     if !manager.name.is_empty() {
-        entry.insert("manager".to_owned(), json!(manager.name));
+        entry.insert("manager".into(), json!(manager.name));
     }
-    entry.insert("operation".to_owned(), json!(manager.operation.as_str()));
-    entry.insert("apiVersion".to_owned(), json!(manager.api_version));
+    entry.insert("operation".into(), json!(manager.operation.as_str()));
+    entry.insert("apiVersion".into(), json!(manager.api_version));
     if let Some(time) = &manager.time {
-        entry.insert("time".to_owned(), json!(time));
+        entry.insert("time".into(), json!(time));
     }
-    entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    entry.insert("fieldsV1".to_owned(), manager.set.to_fields_v1());
+    entry.insert("fieldsType".into(), json!("FieldsV1"));
+    entry.insert("fieldsV1".into(), manager.set.to_fields_v1());
     if !manager.subresource.is_empty() {
-        entry.insert("subresource".to_owned(), json!(manager.subresource));
+        entry.insert("subresource".into(), json!(manager.subresource));
     }
     Value::Object(entry)
 }
@@ -242,7 +242,7 @@ pub(super) fn write_to(object: &mut Value, managers: &Managers) {
     }
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.insert(
-            "managedFields".to_owned(),
+            "managedFields".into(),
             Value::Array(encode_managers(managers)),
         );
     }

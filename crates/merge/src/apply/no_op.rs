@@ -1,6 +1,6 @@
 //! Writes that change nothing but a time.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Text, Value};
 
 use super::managed::entries_of;
 
@@ -51,9 +51,9 @@ fn equal_beside(
     let (Value::Object(left), Value::Object(right)) = (left, right) else {
         return left == right;
     };
-    let others = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(key));
+    let others = |map: &Map| map.len() - usize::from(map.contains_key(key));
     let same =
-        |((a_key, a), (b_key, b)): ((&String, &Value), (&String, &Value))| a_key == b_key && a == b;
+        |((a_key, a), (b_key, b)): ((&Text, &Value), (&Text, &Value))| a_key == b_key && a == b;
     let beside = |map| Map::iter(map).filter(|(name, _)| name.as_str() != key);
     others(left) == others(right)
         && beside(left).zip(beside(right)).all(same)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::managed::{Manager, Managers, decode_managers, encode_managers};
 use crate::MergeError;

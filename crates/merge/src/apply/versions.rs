@@ -1,7 +1,7 @@
 //! The versions of a kind: their schemas, and conversion between them.
 
+use everflow_json::{Value, json};
 use everflow_schema::SchemaView;
-use serde_json::{Value, json};
 
 /// What the field manager has to know about the versions of a kind.
 pub trait Versions {
@@ -68,7 +68,7 @@ impl Versions for SameContent<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         let mut converted = object.clone();
         if let Some(fields) = converted.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), json!(api_version));
+            fields.insert("apiVersion".into(), json!(api_version));
         }
         Ok(converted)
     }

@@ -1,9 +1,9 @@
 //! Objects with nothing set.
 
+use everflow_json::{Map, Value, json};
 use everflow_schema::{
     Field, ScalarKind, SchemaView, Shape, Type, TypeTable, WireEncoding, WireField,
 };
-use serde_json::{Map, Value, json};
 
 /// Structs in structs end somewhere; recursive types are behind pointers.
 const MAX_LEVELS: usize = 32;
@@ -19,12 +19,12 @@ pub fn zero_object(schema: SchemaView<'_>, api_version: &str, kind: &str) -> Val
         .root_type()
         .and_then(|root| zero_struct(schema.types, root, MAX_LEVELS))
         .unwrap_or_default();
-    object.insert("apiVersion".to_owned(), json!(api_version));
-    object.insert("kind".to_owned(), json!(kind));
+    object.insert("apiVersion".into(), json!(api_version));
+    object.insert("kind".into(), json!(kind));
     Value::Object(object)
 }
 
-fn zero_struct(table: &TypeTable, node: &Type, levels: usize) -> Option<Map<String, Value>> {
+fn zero_struct(table: &TypeTable, node: &Type, levels: usize) -> Option<Map> {
     let object = node.as_object().filter(|_| levels > 0)?;
     let fields = object.fields.iter().filter_map(|field| {
         let wire = field.wire?;

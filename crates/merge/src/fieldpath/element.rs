@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::Value;
+use everflow_json::Value;
 use smol_str::SmolStr;
 
 use super::value_order::compare_values;
@@ -145,7 +145,7 @@ impl fmt::Display for FieldPath {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Number, Value};
+use everflow_json::{Map, Number, Value};
 use smol_str::SmolStr;
 
 use super::element::PathElement;
@@ -34,9 +34,9 @@ impl FieldSet {
                 _ => Map::new(),
             };
             if node.member && !inner.is_empty() {
-                inner.insert(".".to_owned(), Value::Object(Map::new()));
+                inner.insert(".".into(), Value::Object(Map::new()));
             }
-            map.insert(element_text(&node.element), Value::Object(inner));
+            map.insert(element_text(&node.element).into(), Value::Object(inner));
         }
         Value::Object(map)
     }
@@ -75,7 +75,7 @@ fn invalid(reason: String) -> MergeError {
 }
 
 /// Reads one level: the set, and whether the path up to here is a member.
-fn read(map: &Map<String, Value>, levels: usize) -> Result<(FieldSet, bool), MergeError> {
+fn read(map: &Map, levels: usize) -> Result<(FieldSet, bool), MergeError> {
     if levels == 0 {
         return Err(MergeError::TooDeep {
             limit: crate::MAX_DEPTH,
@@ -136,7 +136,7 @@ fn parse_element(text: &str) -> Result<Option<PathElement>, MergeError> {
 }
 
 fn parse_json(text: &str) -> Result<Value, MergeError> {
-    serde_json::from_str(text).map_err(|error| invalid(format!("{error} in {text:?}")))
+    everflow_json::from_str(text).map_err(|error| invalid(format!("{error} in {text:?}")))
 }
 
 /// One element as a key of `fieldsV1`.
@@ -249,7 +249,7 @@ fn write_json_string(text: &str, escape_html: bool, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 
@@ -261,7 +261,7 @@ mod tests {
             r#""k:{\"containerPort\":443,\"protocol\":\"TCP\"}":{".":{}}}}},"#,
             r#""f:finalizers":{".":{},"v:\"a\\u003cb\"":{},"v:1":{}},"f:list":{"i:0":{}}}}"#
         );
-        let value: Value = serde_json::from_str(text).unwrap();
+        let value: Value = everflow_json::from_str(text).unwrap();
         let set = FieldSet::from_fields_v1(&value).unwrap();
         let expected = text
             .replace(
@@ -273,7 +273,7 @@ mod tests {
                 r#""v:1":{},"v:\"a\\u003cb\"":{}"#,
             );
         assert_eq!(set.to_fields_v1_text(), expected);
-        let again: Value = serde_json::from_str(&set.to_fields_v1_text()).unwrap();
+        let again: Value = everflow_json::from_str(&set.to_fields_v1_text()).unwrap();
         assert_eq!(set.to_fields_v1(), again);
         assert_eq!(FieldSet::from_fields_v1(&again).unwrap(), set);
     }

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// Whether two values are equal, with integers and floats compared as numbers.
 pub(crate) fn values_equal(left: &Value, right: &Value) -> bool {

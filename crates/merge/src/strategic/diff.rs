@@ -1,6 +1,6 @@
 //! Making of strategic merge patches.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::lists::{deduplicated, items_are_maps};
 use super::maps::same_key;
@@ -25,11 +25,11 @@ pub(super) struct DiffOptions {
 
 /// The patch from one object to another.
 pub(super) fn diff_maps(
-    original: &Map<String, Value>,
-    modified: &Map<String, Value>,
+    original: &Map,
+    modified: &Map,
     object: PatchType<'_>,
     options: DiffOptions,
-) -> Result<Map<String, Value>, MergeError> {
+) -> Result<Map, MergeError> {
     let mut patch = Map::new();
     for (key, new) in modified {
         match original.get(key) {
@@ -48,7 +48,7 @@ pub(super) fn diff_maps(
         }
     }
     if !options.ignore_deletions {
-        for key in original.keys().filter(|key| !modified.contains_key(*key)) {
+        for key in original.keys().filter(|key| !modified.contains_key(key)) {
             patch.insert(key.clone(), Value::Null);
         }
     }
@@ -62,20 +62,20 @@ pub(super) fn diff_maps(
             .iter()
             .any(|(key, value)| !value.is_null() && !modified.contains_key(key));
         if !kept.is_empty() && (!patch.is_empty() || loses) {
-            patch.insert(RETAIN_KEYS.to_owned(), Value::Array(kept));
+            patch.insert(RETAIN_KEYS.into(), Value::Array(kept));
         }
     }
     Ok(patch)
 }
 
-fn put(patch: &mut Map<String, Value>, key: &str, new: &Value, options: DiffOptions) {
+fn put(patch: &mut Map, key: &str, new: &Value, options: DiffOptions) {
     if !options.ignore_changes {
-        patch.insert(key.to_owned(), new.clone());
+        patch.insert(key.into(), new.clone());
     }
 }
 
 fn diff_field(
-    patch: &mut Map<String, Value>,
+    patch: &mut Map,
     key: &str,
     old: &Value,
     new: &Value,
@@ -99,7 +99,7 @@ fn diff_field(
             };
             let change = diff_maps(old_map, new_map, inner, options)?;
             if !change.is_empty() {
-                patch.insert(key.to_owned(), Value::Object(change));
+                patch.insert(key.into(), Value::Object(change));
             }
             Ok(())
         }
@@ -131,7 +131,7 @@ fn diff_field(
 }
 
 fn diff_lists(
-    patch: &mut Map<String, Value>,
+    patch: &mut Map,
     key: &str,
     (old, new): (&[Value], &[Value]),
     item: PatchType<'_>,
@@ -140,7 +140,7 @@ fn diff_lists(
 ) -> Result<(), MergeError> {
     if old.is_empty() {
         if !new.is_empty() && !options.ignore_changes {
-            patch.insert(key.to_owned(), Value::Array(new.to_vec()));
+            patch.insert(key.into(), Value::Array(new.to_vec()));
         }
         return Ok(());
     }
@@ -151,7 +151,7 @@ fn diff_lists(
     };
     let mut insert = |key: String, list: Vec<Value>| {
         if !list.is_empty() {
-            patch.insert(key, Value::Array(list));
+            patch.insert(key.into(), Value::Array(list));
         }
     };
     insert(key.to_owned(), found.changes);
@@ -246,7 +246,7 @@ fn diff_items(
                 let (old, new) = (&old_sorted[o], &new_sorted[n]);
                 let mut change = diff_maps(old.map, new.map, item, options)?;
                 if !change.is_empty() {
-                    change.insert(merge_key.to_owned(), new.key_value.clone());
+                    change.insert(merge_key.into(), new.key_value.clone());
                     changes.push(Value::Object(change));
                 }
             }
@@ -255,8 +255,8 @@ fn diff_items(
             }
             std::cmp::Ordering::Less if !options.ignore_deletions => {
                 let mut deletion = Map::new();
-                deletion.insert(merge_key.to_owned(), old_sorted[o].key_value.clone());
-                deletion.insert(DIRECTIVE.to_owned(), json!(DELETE));
+                deletion.insert(merge_key.into(), old_sorted[o].key_value.clone());
+                deletion.insert(DIRECTIVE.into(), json!(DELETE));
                 deletions.push(Value::Object(deletion));
             }
             _ => {}
@@ -290,7 +290,7 @@ fn diff_items(
 struct SortedItem<'v> {
     key: String,
     key_value: Value,
-    map: &'v Map<String, Value>,
+    map: &'v Map,
 }
 
 fn sorted_items<'v>(

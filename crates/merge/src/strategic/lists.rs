@@ -1,6 +1,6 @@
 //! Merging of lists.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::maps::{MergeOptions, merge_maps};
 use super::order::{Identity, interleave, partition};
@@ -123,15 +123,16 @@ fn apply_directives(
 }
 
 /// `unknown patch type: foo in map: map[$patch:foo name:x]`
-pub(super) fn unknown_directive(directive: &Value, map: &Map<String, Value>) -> MergeError {
+pub(super) fn unknown_directive(directive: &Value, map: &Map) -> MergeError {
     let directive = match directive {
         Value::String(text) => text.clone(),
-        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Null => "%!s(<nil>)".into(),
         other => format!(
             "%!s({}={})",
             go_text::type_name(other),
             go_text::plain(other)
-        ),
+        )
+        .into(),
     };
     let map = go_text::plain(&Value::Object(map.clone()));
     failure(format!("unknown patch type: {directive} in map: {map}"))

@@ -1,6 +1,6 @@
 //! Merging of objects.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Text, Value};
 
 use super::lists::{items_are_maps, live_order_after_merge, merge_lists, unknown_directive};
 use super::order::{Identity, as_map, interleave, partition, split_deletions};
@@ -23,11 +23,11 @@ pub(super) struct MergeOptions {
 
 /// Merges a patch into an object.
 pub(super) fn merge_maps(
-    mut original: Map<String, Value>,
-    mut patch: Map<String, Value>,
+    mut original: Map,
+    mut patch: Map,
     object: PatchType<'_>,
     options: MergeOptions,
-) -> Result<Map<String, Value>, MergeError> {
+) -> Result<Map, MergeError> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return match directive.as_str() {
             Some(REPLACE) => {
@@ -47,7 +47,7 @@ pub(super) fn merge_maps(
                 continue;
             }
             Some(rest) => match rest.strip_prefix('/') {
-                Some(field) => (field.to_owned(), true),
+                Some(field) => (Text::from(field), true),
                 None => return Err(malformed("invalid patch format of primitive list")),
             },
             None => (key, false),
@@ -58,8 +58,8 @@ pub(super) fn merge_maps(
 }
 
 fn merge_field(
-    original: &mut Map<String, Value>,
-    key: String,
+    original: &mut Map,
+    key: Text,
     change: Value,
     is_deletion: bool,
     object: PatchType<'_>,
@@ -119,7 +119,7 @@ fn merge_list_field(
 }
 
 /// Takes the patch's value where there is nothing to merge with.
-fn take(original: &mut Map<String, Value>, key: String, mut change: Value, options: MergeOptions) {
+fn take(original: &mut Map, key: Text, mut change: Value, options: MergeOptions) {
     if options.ignore_unmatched_nulls {
         drop_nulls(&mut change);
     }
@@ -158,8 +158,8 @@ fn without_directives(value: Value) -> Option<Value> {
 
 /// Carries out `$retainKeys`: clears all fields that it does not list.
 fn retain_keys(
-    original: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
+    original: &mut Map,
+    patch: &mut Map,
     options: MergeOptions,
 ) -> Result<(), MergeError> {
     let Some(listed) = patch.remove(RETAIN_KEYS) else {
@@ -176,7 +176,7 @@ fn retain_keys(
             }
             Some(_) => {}
             None => {
-                original.insert(RETAIN_KEYS.to_owned(), listed);
+                original.insert(RETAIN_KEYS.into(), listed);
             }
         }
         return Ok(());
@@ -198,12 +198,12 @@ fn retain_keys(
 
 /// Carries out `$setElementOrder` directives together with the lists they are for.
 fn set_orders(
-    original: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
+    original: &mut Map,
+    patch: &mut Map,
     object: PatchType<'_>,
     options: MergeOptions,
 ) -> Result<(), MergeError> {
-    let keys: Vec<String> = patch
+    let keys: Vec<Text> = patch
         .keys()
         .filter(|key| key.starts_with(SET_ORDER))
         .cloned()
@@ -237,7 +237,7 @@ fn set_orders(
     Ok(())
 }
 
-fn list_at(map: &Map<String, Value>, field: &str) -> Result<Option<Vec<Value>>, MergeError> {
+fn list_at(map: &Map, field: &str) -> Result<Option<Vec<Value>>, MergeError> {
     match map.get(field) {
         None => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items.clone())),
@@ -246,8 +246,8 @@ fn list_at(map: &Map<String, Value>, field: &str) -> Result<Option<Vec<Value>>, 
 }
 
 fn set_order(
-    original: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
+    original: &mut Map,
+    patch: &mut Map,
     field: &str,
     order: &[Value],
     object: PatchType<'_>,
@@ -281,7 +281,7 @@ fn set_order(
         of_maps,
     };
     let all = interleave(patched, untouched, order, &live, identity)?;
-    original.insert(field.to_owned(), Value::Array(all));
+    original.insert(field.into(), Value::Array(all));
     patch.remove(field);
     Ok(())
 }
@@ -324,7 +324,7 @@ pub(super) fn same_key(left: &Value, right: &Value, merge_key: &str) -> Result<b
         return Ok(left == right);
     }
     let (left, right) = (as_map(left)?, as_map(right)?);
-    let key_of = |map: &Map<String, Value>| {
+    let key_of = |map: &Map| {
         map.get(merge_key)
             .cloned()
             .ok_or_else(|| no_merge_key(map, merge_key))

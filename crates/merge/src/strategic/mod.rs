@@ -10,8 +10,8 @@ mod order;
 mod three_way;
 mod types;
 
+use everflow_json::{Map, Value};
 use everflow_schema::SchemaView;
-use serde_json::{Map, Value};
 
 pub use three_way::{create_three_way, has_conflicts};
 
@@ -76,8 +76,8 @@ pub fn create(
     Ok(Value::Object(patch))
 }
 
-fn object_of(value: &Value) -> &Map<String, Value> {
-    static EMPTY: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+fn object_of(value: &Value) -> &Map {
+    static EMPTY: std::sync::LazyLock<Map> = std::sync::LazyLock::new(Map::new);
     value.as_object().unwrap_or(&EMPTY)
 }
 
@@ -93,7 +93,7 @@ fn failure(message: impl Into<String>) -> MergeError {
 }
 
 /// `map: map[image:r] does not contain declared merge key: name`
-fn no_merge_key(item: &Map<String, Value>, key: &str) -> MergeError {
+fn no_merge_key(item: &Map, key: &str) -> MergeError {
     let item = crate::go_text::plain(&Value::Object(item.clone()));
     failure(format!(
         "map: {item} does not contain declared merge key: {key}"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::{A_MAP, DELETE, DIRECTIVE, no_merge_key, wrong_type};
 use crate::MergeError;
@@ -70,7 +70,7 @@ fn check_merge_key(key: &str, lists: [&[Value]; 2]) -> Result<(), MergeError> {
 }
 
 /// The item as a map.
-pub(super) fn as_map(item: &Value) -> Result<&Map<String, Value>, MergeError> {
+pub(super) fn as_map(item: &Value) -> Result<&Map, MergeError> {
     item.as_object().ok_or_else(|| wrong_type(A_MAP, item))
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::{Map, Value};
 use everflow_schema::SchemaView;
-use serde_json::{Map, Value};
 
 use super::diff::{DiffOptions, diff_maps};
 use super::lists::{deduplicated, items_are_maps};
@@ -93,8 +93,8 @@ fn values_conflict(
 }
 
 fn maps_conflict(
-    left: &Map<String, Value>,
-    right: &Map<String, Value>,
+    left: &Map,
+    right: &Map,
     object: Option<PatchType<'_>>,
 ) -> Result<bool, MergeError> {
     for (key, left) in left

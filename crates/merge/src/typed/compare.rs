@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::errors::FieldErrors;
 use super::list_items::item_element;
@@ -221,8 +221,8 @@ impl Changes {
 
 fn compare_fields(
     map: &MapView<'_>,
-    old: Option<&Map<String, Value>>,
-    new: Option<&Map<String, Value>>,
+    old: Option<&Map>,
+    new: Option<&Map>,
     errors: &mut FieldErrors,
 ) -> Comparison {
     let mut changes = Changes::default();

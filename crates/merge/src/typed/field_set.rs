@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::list_items::item_element;
 use super::types::{ListView, MapView, Sort, TypeView};
@@ -82,7 +82,7 @@ fn items_of(items: &[Value], list: &ListView<'_>) -> FieldSet {
     set.finish()
 }
 
-fn keys_of(fields: &Map<String, Value>, map: &MapView<'_>) -> FieldSet {
+fn keys_of(fields: &Map, map: &MapView<'_>) -> FieldSet {
     let mut set = FieldSetBuilder::with_capacity(fields.len());
     for (key, value) in fields {
         let Some(view) = map.value_type(key) else {

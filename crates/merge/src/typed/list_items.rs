@@ -1,6 +1,6 @@
 //! Which item of an associative list is which.
 
-use serde_json::Value;
+use everflow_json::Value;
 use smol_str::SmolStr;
 
 use super::types::ListView;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::errors::FieldErrors;
 use super::list_items::item_element;
@@ -95,10 +95,10 @@ fn merge_as(
 
 fn merge_fields(
     map: &MapView<'_>,
-    live: Option<&Map<String, Value>>,
-    applied: Option<&Map<String, Value>>,
+    live: Option<&Map>,
+    applied: Option<&Map>,
     errors: &mut FieldErrors,
-) -> Map<String, Value> {
+) -> Map {
     let mut merged = Map::new();
     super::zip_maps(live, applied, |key, live, applied| {
         let value = match (map.value_type(key), applied) {
@@ -113,7 +113,7 @@ fn merge_fields(
             (_, _) => leaf(live, applied),
         };
         if let Some(value) = value {
-            merged.insert(key.to_owned(), value);
+            merged.insert(key.into(), value);
         }
     });
     merged

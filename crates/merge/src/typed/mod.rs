@@ -12,8 +12,8 @@ mod validate;
 
 use std::borrow::Cow;
 
+use everflow_json::{Map, Value};
 use everflow_schema::SchemaView;
-use serde_json::{Map, Value};
 
 pub use compare::Comparison;
 pub use errors::{FieldError, FieldErrors};
@@ -152,8 +152,8 @@ impl<'s> TypedValue<'s> {
 
 /// Walks two maps key by key in order.
 fn zip_maps<'v>(
-    left: Option<&'v Map<String, Value>>,
-    right: Option<&'v Map<String, Value>>,
+    left: Option<&'v Map>,
+    right: Option<&'v Map>,
     mut visit: impl FnMut(&'v str, Option<&'v Value>, Option<&'v Value>),
 ) {
     let mut left = left.into_iter().flatten().peekable();

@@ -1,6 +1,6 @@
 //! Removing fields and items from a document.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::list_items::item_element;
 use super::types::{Sort, TypeView};

@@ -5,10 +5,10 @@
 //! without a declared type are deduced from their values: maps merge key by key, lists are one
 //! value.
 
+use everflow_json::Value;
 use everflow_schema::{
     Field, ListKind, MapType, ObjectType, ScalarKind, SchemaView, Shape, Type, TypeId, TypeTable,
 };
-use serde_json::Value;
 use smol_str::SmolStr;
 
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";

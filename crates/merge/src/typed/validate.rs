@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::errors::FieldErrors;
 use super::list_items::item_element;
@@ -94,12 +94,7 @@ fn check_items(
     }
 }
 
-fn check_fields(
-    fields: &Map<String, Value>,
-    map: &MapView<'_>,
-    allow_duplicates: bool,
-    errors: &mut FieldErrors,
-) {
+fn check_fields(fields: &Map, map: &MapView<'_>, allow_duplicates: bool, errors: &mut FieldErrors) {
     for (key, value) in fields {
         let mut below = FieldErrors::default();
         let Some(view) = map.value_type(key) else {

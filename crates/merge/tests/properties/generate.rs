@@ -1,10 +1,10 @@
 //! Random documents and writes.
 
+use everflow_json::{Map, Value, json};
 use everflow_schema::Schema;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use serde_json::{Map, Value, json};
 
 /// Runs a property on a fixed number of cases, the same ones every time.
 pub fn check<S: Strategy>(
@@ -58,7 +58,7 @@ pub fn any_json() -> impl Strategy<Value = Value> {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(Value::Array),
             btree_map(key(), inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect::<Map<_, _>>())),
+                .prop_map(|map| Value::Object(map.into_iter().collect::<Map>())),
         ]
     })
 }
@@ -172,7 +172,7 @@ pub fn widget() -> impl Strategy<Value = Value> {
         any.prop_map(|value| ("any", value)),
     ];
     vec(field, 0..5).prop_map(|fields| {
-        let spec: Map<String, Value> = fields
+        let spec: Map = fields
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect();

@@ -6,13 +6,13 @@
 #[allow(dead_code)]
 mod generate;
 
+use everflow_json::{Map, Value, json};
 use everflow_merge::apply::{FieldManager, ResetFields, SingleVersion, Writer, decode};
 use everflow_merge::typed::{Duplicates, TypedValue};
 use everflow_merge::{MergeError, json_patch, merge_patch, strategic};
 use everflow_schema::{Schema, SchemaView, builtin};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 use generate::{Write, any_json, check, deployment, operation, widget, widget_schema, writes};
 
@@ -54,12 +54,12 @@ fn typed_walks_never_panic() {
         move |(mut live, mut applied, entries)| {
             for document in [&mut live, &mut applied] {
                 if let Value::Object(fields) = document {
-                    fields.insert("apiVersion".to_owned(), json!("apps/v1"));
-                    fields.insert("kind".to_owned(), json!("Deployment"));
+                    fields.insert("apiVersion".to_owned().into(), json!("apps/v1"));
+                    fields.insert("kind".to_owned().into(), json!("Deployment"));
                 }
             }
             if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.insert("managedFields".to_owned(), entries);
+                metadata.insert("managedFields".to_owned().into(), entries);
             }
             let versions = SingleVersion::new("apps/v1", deployment);
             let manager = FieldManager {
@@ -83,7 +83,7 @@ fn deep_nesting_is_refused_without_harm() {
     let mut deep = json!("x");
     for _ in 0..400 {
         let mut map = Map::new();
-        map.insert("a".to_owned(), Value::Array(vec![deep]));
+        map.insert("a".to_owned().into(), Value::Array(vec![deep]));
         deep = Value::Object(map);
     }
     let deployment = builtin().schema("apps", "v1", "Deployment").unwrap();
@@ -261,7 +261,7 @@ fn rename(value: &mut Value) {
         Value::Array(items) => {
             for item in items {
                 match item {
-                    Value::String(text) => text.push('2'),
+                    Value::String(text) => *text = format!("{text}2").into(),
                     item => {
                         let name = item["name"].as_str().unwrap_or_default().to_owned();
                         item["name"] = json!(format!("{name}2"));
@@ -272,7 +272,7 @@ fn rename(value: &mut Value) {
         Value::Object(map) => {
             *map = std::mem::take(map)
                 .into_iter()
-                .map(|(key, value)| (key + "2", value))
+                .map(|(key, value)| (format!("{key}2"), value))
                 .collect();
         }
         _ => {}

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The directory of the recorded API server, when it is there.
 pub fn directory() -> Option<PathBuf> {
@@ -36,7 +36,7 @@ pub fn scenarios(root: &Path, area: &str) -> Vec<Scenario> {
 
 fn load(root: &Path, area: &str, file: &Path) -> Scenario {
     let text = std::fs::read_to_string(file).unwrap();
-    let mut whole: Value = serde_json::from_str(&text).unwrap();
+    let mut whole: Value = everflow_json::from_str(&text).unwrap();
     concrete(&mut whole);
     let list = |key: &str| {
         whole
@@ -49,7 +49,7 @@ fn load(root: &Path, area: &str, file: &Path) -> Scenario {
     for request in &mut setup {
         if let Some(name) = request.get("body_file").and_then(Value::as_str) {
             let body = std::fs::read_to_string(root.join(name)).unwrap();
-            request["body"] = serde_json::from_str(&body).unwrap();
+            request["body"] = everflow_json::from_str(&body).unwrap();
         }
     }
     Scenario {
@@ -70,7 +70,7 @@ fn concrete(value: &mut Value) {
             if let Some(number) = variable(text, "$nodeport") {
                 *value = Value::from(30_000 + number);
             } else if text.contains("$time") {
-                *text = with_times(text);
+                *text = with_times(text).into();
             }
         }
         Value::Array(items) => items.iter_mut().for_each(concrete),

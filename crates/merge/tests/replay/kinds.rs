@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::{Value, json};
 use everflow_merge::MergeError;
 use everflow_merge::apply::{
     FieldManager, ResetFields, SameContent, SingleVersion, Versions, zero_object,
 };
 use everflow_schema::{Schema, SchemaView, builtin};
-use serde_json::{Value, json};
 
 /// What a request path names.
 #[derive(Debug, Clone)]

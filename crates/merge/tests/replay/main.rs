@@ -13,13 +13,13 @@ mod scale;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use everflow_json::{Value, json};
 use everflow_merge::MergeError;
 use everflow_merge::apply::{
     FieldManager, Writer, manager_of_user_agent, without_time_only_changes,
 };
 use everflow_merge::{json_patch, merge_patch, strategic};
 use everflow_schema::SchemaView;
-use serde_json::{Value, json};
 
 use corpus::Scenario;
 use kinds::{Kinds, Resource};

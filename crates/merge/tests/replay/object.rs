@@ -1,6 +1,6 @@
 //! Comparing results with recorded answers.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 /// Sets or removes `metadata.managedFields`.
 pub fn set_entries(object: &mut Value, entries: Option<Value>) {
@@ -8,7 +8,7 @@ pub fn set_entries(object: &mut Value, entries: Option<Value>) {
         return;
     };
     match entries {
-        Some(entries) => metadata.insert("managedFields".to_owned(), entries),
+        Some(entries) => metadata.insert("managedFields".to_owned().into(), entries),
         None => metadata.remove("managedFields"),
     };
 }
@@ -105,8 +105,8 @@ pub fn with_reset(subresource: &str, live: Option<&Value>, found: &Value, wanted
         };
         for key in reset {
             match before(key).or_else(|| wanted.get(*key).cloned()) {
-                Some(value) => fields.insert((*key).to_owned(), value),
-                None => fields.remove(*key),
+                Some(value) => fields.insert((*key).to_owned().into(), value),
+                None => fields.remove(key),
             };
         }
     }
@@ -140,7 +140,7 @@ fn essence(value: &Value, is_builtin: bool) -> Option<Value> {
         Value::String(text) if is_builtin && text.is_empty() => None,
         Value::Number(number) if is_builtin && number.as_f64() == Some(0.0) => None,
         Value::Object(map) => {
-            let fields: Map<String, Value> = map
+            let fields: Map = map
                 .iter()
                 .filter_map(|(key, value)| {
                     let value = match (key.as_str(), value) {

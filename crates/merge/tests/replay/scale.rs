@@ -1,5 +1,6 @@
 //! Writes through the scale subresource.
 
+use everflow_json::{Value, json};
 use everflow_merge::MergeError;
 use everflow_merge::apply::{
     FieldManager, ReplicasPaths, ResetFields, SingleVersion, Writer, entries_for_scale,
@@ -8,7 +9,6 @@ use everflow_merge::apply::{
 use everflow_merge::fieldpath::FieldPath;
 use everflow_merge::{json_patch, merge_patch};
 use everflow_schema::builtin;
-use serde_json::{Value, json};
 
 /// A write through scale.
 pub struct ScaleWrite<'a> {

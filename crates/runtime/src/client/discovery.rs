@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use everflow_json::Value;
 use http::Method;
-use serde_json::Value;
 
 use super::{Client, Resource};
 use crate::error::Error;

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
+use everflow_json::{Map, Value};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value};
 
 /// Which part of an answer is read.
 #[derive(Debug, Clone, Copy)]
@@ -15,22 +15,22 @@ enum Part {
 }
 
 /// Reads an object.
-pub(super) fn object(bytes: &[u8]) -> serde_json::Result<Value> {
+pub(super) fn object(bytes: &[u8]) -> everflow_json::Result<Value> {
     read(Part::Object, bytes)
 }
 
 /// Reads an event of a watch.
-pub(super) fn event(bytes: &[u8]) -> serde_json::Result<Value> {
+pub(super) fn event(bytes: &[u8]) -> everflow_json::Result<Value> {
     read(Part::Event, bytes)
 }
 
-fn read(part: Part, bytes: &[u8]) -> serde_json::Result<Value> {
-    let mut from = serde_json::Deserializer::from_slice(bytes);
+fn read(part: Part, bytes: &[u8]) -> everflow_json::Result<Value> {
+    let mut from = everflow_json::Deserializer::from_slice(bytes);
     let read = part.deserialize(&mut from);
     match read.and_then(|value| from.end().map(|()| value)) {
         Ok(value) => Ok(value),
         // Something that is not where it should be: it is read, or refused, as what it is.
-        Err(_) => serde_json::from_slice(bytes),
+        Err(_) => everflow_json::from_slice(bytes),
     }
 }
 
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for Part {
                 (Part::Object, "metadata") => map.next_value_seed(Part::Metadata)?,
                 _ => map.next_value()?,
             };
-            all.insert(key, value);
+            all.insert(key.into(), value);
         }
         Ok(Value::Object(all))
     }
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for Part {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 
@@ -93,7 +93,7 @@ mod tests {
             r#"{"metadata":null}"#,
             r#"{"metadata":[]}"#,
         ] {
-            let plain: Value = serde_json::from_str(text).unwrap();
+            let plain: Value = everflow_json::from_str(text).unwrap();
             assert_eq!(object(text.as_bytes()).unwrap(), plain);
         }
         for text in ["", "{", r#"{"metadata":{"managedFields":[}}"#, "{} x"] {

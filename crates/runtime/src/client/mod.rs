@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use everflow_env::{Clock, within};
+use everflow_json::Value;
 use futures_util::StreamExt as _;
 use http::{HeaderValue, Method, Request, Response};
-use serde_json::Value;
 
 pub use lines::Lines;
 pub(crate) use meter::LATENCY_BUCKETS;
@@ -347,7 +347,7 @@ impl Client {
         target: &str,
         accept: &str,
         body: Option<(&str, &Value)>,
-        decode: fn(&[u8]) -> serde_json::Result<Value>,
+        decode: fn(&[u8]) -> everflow_json::Result<Value>,
     ) -> Result<Value, Error> {
         let what = format!("{method} {target}");
         let work = async {
@@ -436,7 +436,7 @@ impl Client {
         let mut bytes = Bytes::new();
         if let Some((media_type, value)) = body {
             request = request.header(http::header::CONTENT_TYPE, media_type);
-            bytes = serde_json::to_vec(value)
+            bytes = everflow_json::to_vec(value)
                 .map_err(|error| undecodable(error.to_string()))?
                 .into();
         }
@@ -464,8 +464,8 @@ impl Client {
 }
 
 /// Reads all of an answer.
-fn whole(bytes: &[u8]) -> serde_json::Result<Value> {
-    serde_json::from_slice(bytes)
+fn whole(bytes: &[u8]) -> everflow_json::Result<Value> {
+    everflow_json::from_slice(bytes)
 }
 
 /// Items of typed lists do not say what they are.
@@ -524,7 +524,7 @@ async fn refused(response: Response<BodyStream>, what: &str) -> Error {
         Ok(bytes) => bytes,
         Err(error) => return error,
     };
-    let status: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let status: Value = everflow_json::from_slice(&bytes).unwrap_or_default();
     Error::from_refusal(refusal(code, &status, &bytes), retry_after)
 }
 

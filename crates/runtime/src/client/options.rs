@@ -1,6 +1,6 @@
 //! What a request may ask for beside its object.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::resource::encode;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use everflow_json::Value;
 use smol_str::SmolStr;
 
 /// A collection of the API: a kind in one version, and where it is served.

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use everflow_env::{Wrong, is_wrong};
+use everflow_json::Value;
 use futures_util::StreamExt as _;
 use http::Method;
-use serde_json::Value;
 
 use super::lean;
 use super::lines::LineBuffer;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::Shared;
 use crate::lease::Leadership;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::{Wrong, within};
+use everflow_json::Value;
 use futures_util::FutureExt as _;
-use serde_json::Value;
 
 use super::{Matters, Shared, watches};
 use crate::attempt::{

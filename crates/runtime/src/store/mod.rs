@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use everflow_cluster::notice as watch;
 use everflow_env::Clock;
-use serde_json::Value;
+use everflow_json::Value;
 use smol_str::SmolStr;
 use tokio::sync::{Notify, mpsc};
 

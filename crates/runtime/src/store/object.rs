@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use everflow_json::{Map, Value};
 use serde::Serializer as _;
-use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::client::{annotation, generation, meta_text};
@@ -98,12 +98,12 @@ impl Stored {
 
     /// The status alone.
     pub fn status(&self) -> Value {
-        serde_json::from_slice(self.status_text()).unwrap_or_default()
+        everflow_json::from_slice(self.status_text()).unwrap_or_default()
     }
 
     /// The object.
     pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.text).unwrap_or_default()
+        everflow_json::from_slice(&self.text).unwrap_or_default()
     }
 
     /// Namespace and name.
@@ -130,7 +130,7 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> 
         if !std::mem::take(&mut first) {
             bytes.push(b',');
         }
-        serde_json::to_writer(&mut *bytes, field).ok()?;
+        everflow_json::to_writer(&mut *bytes, field).ok()?;
         bytes.push(b':');
         let from = u32::try_from(bytes.len()).ok()?;
         match (field.as_str(), value) {
@@ -140,7 +140,7 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> 
             ("spec", Value::Object(spec)) if keep == Keep::WithoutTemplates => {
                 write_without(spec, &["template", "volumeClaimTemplates"], bytes)?;
             }
-            _ => serde_json::to_writer(&mut *bytes, value).ok()?,
+            _ => everflow_json::to_writer(&mut *bytes, value).ok()?,
         }
         if field == "status" {
             status = (from, u32::try_from(bytes.len()).ok()?);
@@ -150,9 +150,9 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> 
     Some(status)
 }
 
-fn write_without(map: &Map<String, Value>, left_out: &[&str], bytes: &mut Vec<u8>) -> Option<()> {
+fn write_without(map: &Map, left_out: &[&str], bytes: &mut Vec<u8>) -> Option<()> {
     let kept = map
         .iter()
         .filter(|(field, _)| !left_out.contains(&field.as_str()));
-    serde_json::Serializer::new(bytes).collect_map(kept).ok()
+    everflow_json::Serializer::new(bytes).collect_map(kept).ok()
 }

@@ -1,6 +1,6 @@
 use super::*;
 use everflow_env::SimulatedClock;
-use serde_json::json;
+use everflow_json::json;
 
 fn toy(name: &str, uid: &str, version: u64) -> Value {
     json!({

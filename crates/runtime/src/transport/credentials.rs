@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use everflow_env::{Clock, within};
+use everflow_json::{Value, json};
 use everflow_time::Timestamp;
 use http::HeaderValue;
-use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Mutex;
 
@@ -209,6 +209,6 @@ async fn run(plugin: &ExecPlugin) -> Result<Value, TransportError> {
         let words = String::from_utf8_lossy(&words);
         return Err(failed(format!("failed ({status}): {}", words.trim())));
     }
-    serde_json::from_slice(&answer)
+    everflow_json::from_slice(&answer)
         .map_err(|error| failed(format!("did not answer with an ExecCredential: {error}")))
 }

@@ -13,9 +13,9 @@ use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
 use everflow_cluster::status::ApiError;
 use everflow_cluster::{ApiServer, ApiService, Options, Request};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
+use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Resource, Selection, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, EmbeddedTransport, HttpsTransport, ServerWorld};
-use serde_json::{Value, json};
 
 /// The toy kind.
 pub const TOYS: Resource = Resource::namespaced("example.com", "v1", "toys", "Toy");
@@ -83,7 +83,7 @@ impl Faults for Switches {
         rules
             .requests
             .push(format!("{} {}{watch}", request.method, request.path));
-        if let Ok(body) = serde_json::from_slice(&request.body) {
+        if let Ok(body) = everflow_json::from_slice(&request.body) {
             rules.bodies.insert(number, body);
         }
         match &mut rules.before {

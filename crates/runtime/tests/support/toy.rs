@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use everflow_cluster::notice as watch;
 use everflow_env::BoxFuture;
+use everflow_json::{Value, json};
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
 use everflow_runtime::client::{
     At, Client, DeleteOptions, Patch, Resource, WriteOptions, annotation, generation, meta_text,
@@ -18,7 +19,6 @@ use everflow_runtime::metadata::Edited;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::{Error, Options, Signal};
-use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::{TOYS, World};

@@ -1,6 +1,6 @@
 //! Groups of the Kubernetes project: definitions in them need to be approved.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::node;
 use crate::structural::FieldError;

@@ -1,6 +1,6 @@
 //! The definition around the schemas: names, versions, scope, subresources, columns, conversion.
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::approval;
 use super::field_path;
@@ -30,21 +30,21 @@ pub fn set_definition_defaults(definition: &mut Value) {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        let missing = |names: &Map<String, Value>, key: &str| {
+        let missing = |names: &Map, key: &str| {
             names
                 .get(key)
                 .and_then(Value::as_str)
                 .is_none_or(str::is_empty)
         };
         if !kind.is_empty() && missing(names, "singular") {
-            names.insert("singular".to_owned(), json!(kind.to_lowercase()));
+            names.insert("singular".into(), json!(kind.to_lowercase()));
         }
         if !kind.is_empty() && missing(names, "listKind") {
-            names.insert("listKind".to_owned(), json!(format!("{kind}List")));
+            names.insert("listKind".into(), json!(format!("{kind}List")));
         }
     }
     if spec.get("conversion").is_none_or(Value::is_null) {
-        spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
+        spec.insert("conversion".into(), json!({"strategy": "None"}));
     }
 }
 

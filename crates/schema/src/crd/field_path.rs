@@ -1,6 +1,6 @@
 //! Paths of fields in schemas: `.spec.replicas`, `.labels['app']`.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::node;
 
@@ -98,7 +98,7 @@ fn unescaped(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use everflow_json::json;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Which keywords a schema may use, and together with which.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::node;
 use crate::structural::FieldError;

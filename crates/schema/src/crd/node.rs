@@ -1,6 +1,6 @@
 //! Reading raw schemas.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 /// The kinds of schemas below one node, with the path to each.
 pub(super) struct Child<'s> {
@@ -33,7 +33,7 @@ pub(super) fn list<'s>(schema: &'s Value, key: &str) -> &'s [Value] {
 }
 
 /// The fields of the object under a key.
-pub(super) fn fields<'s>(schema: &'s Value, key: &str) -> Option<&'s Map<String, Value>> {
+pub(super) fn fields<'s>(schema: &'s Value, key: &str) -> Option<&'s Map> {
     schema
         .get(key)
         .and_then(Value::as_object)

@@ -1,6 +1,6 @@
 //! All checks of one `openAPIV3Schema`.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{keywords, node, schema_defaults, structure};
 use crate::structural::FieldError;

@@ -1,6 +1,6 @@
 //! Whether the defaults in a schema fit it.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::node;
 use crate::schema::Schema;

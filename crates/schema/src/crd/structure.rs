@@ -1,6 +1,6 @@
 //! Whether a schema is structural: every field has one type, declared outside of alternatives.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::node::{self, Child};
 use crate::structural::{FieldError, Pattern};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::{Documents, documents};
 
@@ -39,7 +39,7 @@ const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// What the documents of custom resources take over from a built-in one.
 struct Model {
-    schemas: Map<String, Value>,
+    schemas: Map,
     /// Parameters in the query, by name.
     query: BTreeMap<String, Value>,
     /// The parameters of patches, whose words differ.
@@ -102,7 +102,7 @@ impl Model {
     }
 
     /// Adds the built-in types that paths and schemas refer to, and those that these refer to.
-    fn add_referenced(&self, own: &Value, schemas: &mut Map<String, Value>) {
+    fn add_referenced(&self, own: &Value, schemas: &mut Map) {
         let mut wanted = BTreeSet::new();
         collect_references(own, &mut wanted);
         while let Some(name) = wanted.pop_first() {
@@ -114,7 +114,7 @@ impl Model {
                 continue;
             };
             collect_references(schema, &mut wanted);
-            schemas.insert(name, schema.clone());
+            schemas.insert(name.into(), schema.clone());
         }
     }
 }
@@ -481,11 +481,11 @@ fn responses(of: &[(u16, &str)]) -> Value {
             _ => "OK",
         };
         all.insert(
-            status.to_string(),
+            status.to_string().into(),
             json!({"description": description, "content": content(name)}),
         );
     }
-    all.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+    all.insert("401".into(), json!({"description": "Unauthorized"}));
     all.into()
 }
 

@@ -9,8 +9,8 @@ mod custom;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use everflow_json::{Map, Value};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::data;
@@ -108,13 +108,13 @@ impl Documents {
         match self.parts.get(part as usize) {
             None | Some(Part::Null) => Value::Null,
             Some(Part::Bool(flag)) => Value::Bool(*flag),
-            Some(Part::Number(number)) => serde_json::from_str(number).unwrap_or(Value::Null),
-            Some(Part::Text(at)) => Value::String(text(at)),
+            Some(Part::Number(number)) => everflow_json::from_str(number).unwrap_or(Value::Null),
+            Some(Part::Text(at)) => Value::String(text(at).into()),
             Some(Part::List(items)) => items.iter().map(|item| self.value(*item)).collect(),
             Some(Part::Object(fields)) => fields
                 .iter()
                 .map(|(name, child)| (text(name), self.value(*child)))
-                .collect::<Map<_, _>>()
+                .collect::<Map>()
                 .into(),
         }
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Number, Value};
+use everflow_json::{Map, Number, Value};
 
 use super::malformed;
 use super::reader::{Fields, Wire, packed_varints};
@@ -92,7 +92,7 @@ impl<'t> Decoder<'t> {
         object: &'t ObjectType,
         message: &[u8],
         inside: [u32; 2],
-        out: &mut Map<String, Value>,
+        out: &mut Map,
     ) -> Result<(), Error> {
         let mut fields = Fields::new(message);
         while let Some(read) = fields.next() {
@@ -133,7 +133,7 @@ impl<'t> Decoder<'t> {
         field: &Field,
         wire: &WireField,
         value: Wire<'_>,
-        out: &mut Map<String, Value>,
+        out: &mut Map,
     ) -> Result<(), Error> {
         let types = self.types;
         let shape = types.get(field.type_id).map(|node| &node.shape);
@@ -156,28 +156,23 @@ impl<'t> Decoder<'t> {
                     .entry(field.name.as_str())
                     .or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(known) = slot {
-                    known.insert(key, entry);
+                    known.insert(key.into(), entry);
                 }
             }
             _ => {
                 let single = self.single(field.type_id, wire.encoding, value)?;
-                out.insert(field.name.to_string(), single);
+                out.insert(field.name.clone(), single);
             }
         }
         Ok(())
     }
 
     /// Gives a field the value that JSON shows when the message lacks it or has it empty.
-    fn settle(
-        &mut self,
-        field: &'t Field,
-        wire: &WireField,
-        out: &mut Map<String, Value>,
-    ) -> Result<(), Error> {
+    fn settle(&mut self, field: &'t Field, wire: &WireField, out: &mut Map) -> Result<(), Error> {
         let found = out.get(field.name.as_str());
         if wire.pointer {
             if found.is_none() && !wire.omit_empty {
-                out.insert(field.name.to_string(), Value::Null);
+                out.insert(field.name.clone(), Value::Null);
             }
             return Ok(());
         }
@@ -191,7 +186,7 @@ impl<'t> Decoder<'t> {
             None if wire.omit_empty => {}
             None => {
                 let empty = self.empty(field.type_id, wire.encoding)?;
-                out.insert(field.name.to_string(), empty);
+                out.insert(field.name.clone(), empty);
             }
         }
         Ok(())
@@ -378,7 +373,7 @@ impl<'t> Decoder<'t> {
     fn raw_json(&self, message: &[u8]) -> Result<Value, Error> {
         let [raw, ..] = self.parts(message)?;
         match raw.last() {
-            Some(Wire::Bytes(text)) if !text.is_empty() => serde_json::from_slice(text)
+            Some(Wire::Bytes(text)) if !text.is_empty() => everflow_json::from_slice(text)
                 .map_err(|error| self.fail(format!("JSON inside the message: {error}"))),
             _ => Ok(Value::Null),
         }
@@ -437,8 +432,8 @@ fn add_kinds_inside(definition: Option<&str>, value: &mut Value) {
             .flatten()
             .filter_map(Value::as_object_mut)
         {
-            item.insert("apiVersion".to_owned(), Value::from(api_version));
-            item.insert("kind".to_owned(), Value::from(kind));
+            item.insert("apiVersion".into(), Value::from(api_version));
+            item.insert("kind".into(), Value::from(kind));
         }
     }
 }

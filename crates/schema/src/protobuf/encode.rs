@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::special::{JSON_SCHEMA_PROPS, Special};
 use super::writer::Writer;
@@ -142,7 +142,7 @@ impl<'t> Encoder<'t> {
         for (key, entry) in entries {
             let mut inner = Writer::default();
             inner.bytes(1, key.as_bytes());
-            self.path.push(key.clone());
+            self.path.push(key.to_string());
             self.single(2, values, wire.encoding, entry, &mut inner)?;
             self.path.pop();
             writer.bytes(wire.number, &inner.finish());

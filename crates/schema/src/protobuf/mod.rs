@@ -14,7 +14,7 @@ pub use decode::decode_message;
 pub use encode::encode_message;
 pub use envelope::{Envelope, MAGIC};
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::error::Error;
 use crate::model::TypeId;
@@ -24,7 +24,7 @@ use crate::registry::builtin;
 pub fn decode(body: &[u8]) -> Result<Value, Error> {
     let envelope = Envelope::parse(body)?;
     if envelope.content_type == "application/json" {
-        return serde_json::from_slice(envelope.raw)
+        return everflow_json::from_slice(envelope.raw)
             .map_err(|error| malformed("", format!("the JSON inside the envelope: {error}")));
     }
     let type_id = type_of(&envelope.api_version, &envelope.kind)?;
@@ -35,7 +35,7 @@ pub fn decode(body: &[u8]) -> Result<Value, Error> {
             ("kind", &envelope.kind),
         ] {
             if !text.is_empty() {
-                object.insert(key.to_owned(), Value::from(text.as_str()));
+                object.insert(key.into(), Value::from(text.as_str()));
             }
         }
     }

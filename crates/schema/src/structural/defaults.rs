@@ -1,6 +1,6 @@
 //! Fills in defaults, removes nulls that have no meaning.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::model::{Shape, Type, TypeId, TypeTable};
 use crate::schema::SchemaView;
@@ -25,7 +25,7 @@ fn fill(value: &mut Value, type_id: TypeId, types: &TypeTable) {
                     Some(value) => is_forbidden_null(value, types.get(field.type_id)),
                 };
                 if empty && !default.is_null() {
-                    fields.insert(field.name.to_string(), default.clone());
+                    fields.insert(field.name.clone(), default.clone());
                 }
             }
             for (name, inner) in fields.iter_mut() {

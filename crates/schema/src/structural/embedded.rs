@@ -1,6 +1,6 @@
 //! Objects inside objects (`x-kubernetes-embedded-resource`).
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::field_error::{FieldError, NO_FIELD};
 use crate::model::{Shape, TypeId, TypeTable};
@@ -71,7 +71,7 @@ impl Checker<'_> {
         }
     }
 
-    fn object(&mut self, fields: &Map<String, Value>, path: &str) {
+    fn object(&mut self, fields: &Map, path: &str) {
         for name in ["apiVersion", "kind"] {
             if !fields.contains_key(name) {
                 self.errors

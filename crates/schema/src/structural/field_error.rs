@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::go_text;
 

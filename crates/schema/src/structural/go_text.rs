@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use everflow_json::{Text, Value};
 
 /// A value in a field error: strings quoted, plain numbers, all else as JSON.
 pub(super) fn value(value: &Value) -> String {
@@ -28,7 +28,7 @@ pub(super) fn json(value: &Value) -> String {
         }
         Value::Object(fields) => {
             let pair =
-                |(name, inner): (&String, &Value)| format!("{}:{}", json_string(name), json(inner));
+                |(name, inner): (&Text, &Value)| format!("{}:{}", json_string(name), json(inner));
             let parts: Vec<String> = fields.iter().map(pair).collect();
             format!("{{{}}}", parts.join(","))
         }
@@ -126,7 +126,7 @@ fn is_printable(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     #[test]
     fn values_print_as_go_prints_them() {

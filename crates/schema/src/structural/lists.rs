@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 
 use super::field_error::FieldError;
 use crate::model::{ListKind, Shape, TypeId, TypeTable};
@@ -35,7 +35,7 @@ fn node(
             for (name, inner) in fields {
                 if let Some(field) = object.field(name) {
                     let below = if path.is_empty() {
-                        name.clone()
+                        name.to_string()
                     } else {
                         format!("{path}.{name}")
                     };
@@ -80,7 +80,7 @@ fn map_list(items: &[Value], keys: &[smol_str::SmolStr], path: &str, errors: &mu
         let found = keys
             .iter()
             .filter_map(|key| Some((key.to_string(), item.get(key.as_str())?.clone())));
-        Value::Object(found.collect::<Map<String, Value>>())
+        Value::Object(found.collect::<Map>())
     };
     let of_items: Vec<Value> = items.iter().map(key_of).collect();
     for at in repeated(&of_items) {

@@ -1,6 +1,6 @@
 //! Ranges and multiples.
 
-use serde_json::{Number, Value};
+use everflow_json::{Number, Value};
 
 use super::field_error::FieldError;
 use super::go_text;

@@ -1,6 +1,6 @@
 //! Reads an `openAPIV3Schema` into the type model.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::error::Error;
@@ -85,11 +85,7 @@ impl Parser {
         Ok(self.types.add(node))
     }
 
-    fn shape(
-        &mut self,
-        schema: &Map<String, Value>,
-        json_type: Option<JsonType>,
-    ) -> Result<Shape, Error> {
+    fn shape(&mut self, schema: &Map, json_type: Option<JsonType>) -> Result<Shape, Error> {
         if self.flag(schema, "x-kubernetes-int-or-string")? == Some(true) {
             return Ok(Shape::IntOrString);
         }
@@ -112,7 +108,7 @@ impl Parser {
             Some(JsonType::Array) => self.list(schema).map(Shape::List),
             None if ["properties", "additionalProperties", "required"]
                 .iter()
-                .any(|key| schema.contains_key(*key)) =>
+                .any(|key| schema.contains_key(key)) =>
             {
                 self.object(schema).map(Shape::Object)
             }
@@ -121,7 +117,7 @@ impl Parser {
         }
     }
 
-    fn object(&mut self, schema: &Map<String, Value>) -> Result<ObjectType, Error> {
+    fn object(&mut self, schema: &Map) -> Result<ObjectType, Error> {
         let mut object = ObjectType {
             required: self.texts(schema, "required")?,
             ..ObjectType::default()
@@ -129,10 +125,10 @@ impl Parser {
         if let Some(properties) = self.map(schema, "properties")? {
             for (name, property) in properties {
                 let type_id = self.within("properties", |parser| {
-                    parser.within(name, |parser| parser.node(property))
+                    parser.within(name.as_str(), |parser| parser.node(property))
                 })?;
                 object.fields.push(Field {
-                    name: name.into(),
+                    name: name.clone(),
                     type_id,
                     required: object.required.iter().any(|required| required == name),
                     default: property.get("default").cloned(),
@@ -166,7 +162,7 @@ impl Parser {
         Ok(object)
     }
 
-    fn list(&mut self, schema: &Map<String, Value>) -> Result<ListType, Error> {
+    fn list(&mut self, schema: &Map) -> Result<ListType, Error> {
         let item = match schema.get("items") {
             None | Some(Value::Null) => self.types.add(Type::plain(None, Shape::Any)),
             Some(items) => self.within("items", |parser| parser.node(items))?,
@@ -191,10 +187,7 @@ impl Parser {
         })
     }
 
-    fn validation(
-        &mut self,
-        schema: &Map<String, Value>,
-    ) -> Result<Option<Box<Validation>>, Error> {
+    fn validation(&mut self, schema: &Map) -> Result<Option<Box<Validation>>, Error> {
         let validation = Validation {
             enum_values: self.list_of(schema, "enum")?.cloned().unwrap_or_default(),
             format: self
@@ -229,7 +222,7 @@ impl Parser {
         Ok((validation != Validation::default()).then(|| Box::new(validation)))
     }
 
-    fn nodes(&mut self, schema: &Map<String, Value>, key: &str) -> Result<Vec<TypeId>, Error> {
+    fn nodes(&mut self, schema: &Map, key: &str) -> Result<Vec<TypeId>, Error> {
         let Some(list) = self.list_of(schema, key)? else {
             return Ok(Vec::new());
         };
@@ -240,7 +233,7 @@ impl Parser {
         Ok(nodes)
     }
 
-    fn rules(&mut self, schema: &Map<String, Value>) -> Result<Vec<CelRule>, Error> {
+    fn rules(&mut self, schema: &Map) -> Result<Vec<CelRule>, Error> {
         const KEY: &str = "x-kubernetes-validations";
         let Some(list) = self.list_of(schema, KEY)? else {
             return Ok(Vec::new());
@@ -267,11 +260,7 @@ impl Parser {
         })
     }
 
-    fn text<'v>(
-        &self,
-        schema: &'v Map<String, Value>,
-        key: &str,
-    ) -> Result<Option<&'v str>, Error> {
+    fn text<'v>(&self, schema: &'v Map, key: &str) -> Result<Option<&'v str>, Error> {
         match schema.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -279,7 +268,7 @@ impl Parser {
         }
     }
 
-    fn texts(&self, schema: &Map<String, Value>, key: &str) -> Result<Vec<SmolStr>, Error> {
+    fn texts(&self, schema: &Map, key: &str) -> Result<Vec<SmolStr>, Error> {
         let Some(list) = self.list_of(schema, key)? else {
             return Ok(Vec::new());
         };
@@ -293,7 +282,7 @@ impl Parser {
         }
     }
 
-    fn flag(&self, schema: &Map<String, Value>, key: &str) -> Result<Option<bool>, Error> {
+    fn flag(&self, schema: &Map, key: &str) -> Result<Option<bool>, Error> {
         match schema.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -301,7 +290,7 @@ impl Parser {
         }
     }
 
-    fn number(&self, schema: &Map<String, Value>, key: &str) -> Result<Option<Value>, Error> {
+    fn number(&self, schema: &Map, key: &str) -> Result<Option<Value>, Error> {
         match schema.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(number @ Value::Number(_)) => Ok(Some(number.clone())),
@@ -309,7 +298,7 @@ impl Parser {
         }
     }
 
-    fn integer(&self, schema: &Map<String, Value>, key: &str) -> Result<Option<i64>, Error> {
+    fn integer(&self, schema: &Map, key: &str) -> Result<Option<i64>, Error> {
         let Some(number) = self.number(schema, key)? else {
             return Ok(None);
         };
@@ -323,11 +312,7 @@ impl Parser {
         }
     }
 
-    fn list_of<'v>(
-        &self,
-        schema: &'v Map<String, Value>,
-        key: &str,
-    ) -> Result<Option<&'v Vec<Value>>, Error> {
+    fn list_of<'v>(&self, schema: &'v Map, key: &str) -> Result<Option<&'v Vec<Value>>, Error> {
         match schema.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
@@ -335,11 +320,7 @@ impl Parser {
         }
     }
 
-    fn map<'v>(
-        &self,
-        schema: &'v Map<String, Value>,
-        key: &str,
-    ) -> Result<Option<&'v Map<String, Value>>, Error> {
+    fn map<'v>(&self, schema: &'v Map, key: &str) -> Result<Option<&'v Map>, Error> {
         match schema.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Object(map)) => Ok(Some(map)),

@@ -1,6 +1,6 @@
 //! Removes what a structural schema does not know.
 
-use serde_json::Value;
+use everflow_json::{Text, Value, format_text};
 
 use crate::model::{ObjectType, Shape, Type, TypeId, TypeTable};
 use crate::schema::SchemaView;
@@ -30,7 +30,7 @@ const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 struct Pruner<'s> {
     types: &'s TypeTable,
-    path: Vec<String>,
+    path: Vec<Text>,
     unknown: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl<'s> Pruner<'s> {
         }
         match value {
             Value::Object(fields) => {
-                let names: Vec<String> = fields.keys().cloned().collect();
+                let names: Vec<Text> = fields.keys().cloned().collect();
                 for name in names {
                     let resource = as_resource || node.is_some_and(|node| node.embedded_resource);
                     if resource && OBJECT_FIELDS.contains(&name.as_str()) {
@@ -51,7 +51,7 @@ impl<'s> Pruner<'s> {
                     match node.and_then(|node| child(node, &name)) {
                         Some(next) => {
                             if let Some(inner) = fields.get_mut(&name) {
-                                self.within(name, |pruner| pruner.node(inner, next, false));
+                                self.within(&name, |pruner| pruner.node(inner, next, false));
                             }
                         }
                         None => {
@@ -66,7 +66,9 @@ impl<'s> Pruner<'s> {
             Value::Array(items) => {
                 let next = node.and_then(Type::as_list).map(|list| list.item);
                 for (at, item) in items.iter_mut().enumerate() {
-                    self.within(format!("[{at}]"), |pruner| pruner.node(item, next, false));
+                    self.within(&format_text!("[{at}]"), |pruner| {
+                        pruner.node(item, next, false)
+                    });
                 }
             }
             _ => {}
@@ -83,7 +85,7 @@ impl<'s> Pruner<'s> {
                         continue;
                     }
                     if let Some(next) = child(node, name) {
-                        self.within(name.clone(), |pruner| pruner.node(inner, next, false));
+                        self.within(name, |pruner| pruner.node(inner, next, false));
                     }
                 }
             }
@@ -92,22 +94,24 @@ impl<'s> Pruner<'s> {
                     return;
                 };
                 for (at, item) in items.iter_mut().enumerate() {
-                    self.within(format!("[{at}]"), |pruner| pruner.keep(item, next, false));
+                    self.within(&format_text!("[{at}]"), |pruner| {
+                        pruner.keep(item, next, false)
+                    });
                 }
             }
             _ => {}
         }
     }
 
-    fn within(&mut self, step: String, work: impl FnOnce(&mut Self)) {
-        self.path.push(step);
+    fn within(&mut self, step: &Text, work: impl FnOnce(&mut Self)) {
+        self.path.push(step.clone());
         work(self);
         self.path.pop();
     }
 
     fn record(&mut self, name: &str) {
         let mut path = String::new();
-        for step in self.path.iter().map(String::as_str).chain([name]) {
+        for step in self.path.iter().map(Text::as_str).chain([name]) {
             if !path.is_empty() && !step.starts_with('[') {
                 path.push('.');
             }

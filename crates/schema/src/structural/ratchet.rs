@@ -2,7 +2,7 @@
 //!
 //! On updates an invalid value is tolerated when it did not change.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::model::{ListKind, Shape, TypeId, TypeTable};
 

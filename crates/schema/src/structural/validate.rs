@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::field_error::{FieldError, FieldErrorKind, NO_FIELD};
@@ -509,7 +509,7 @@ impl<'v> Run<'v> {
         &self,
         node: &Type,
         validation: &Validation,
-        fields: &Map<String, Value>,
+        fields: &Map,
         spot: Spot<'_>,
     ) -> Report {
         let mut report = Report::default();

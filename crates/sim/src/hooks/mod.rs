@@ -103,7 +103,7 @@ fn failed(code: u16, reason: &'static str, text: &str) -> Verdict {
 fn too_busy(seconds: u32) -> Verdict {
     let mut error = ApiError::new(429, "TooManyRequests", "simulated: too many requests");
     error.headers.push(("Retry-After", seconds.to_string()));
-    error.details = Some(serde_json::json!({"retryAfterSeconds": seconds}));
+    error.details = Some(everflow_json::json!({"retryAfterSeconds": seconds}));
     Verdict::Fail(error)
 }
 
@@ -444,7 +444,7 @@ fn garbled(kind: &str, line: &[u8]) -> bytes::Bytes {
 
 /// A watch event in words.
 fn heard(kind: &str, plural: &str, line: &[u8]) -> String {
-    let event: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+    let event: everflow_json::Value = everflow_json::from_slice(line).unwrap_or_default();
     let metadata = &event["object"]["metadata"];
     let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
     format!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use everflow_env::disk::read_all;
-use serde_json::Value;
+use everflow_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{Commit, Finding};

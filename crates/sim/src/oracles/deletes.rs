@@ -40,7 +40,8 @@ impl Deletions {
             self.made.insert(place, commit.at);
             return None;
         };
-        let going = |object: &serde_json::Value| !object["metadata"]["deletionTimestamp"].is_null();
+        let going =
+            |object: &everflow_json::Value| !object["metadata"]["deletionTimestamp"].is_null();
         if going(old) || commit.new.is_some_and(|new| !going(new)) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! What users and others wrote stays.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::{Commit, Finding};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use everflow_api::view::condition;
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::{Commit, Finding, lately_restored};
 use crate::history::Who;

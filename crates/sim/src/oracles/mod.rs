@@ -15,9 +15,9 @@ use std::fmt;
 use std::time::Duration;
 
 use everflow_api::view::condition;
+use everflow_json::Value;
 use everflow_runtime::attempt::Next;
 use everflow_runtime::queue::Key;
-use serde_json::Value;
 
 use crate::disk::Change;
 use crate::history::Who;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::Value;
 use everflow_runtime::queue::Key;
-use serde_json::Value;
 
 use super::{Commit, Finding, lately_restored};
 use crate::history::Who;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everflow_api::view::condition;
 use everflow_cluster::ApiServer;
 use everflow_controllers::source::named_by_revision;
-use serde_json::{Map, Value, json};
+use everflow_json::{Map, Value, json};
 
 use super::is_flux;
 use crate::scenario::Expectation;
@@ -52,7 +52,7 @@ fn metadata(object: &Value) -> Value {
     let mut kept = Map::new();
     for field in ["labels", "annotations", "finalizers"] {
         if let Some(value) = object["metadata"].get(field) {
-            kept.insert(field.to_owned(), value.clone());
+            kept.insert(field.into(), value.clone());
         }
     }
     // How often a workload was rolled out is not for the end to say.
@@ -64,7 +64,7 @@ fn metadata(object: &Value) -> Value {
     }
     let going = !object["metadata"]["deletionTimestamp"].is_null();
     if going {
-        kept.insert("going".to_owned(), true.into());
+        kept.insert("going".into(), true.into());
     }
     kept.into()
 }
@@ -98,7 +98,7 @@ fn of_flux(object: &Value) -> Value {
     let status = &object["status"];
     let mut shown = Map::new();
     let seen = status["observedGeneration"] == object["metadata"]["generation"];
-    shown.insert("observed".to_owned(), seen.into());
+    shown.insert("observed".into(), seen.into());
     let all = status["conditions"].as_array();
     let conditions = all.into_iter().flatten().map(|one| {
         let mut condition =
@@ -108,10 +108,7 @@ fn of_flux(object: &Value) -> Value {
         }
         condition
     });
-    shown.insert(
-        "conditions".to_owned(),
-        conditions.collect::<Vec<_>>().into(),
-    );
+    shown.insert("conditions".into(), conditions.collect::<Vec<_>>().into());
     for field in [
         "inventory",
         "lastAppliedRevision",
@@ -120,7 +117,7 @@ fn of_flux(object: &Value) -> Value {
         "url",
     ] {
         if let Some(value) = status.get(field) {
-            shown.insert(field.to_owned(), value.clone());
+            shown.insert(field.into(), value.clone());
         }
     }
     let digest = status["artifact"]["digest"].as_str().unwrap_or_default();
@@ -128,7 +125,7 @@ fn of_flux(object: &Value) -> Value {
         if let Some(value) = status["artifact"].get(field).and_then(Value::as_str) {
             // Whether another artifact of the revision was named before, is not for the end to say.
             let value = named_by_revision(value, digest);
-            shown.insert(format!("artifact {field}"), value.into());
+            shown.insert(format!("artifact {field}").into(), value.into());
         }
     }
     kept["status"] = shown.into();
@@ -193,7 +190,7 @@ fn differ(place: &str, wanted: &Value, found: &Value, all: &mut Vec<String>) {
         (Value::Object(one), Value::Object(two)) => {
             let keys = one
                 .keys()
-                .chain(two.keys().filter(|key| !one.contains_key(*key)));
+                .chain(two.keys().filter(|key| !one.contains_key(key)));
             for key in keys {
                 let (one, two) = (&wanted[key], &found[key]);
                 differ(&format!("{place}/{key}"), one, two, all);

@@ -9,7 +9,7 @@ use crate::tree::{Entry, Item, Tree};
 
 /// Reads the first value of a text.
 pub fn read(content: &[u8]) -> Result<Tree, String> {
-    let mut reader = serde_json::Deserializer::from_slice(content);
+    let mut reader = everflow_json::Deserializer::from_slice(content);
     let tree = Tree::deserialize(&mut reader)
         .map_err(|error| format!("Could not unmarshal input data: {error}"))?;
     match tree {

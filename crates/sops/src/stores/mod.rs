@@ -177,7 +177,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             tree.to_json(),
-            serde_json::json!({"mac": "m", "age": [{"enc": "a", "recipient": "r"}, {"enc": "b"}]})
+            everflow_json::json!({"mac": "m", "age": [{"enc": "a", "recipient": "r"}, {"enc": "b"}]})
         );
         assert!(
             unflatten(vec![

@@ -1,8 +1,8 @@
 //! Reading JSON with the complaints of Go's `encoding/json`.
 
 use everflow_gotemplate::Value;
+use everflow_json::Value as Json;
 use everflow_yaml::gojson;
-use serde_json::Value as Json;
 
 use crate::support::MAX_NESTING;
 

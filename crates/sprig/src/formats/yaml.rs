@@ -1,8 +1,8 @@
 //! Helm's `toYaml`, `toYamlPretty`, `fromYaml` and `fromYamlArray`.
 
 use everflow_gotemplate::{GoType, Map, Numbers, Value};
+use everflow_json::{Map as JsonMap, Number, Value as Json};
 use everflow_yaml::{emit, gojson, sigs};
-use serde_json::{Map as JsonMap, Number, Value as Json};
 
 use super::json::is_exported;
 use crate::encoding::base64_encode;
@@ -86,11 +86,11 @@ impl Builder {
             Value::List(list) if self.view == View::Json && list.is_nil() => Json::Null,
             Value::Map(map) if self.view == View::Json && map.is_nil() => Json::Null,
             Value::Bool(value) => Json::Bool(*value),
-            Value::String(text) => Json::String(to_valid(text.as_bytes())),
+            Value::String(text) => Json::String(to_valid(text.as_bytes()).into()),
             Value::List(list)
                 if self.view == View::Json && list.go_type().element() == Some(GoType::Uint8) =>
             {
-                Json::String(base64_encode(&value.as_byte_slice().unwrap_or_default()))
+                Json::String(base64_encode(&value.as_byte_slice().unwrap_or_default()).into())
             }
             Value::List(list) => {
                 let items = list.items().iter().map(|item| self.tree(item, depth + 1));
@@ -99,7 +99,10 @@ impl Builder {
             Value::Map(map) => {
                 let mut entries = JsonMap::new();
                 for (key, value) in map.snapshot() {
-                    entries.insert(to_valid(key.as_bytes()), self.tree(&value, depth + 1)?);
+                    entries.insert(
+                        to_valid(key.as_bytes()).into(),
+                        self.tree(&value, depth + 1)?,
+                    );
                 }
                 Json::Object(entries)
             }
@@ -147,17 +150,17 @@ impl Builder {
             let text = time.0.format(b"2006-01-02T15:04:05.999999999Z07:00");
             let text = String::from_utf8_lossy(&text).into_owned();
             return Ok(match self.view {
-                View::Json => Json::String(text),
+                View::Json => Json::String(text.into()),
                 View::Go => self.mark(text),
             });
         }
         if let Some(version) = value.as_object::<VersionObject>() {
-            return Ok(Json::String(version.version.to_string()));
+            return Ok(Json::String(version.version.to_string().into()));
         }
         if let Some(duration) = value.as_object::<DurationObject>()
             && self.view == View::Go
         {
-            return Ok(Json::String(duration.0.to_string()));
+            return Ok(Json::String(duration.0.to_string().into()));
         }
         if let Some(basic) = object.basic() {
             return self.tree(&basic, depth + 1);
@@ -173,7 +176,7 @@ impl Builder {
             } else {
                 name.to_owned()
             };
-            entries.insert(name, self.tree(&field, depth + 1)?);
+            entries.insert(name.into(), self.tree(&field, depth + 1)?);
         }
         Ok(Json::Object(entries))
     }
@@ -181,7 +184,7 @@ impl Builder {
     /// A word that stands for plain text which no tree can hold.
     fn mark(&mut self, text: String) -> Json {
         self.marks.push(text);
-        Json::String(format!("everflow_plain_scalar_{}_", self.marks.len() - 1))
+        Json::String(format!("everflow_plain_scalar_{}_", self.marks.len() - 1).into())
     }
 
     fn put_in(&self, mut text: String) -> String {

@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use everflow_gotemplate::{Functions, Limits, MissingKey, Numbers, Templates, Value};
+use everflow_json::{Value as Json, json};
 use everflow_sprig::{FixedSource, Source, register};
-use serde_json::{Value as Json, json};
 
 /// A small random source with a fixed sequence per seed.
 pub struct Random(u64);
@@ -132,7 +132,7 @@ fn random_calls_answer_as_the_real_functions_do() {
     let answers = String::from_utf8(output.stdout).unwrap();
     let mut wrong = Vec::new();
     for (template, answer) in templates.iter().zip(answers.lines()) {
-        let answer: Json = serde_json::from_str(answer).unwrap();
+        let answer: Json = everflow_json::from_str(answer).unwrap();
         let theirs = match answer["err"].as_str() {
             Some(error) => Err(error.to_owned()),
             None => Ok(unhex(answer["out"].as_str().unwrap())),

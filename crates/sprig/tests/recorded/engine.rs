@@ -10,8 +10,8 @@ use everflow_gotemplate::{
 };
 use everflow_helm::chart::ChartFile;
 use everflow_helm::objects::{Capabilities, KubeVersion, VALUES_TYPE, files};
+use everflow_json::Value as Json;
 use everflow_sprig::{FixedSource, Source};
-use serde_json::Value as Json;
 
 use crate::errors;
 
@@ -149,7 +149,7 @@ fn values(case: &Json) -> Result<Value, String> {
             })?,
         None => vec![case["values"].clone()],
     };
-    let mut map = serde_json::Map::new();
+    let mut map = everflow_json::Map::new();
     for mut json in documents {
         everflow_yaml::gojson::numbers_as_f64(&mut json);
         if let Json::Object(entries) = json {
@@ -215,7 +215,7 @@ fn data(case: &Json) -> Result<Value, String> {
         .into_iter()
         .flatten()
         .map(|(name, text)| ChartFile {
-            name: name.clone(),
+            name: name.to_string(),
             data: text.as_str().unwrap_or("").as_bytes().into(),
         })
         .collect();

@@ -8,7 +8,7 @@ mod errors;
 use std::collections::BTreeMap;
 
 use everflow_corpus::Outcome;
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 /// Cases that differ, one per line with the reason.
 const KNOWN: &str = include_str!("known-differences.txt");
@@ -35,7 +35,7 @@ fn compare(
     };
     if let Some(all) = case["want_all"].as_object() {
         for (name, wanted) in all {
-            let got = files.get(name).map(|b| show(b));
+            let got = files.get(name.as_str()).map(|b| show(b));
             if got.as_deref() != wanted.as_str() {
                 return Err(format!("{name}: got {got:?}, wanted {wanted}"));
             }
@@ -104,7 +104,7 @@ fn recorded_functions() {
     for path in files {
         let subject = path.file_stem().unwrap().to_string_lossy().into_owned();
         for line in std::fs::read_to_string(&path).unwrap().lines() {
-            let case: Json = serde_json::from_str(line).unwrap();
+            let case: Json = everflow_json::from_str(line).unwrap();
             let id = format!("{subject}/{}", case["id"].as_str().unwrap());
             if only
                 .as_ref()

@@ -4,12 +4,12 @@ use crate::error::{Error, Limit};
 use crate::load::Limits;
 use crate::node::{Dialect, Node, Position, ScalarKind, Style, Value};
 use crate::read::{EventKind, Input, Parser, Timestamp, resolve_plain};
-use serde_json::{Map, Number, Value as Json};
+use everflow_json::{Map, Number, Value as Json};
 
 /// A collection that is not complete yet.
 enum Open {
     Array(Vec<Json>),
-    Object(Map<String, Json>, Option<String>),
+    Object(Map, Option<String>),
 }
 
 /// The first document if it has none of what needs care: aliases, tags, merge keys, keys that are
@@ -63,7 +63,7 @@ pub(crate) fn plain_document(
                 let done = match plain_scalar(kind, &text) {
                     Some(json) => json,
                     None if kind == ScalarKind::String || kind == ScalarKind::Merge => {
-                        Json::String(text.into_owned())
+                        Json::String(text.into())
                     }
                     None => return Ok(None),
                 };
@@ -135,7 +135,7 @@ impl Open {
                 true
             }
             Open::Object(object, key) => match key.take() {
-                Some(key) => object.insert(key, value).is_none() || !unique_keys,
+                Some(key) => object.insert(key.into(), value).is_none() || !unique_keys,
                 None => false,
             },
         }
@@ -150,7 +150,7 @@ pub(crate) fn plain_scalar(kind: ScalarKind, text: &str) -> Option<Json> {
         ScalarKind::Int(value) => Json::Number(value.into()),
         ScalarKind::Uint(value) => Json::Number(value.into()),
         ScalarKind::Float(value) => Json::Number(Number::from_f64(value)?),
-        ScalarKind::Timestamp => Json::String(Timestamp::parse(text)?.to_string()),
+        ScalarKind::Timestamp => Json::String(Timestamp::parse(text)?.to_string().into()),
         ScalarKind::String | ScalarKind::Binary | ScalarKind::Merge => return None,
     })
 }
@@ -169,7 +169,7 @@ fn plain_node(node: &Node, levels: usize) -> Option<Json> {
         Value::Scalar(scalar) => match plain_scalar(scalar.kind, &scalar.text) {
             Some(json) => json,
             None if matches!(scalar.kind, ScalarKind::String | ScalarKind::Merge) => {
-                Json::String(scalar.text.to_string())
+                Json::String(scalar.text.clone())
             }
             None => return None,
         },
@@ -184,7 +184,7 @@ fn plain_node(node: &Node, levels: usize) -> Option<Json> {
             for entry in &mapping.entries {
                 let key = entry.key.as_str().filter(|_| entry.key.tag().is_none())?;
                 let value = plain_node(&entry.value, levels)?;
-                if object.insert(key.to_owned(), value).is_some() {
+                if object.insert(key.into(), value).is_some() {
                     return None;
                 }
             }
@@ -218,7 +218,7 @@ mod tests {
         let cases = std::fs::read_to_string(path).unwrap();
         let mut taken = 0;
         for line in cases.lines() {
-            let case: Json = serde_json::from_str(line).unwrap();
+            let case: Json = everflow_json::from_str(line).unwrap();
             let Some(text) = case["yaml"].as_str() else {
                 continue;
             };

@@ -4,7 +4,7 @@ use super::text::{format_float, format_float_g32, go_quote};
 use crate::error::Error;
 use crate::node::Dialect;
 use crate::read::Timestamp;
-use serde_json::{Map, Number, Value as Json};
+use everflow_json::{Map, Number, Value as Json};
 use smol_str::SmolStr;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -241,8 +241,8 @@ impl GoValue {
             GoValue::Int(value) => Json::Number(value.into()),
             GoValue::Uint(value) => Json::Number(value.into()),
             GoValue::Float(value) => Json::Number(finite(value)?),
-            GoValue::Str(value) => Json::String(value.into()),
-            GoValue::Time(value) => Json::String(value.to_string()),
+            GoValue::Str(value) => Json::String(value),
+            GoValue::Time(value) => Json::String(value.to_string().into()),
             GoValue::Seq(items) => Json::Array(
                 items
                     .into_iter()
@@ -263,7 +263,7 @@ impl GoValue {
                     .collect();
                 let mut object = Map::new();
                 for (key, value) in sorted {
-                    object.insert(key, value.into_json(convert_keys)?);
+                    object.insert(key.into(), value.into_json(convert_keys)?);
                 }
                 Json::Object(object)
             }

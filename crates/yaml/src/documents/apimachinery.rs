@@ -4,8 +4,8 @@ use super::trim::{first_char, trim_start};
 use crate::error::Error;
 use crate::gojson::{self, JsonError, Numbers};
 use crate::sigs;
+use everflow_json::Value as Json;
 use memchr::{memchr, memmem, memrchr};
-use serde_json::Value as Json;
 use std::borrow::Cow;
 
 /// The buffer of Go's `bufio.Reader`, whose size shows in what it loses.

@@ -5,8 +5,8 @@ use super::trim::{is_blank, trim_start};
 use crate::error::Error;
 use crate::gojson::numbers_as_f64;
 use crate::sigs;
+use everflow_json::{Map, Value as Json};
 use memchr::memmem;
-use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 
 /// `SplitManifests`: the documents of a rendered chart in order. `---` at the beginning of a line
@@ -73,7 +73,7 @@ pub fn helm_values(input: &[u8]) -> Result<Json, Error> {
 }
 
 /// Maps merge, anything else replaces.
-fn merge(into: &mut Map<String, Json>, from: Map<String, Json>) {
+fn merge(into: &mut Map, from: Map) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
             (Some(Json::Object(below)), Json::Object(above)) => merge(below, above),

@@ -29,9 +29,9 @@ mod value;
 use crate::decode::Decoder;
 use crate::{Dialect, Document, Error, Limits, Loader, Node, gojson, sigs as reader};
 use event::Profile;
+use everflow_json::Value;
 pub use kio::kio_rewrite;
 pub use list_style::list_indent_of;
-use serde_json::Value;
 use value::{Source, dump};
 
 /// Where the `- ` of a list under a key stands.

@@ -3,7 +3,7 @@
 use super::{Indent, kyaml, kyaml_document};
 use crate::read::tag_of;
 use crate::{Dialect, Document, Error, Loader, Node, Scalar, ScalarKind, Style, Value};
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 impl Document {
     /// `RNode.MarshalJSON`, and so what `kustomize build` sees of a resource.
@@ -67,7 +67,7 @@ impl Node {
 pub(super) fn reread(text: &str) -> Result<Json, Error> {
     let document = Loader::new(Dialect::Kyaml).load_document(text.as_bytes())?;
     let Some(Document { root, .. }) = document else {
-        return Ok(Json::Object(serde_json::Map::new()));
+        return Ok(Json::Object(everflow_json::Map::new()));
     };
     refuse_scalar(&root)?;
     root.to_json()

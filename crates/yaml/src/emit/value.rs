@@ -6,7 +6,7 @@ use super::implicit::{is_old_bool, is_sexagesimal, reads_as_string};
 use super::key_order::sort_by_key;
 use crate::gojson::{push_json_f64, push_shortest_f64};
 use crate::{Dialect, Style};
-use serde_json::{Map, Number, Value};
+use everflow_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ pub(super) fn dump(value: &Value, dialect: Dialect, source: Source, profile: Pro
 /// A collection that is being printed. An own stack keeps deep trees off the call stack.
 enum Open<'a> {
     Sequence(std::slice::Iter<'a, Value>),
-    Mapping(std::vec::IntoIter<(&'a String, &'a Value)>),
+    Mapping(std::vec::IntoIter<(&'a everflow_json::Text, &'a Value)>),
 }
 
 struct Walker<'a> {
@@ -129,7 +129,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-fn sorted_entries(fields: &Map<String, Value>, dialect: Dialect) -> Vec<(&String, &Value)> {
+fn sorted_entries(fields: &Map, dialect: Dialect) -> Vec<(&everflow_json::Text, &Value)> {
     let mut entries: Vec<_> = fields.iter().collect();
     sort_by_key(&mut entries, dialect, |(key, _)| key);
     entries

@@ -1,7 +1,7 @@
 //! Floating-point numbers in the two forms Go prints: the JSON one and `strconv`'s shortest one.
 
 use super::error::JsonError;
-use serde_json::Value;
+use everflow_json::Value;
 use std::fmt::Write;
 
 /// A number as `encoding/json` writes it: an exponent only below 1e-6 and from 1e21 on.
@@ -53,7 +53,7 @@ pub fn numbers_as_f64(value: &mut Value) {
     while let Some(value) = pending.pop() {
         match value {
             Value::Number(number) => {
-                if let Some(float) = number.as_f64().and_then(serde_json::Number::from_f64) {
+                if let Some(float) = number.as_f64().and_then(everflow_json::Number::from_f64) {
                     *number = float;
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! Kubernetes objects meet JSON text everywhere: annotations that hold the last applied object,
 //! digests, API responses, `kubectl -o json`. Each is compared byte for byte with what Go printed,
-//! and serde_json prints floats, HTML characters and line separators another way.
+//! and `serde_json` prints floats, HTML characters and line separators another way.
 
 mod error;
 mod escape;

@@ -2,7 +2,7 @@
 
 use super::error::JsonError;
 use super::scan::{Scanner, Token};
-use serde_json::{Map, Number, Value};
+use everflow_json::{Map, Number, Value};
 
 /// What JSON numbers become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,7 @@ pub fn parse_first(text: &[u8], numbers: Numbers) -> Result<(Value, usize), Json
 /// A collection that is not complete yet.
 enum Open {
     Array(Vec<Value>),
-    Object {
-        fields: Map<String, Value>,
-        key: Option<String>,
-    },
+    Object { fields: Map, key: Option<String> },
 }
 
 fn build(scanner: &mut Scanner<'_>, numbers: Numbers) -> Result<Value, JsonError> {
@@ -76,7 +73,7 @@ fn build(scanner: &mut Scanner<'_>, numbers: Numbers) -> Result<Value, JsonError
                     *key = Some(text);
                     continue;
                 }
-                Value::String(text)
+                Value::String(text.into())
             }
             Token::Number(digits) => number(digits, numbers)?,
             Token::True => Value::Bool(true),
@@ -87,7 +84,7 @@ fn build(scanner: &mut Scanner<'_>, numbers: Numbers) -> Result<Value, JsonError
             None => root = value,
             Some(Open::Array(items)) => items.push(value),
             Some(Open::Object { fields, key }) => {
-                fields.insert(key.take().unwrap_or_default(), value);
+                fields.insert(key.take().unwrap_or_default().into(), value);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::parse::{Numbers, check_form, number, unquote};
 use super::scan::{Scanner, Token};
 use crate::walk::{Collection, Stop};
-use serde_json::Value;
+use everflow_json::Value;
 
 /// A step through JSON text.
 pub(crate) enum Piece {
@@ -44,7 +44,7 @@ pub(crate) fn each_piece<E>(
                 visit(Piece::End)?;
             }
             Token::String(quoted) if key_next => visit(Piece::Key(unquote(quoted)))?,
-            Token::String(quoted) => visit(Piece::Value(Value::String(unquote(quoted))))?,
+            Token::String(quoted) => visit(Piece::Value(Value::String(unquote(quoted).into())))?,
             Token::Number(digits) => {
                 let value = number(digits, Numbers::Integers).map_err(Stop::Json)?;
                 visit(Piece::Value(value))?;

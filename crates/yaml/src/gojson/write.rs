@@ -2,7 +2,7 @@
 
 use super::escape::{HtmlEscape, write_escaped};
 use super::float::push_json_f64;
-use serde_json::{Value, map};
+use everflow_json::{Value, map};
 use std::fmt::Write;
 
 /// What `json.Marshal` prints: no spaces, keys sorted by bytes, HTML characters escaped.
@@ -82,7 +82,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn number(&mut self, number: &serde_json::Number) {
+    fn number(&mut self, number: &everflow_json::Number) {
         match number.as_f64() {
             Some(float) if number.is_f64() => push_json_f64(&mut self.out, float),
             // Writing to a String cannot fail.

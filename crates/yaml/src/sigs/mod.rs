@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::load::{Limits, Loader};
 use crate::node::Dialect;
 use crate::read::Input;
-use serde_json::Value as Json;
+use everflow_json::Value as Json;
 
 /// `YAMLToJSON`: the first document, merge keys applied, keys made strings, and of duplicate keys
 /// the last one.
@@ -78,7 +78,7 @@ pub(crate) fn json_kind(json: &Json) -> &'static str {
     }
 }
 
-fn normal_number(value: f64, unsigned: bool) -> Option<serde_json::Number> {
+fn normal_number(value: f64, unsigned: bool) -> Option<everflow_json::Number> {
     // From 1e21 on Go writes an exponent; below that the text is exact only up to 17 digits, and
     // what follows them are zeros.
     const EXACT: f64 = 9_223_372_036_854_775_808.0;
@@ -87,7 +87,7 @@ fn normal_number(value: f64, unsigned: bool) -> Option<serde_json::Number> {
         let text = format!("{value:e}");
         return integer_of(&text).map(Into::into);
     }
-    serde_json::Number::from_f64(value)
+    everflow_json::Number::from_f64(value)
 }
 
 /// The integer that Go's text for a whole number stands for: its shortest digits, then zeros.

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::gojson;
 use crate::load::{Limits, Loader};
 use crate::node::Dialect;
-use serde_json::{Map, Number, Value as Json};
+use everflow_json::{Map, Number, Value as Json};
 
 /// A Go type to decode into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Target {
     pub fn zero(&self) -> Json {
         match self {
             Target::Any | Target::KubernetesAny | Target::Slice(_) | Target::Map(_) => Json::Null,
-            Target::String => Json::String(String::new()),
+            Target::String => Json::from(""),
             Target::Bool => Json::Bool(false),
             Target::Int32 | Target::Int64 => Json::Number(0.into()),
             Target::Float64 => Number::from_f64(0.0).map_or(Json::Null, Json::Number),
@@ -173,7 +173,7 @@ pub fn string_field(json: &Json) -> Option<String> {
     Some(match json {
         Json::Null => String::new(),
         Json::Bool(value) => value.to_string(),
-        Json::String(text) => text.clone(),
+        Json::String(text) => text.to_string(),
         Json::Number(number) if number.is_f64() => {
             format_float_g32(number.as_f64().unwrap_or_default())
         }
@@ -236,11 +236,7 @@ impl<'t> TypedDecoder<'t> {
         }
     }
 
-    fn fields(
-        &mut self,
-        object: Map<String, Json>,
-        go_struct: &'t StructTarget,
-    ) -> Result<Json, Error> {
+    fn fields(&mut self, object: Map, go_struct: &'t StructTarget) -> Result<Json, Error> {
         let zero = Target::Struct(go_struct.clone()).zero();
         let Json::Object(mut out) = zero else {
             return Ok(zero);
@@ -259,7 +255,7 @@ impl<'t> TypedDecoder<'t> {
             let decoded = self.value(value, field)?;
             self.path.pop();
             self.owner = owner;
-            out.insert(name.clone(), decoded);
+            out.insert(name.clone().into(), decoded);
         }
         Ok(Json::Object(out))
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::expect_used)]
 
 use base64::Engine;
-use serde_json::Value;
+use everflow_json::Value;
 
 /// The bytes of a case.
 pub fn input(case: &Value) -> Vec<u8> {
@@ -34,7 +34,7 @@ pub fn readable(recorded: &Value) -> Value {
                 let bytes = base64::engine::general_purpose::STANDARD
                     .decode(encoded)
                     .expect("base64");
-                String::from_utf8_lossy(&bytes).into_owned().into()
+                String::from_utf8_lossy(&bytes).into()
             }
             None => recorded.clone(),
         },

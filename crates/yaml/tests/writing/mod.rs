@@ -1,7 +1,7 @@
 //! What the conformance tests of the writers share: the corpus and the tally of a run.
 #![allow(clippy::expect_used, clippy::print_stdout)]
 
-use serde_json::Value;
+use everflow_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub fn cases(file: &str) -> Option<Vec<Value>> {
     };
     let cases = text
         .lines()
-        .map(|line| serde_json::from_str(line).expect("a case is one JSON object"))
+        .map(|line| everflow_json::from_str(line).expect("a case is one JSON object"))
         .collect();
     Some(cases)
 }

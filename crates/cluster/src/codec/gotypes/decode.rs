@@ -1,10 +1,10 @@
 //! Decoding as Go's JSON package does it, with its words for what does not fit.
 
-use serde_json::{Map, Value};
+use everflow_json::{Map, Text, Value, format_text};
 
 use super::super::json::{Beyond, DEPTH_LIMIT, Json, too_large};
 use super::super::quantity::Quantity;
-use super::{Findings, GoField, GoType, GoTypes};
+use super::{Findings, GoType, GoTypes};
 use crate::time::Timestamp;
 
 /// The most strict-decoding errors that are kept.
@@ -101,7 +101,7 @@ impl<'t> Decoder<'t> {
                         .iter()
                         .enumerate()
                         .map(|(at, item)| {
-                            self.below(&format!("[{at}]"), |this| this.decode(inner, item))
+                            self.below(&format_text!("[{at}]"), |this| this.decode(inner, item))
                         })
                         .collect(),
                 ),
@@ -167,13 +167,15 @@ impl<'t> Decoder<'t> {
         };
         let types = self.types;
         let definition = types.get(index);
-        let mut seen: Vec<(&GoField, Value)> = Vec::with_capacity(entries.len());
+        let mut seen: Vec<Option<Value>> = Vec::new();
+        seen.resize_with(definition.fields.len(), || None);
         for (key, item) in entries {
-            let Some(field) = definition.fields.iter().find(|field| field.name == key) else {
+            let Some(at) = definition.fields.iter().position(|field| field.name == key) else {
                 self.strict("unknown", key);
                 continue;
             };
-            if seen.iter().any(|(earlier, _)| earlier.name == field.name) {
+            let field = &definition.fields[at];
+            if seen[at].is_some() {
                 self.strict("duplicate", key);
             }
             let outer = std::mem::replace(&mut self.holder, definition.name);
@@ -181,27 +183,21 @@ impl<'t> Decoder<'t> {
             let value = self.below(key, |this| this.decode(&field.ty, item));
             self.fields.pop();
             self.holder = outer;
-            seen.retain(|(earlier, _)| earlier.name != field.name);
-            seen.push((field, value));
+            seen[at] = Some(value);
         }
-        let mut map = Map::new();
-        for field in &definition.fields {
-            let value = match seen.iter().position(|(given, _)| given.name == field.name) {
-                Some(at) => seen.swap_remove(at).1,
-                None => types.zero(&field.ty),
+        let fields = definition.fields.iter().zip(types.unset(index)).zip(seen);
+        let written = fields.filter_map(|((field, unset), given)| {
+            let value = match given {
+                Some(value) => types.is_written(field, &value).then_some(value)?,
+                None => unset.clone()?,
             };
-            types.put(&mut map, field, value);
-        }
-        Value::Object(map)
+            Some((Text::new(field.name), value))
+        });
+        Value::Object(written.collect())
     }
 
     fn decode_schema(&mut self, body: &Json) -> Value {
-        let schema = self.types.kinds.keys().next().and_then(|_| {
-            self.types
-                .structs
-                .iter()
-                .position(|s| s.qualified == "v1.JSONSchemaProps")
-        });
+        let schema = self.types.qualified.get("v1.JSONSchemaProps").copied();
         match (body, schema) {
             (Json::Object(_), Some(index)) => {
                 self.decode_struct(index, &GoType::Struct(index), body)
@@ -224,7 +220,7 @@ impl<'t> Decoder<'t> {
 
     fn decode_scalar(&mut self, ty: &GoType, body: &Json) -> Value {
         match (ty, body) {
-            (GoType::String(_), Json::String(text)) => Value::from(text.as_str()),
+            (GoType::String(_), Json::String(text)) => Value::String(text.clone()),
             (GoType::Bool, Json::Bool(flag)) => Value::from(*flag),
             (GoType::Int32 | GoType::Int64, Json::Number(number)) => match number.as_i64() {
                 Some(whole) if *ty == GoType::Int64 || i32::try_from(whole).is_ok() => {
@@ -237,7 +233,7 @@ impl<'t> Decoder<'t> {
             (GoType::Bytes, Json::String(text)) => self.decode_bytes(text),
             (GoType::Quantity, Json::String(text)) => self.quantity(text.trim()),
             (GoType::Quantity, Json::Number(number)) => self.quantity(&go_number(number)),
-            (GoType::IntOrString, Json::String(text)) => Value::from(text.as_str()),
+            (GoType::IntOrString, Json::String(text)) => Value::String(text.clone()),
             (GoType::IntOrString, Json::Number(number)) => match number
                 .as_i64()
                 .filter(|whole| i32::try_from(*whole).is_ok())
@@ -256,7 +252,7 @@ impl<'t> Decoder<'t> {
                 self.fail(|| format!("json: cannot unmarshal {name} into Go value of type int32"));
                 Value::from(0)
             }
-            (GoType::Duration, Json::String(text)) => Value::from(text.as_str()),
+            (GoType::Duration, Json::String(text)) => Value::String(text.clone()),
             (GoType::Time, Json::String(text)) => self.time(text, false),
             (GoType::MicroTime, Json::String(text)) => self.time(text, true),
             (GoType::Time | GoType::MicroTime | GoType::Duration, other) => {
@@ -333,7 +329,7 @@ fn base64_error_offset(text: &str) -> usize {
 }
 
 /// A number as Go prints it.
-pub fn go_number(number: &serde_json::Number) -> String {
+pub fn go_number(number: &everflow_json::Number) -> String {
     if let Some(whole) = number.as_i64() {
         return whole.to_string();
     }

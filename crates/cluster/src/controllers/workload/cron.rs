@@ -1,6 +1,6 @@
 //! CronJobs: Jobs at certain times.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{controlled, create, delete, number, patch, reference};
 use crate::controllers::Task;

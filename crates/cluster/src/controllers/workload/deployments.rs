@@ -1,6 +1,6 @@
 //! Deployments: one ReplicaSet per template, the old ones taken down once the new one is up.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::refused::{FAILURE, failure};
 use super::{

@@ -1,6 +1,6 @@
 //! Jobs: pods that end.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::refused::create_pod;
 use super::{Behavior, controlled, count, number, phase, pod_of, set_status};

@@ -13,7 +13,7 @@ mod pods;
 mod refused;
 mod sets;
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{Task, path_of, resource_of, send};
 use crate::Body;
@@ -225,7 +225,7 @@ fn create(server: &ApiServer, table: &str, object: &Value) -> Result<(), String>
     if answer.status < 400 || answer.status == 409 {
         return Ok(());
     }
-    let status: Value = serde_json::from_slice(body).unwrap_or_default();
+    let status: Value = everflow_json::from_slice(body).unwrap_or_default();
     Err(status["message"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -325,10 +325,10 @@ fn phase(pod: &Value) -> &str {
 fn pod_of(owner: &Value, name: Value, extra_labels: &[(&str, &str)]) -> Value {
     let template = &owner["spec"]["template"];
     // No more of the template counts: a name in it would be the same for all pods.
-    let mut metadata = serde_json::Map::new();
+    let mut metadata = everflow_json::Map::new();
     for field in ["labels", "annotations", "finalizers"] {
         if let Some(value) = template["metadata"].get(field) {
-            metadata.insert(field.to_owned(), value.clone());
+            metadata.insert(field.into(), value.clone());
         }
     }
     metadata.insert("namespace".into(), meta::text(owner, "namespace").into());

@@ -1,6 +1,6 @@
 //! Claims, addresses and budgets.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{Behavior, after_delay, set_status};
 use crate::kinds::meta;

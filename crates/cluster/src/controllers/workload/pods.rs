@@ -1,6 +1,6 @@
 //! What a node makes of pods.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{Behavior, after_delay, phase, set_status};
 use crate::controllers::send;

@@ -1,6 +1,6 @@
 //! Pods that are refused: told, and tried again.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::{conditions, create, template_hash};
 use crate::controllers::{Task, send};
@@ -61,7 +61,7 @@ pub fn conditions_of(server: &ApiServer, set: &Value, refused: Option<String>) -
     let Some(said) = refused else {
         return Value::Null;
     };
-    let message = failure(set).map_or(Value::String(said), |known| known["message"].clone());
+    let message = failure(set).map_or(Value::String(said.into()), |known| known["message"].clone());
     let now = server.env().now().rfc3339();
     let condition = json!({
         "type": FAILURE, "status": "True", "reason": "FailedCreate", "message": message, "lastTransitionTime": now

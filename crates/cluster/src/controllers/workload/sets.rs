@@ -1,6 +1,6 @@
 //! ReplicaSets, StatefulSets and DaemonSets: pods by number.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::refused::{conditions_of, create_pod};
 use super::{

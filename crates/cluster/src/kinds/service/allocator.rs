@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::sync::Mutex;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::{addresses, ports};
 use crate::env::Environment;

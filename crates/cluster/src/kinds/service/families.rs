@@ -1,6 +1,6 @@
 //! Which families of addresses Services have, and which addresses.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::super::Context;
 use super::super::at::At;
@@ -17,7 +17,7 @@ fn is_headless_without_selector(object: &Value) -> bool {
     text(object, "clusterIP") == "None"
         && field(object, "selector")
             .as_object()
-            .is_none_or(serde_json::Map::is_empty)
+            .is_none_or(everflow_json::Map::is_empty)
 }
 
 pub(super) fn list_len(object: &Value, key: &str) -> usize {

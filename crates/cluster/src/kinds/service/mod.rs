@@ -5,7 +5,7 @@ mod families;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::at::or_null;
 use super::prepare::part;

@@ -1,6 +1,6 @@
 //! Webhook configurations and admission policies.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::At;
 use super::super::{Context, meta, names};

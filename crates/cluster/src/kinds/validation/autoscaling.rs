@@ -1,6 +1,6 @@
 //! Autoscalers, in the version they are stored in.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, names};

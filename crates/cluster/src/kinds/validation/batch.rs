@@ -1,6 +1,6 @@
 //! Jobs and CronJobs.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::super::at::{At, or_null, selects};
 use super::super::{Context, meta, names};
@@ -60,7 +60,7 @@ fn generated_selector(root: &At<'_, '_>, errors: &mut Errors) {
     let all: Value = expected
         .iter()
         .map(|(key, value)| ((*key).to_owned(), json!(value)))
-        .collect::<serde_json::Map<_, _>>()
+        .collect::<everflow_json::Map>()
         .into();
     let selector = spec.child("selector");
     if selects(selector.value, &all) == Some(false) {

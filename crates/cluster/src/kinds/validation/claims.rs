@@ -1,6 +1,6 @@
 //! Persistent volume claims.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, line_diff, meta, names};
@@ -48,7 +48,7 @@ pub fn spec(at: &At<'_, '_>, errors: &mut Errors) {
     if direct.is_set() && !namespace.is_empty() {
         at.invalid_as(
             errors,
-            serde_json::json!({}),
+            everflow_json::json!({}),
             "may not be specified when dataSourceRef.namespace is specified",
         );
     } else if direct.is_set() && any.is_set() {
@@ -56,7 +56,7 @@ pub fn spec(at: &At<'_, '_>, errors: &mut Errors) {
             .iter()
             .all(|key| direct.value.get(key) == any.value.get(key));
         if !same {
-            at.invalid_as(errors, serde_json::json!({}), "must match dataSourceRef");
+            at.invalid_as(errors, everflow_json::json!({}), "must match dataSourceRef");
         }
     }
     at.child("volumeAttributesClassName")

@@ -1,7 +1,7 @@
 //! ConfigMaps and Secrets.
 
 use base64::Engine as _;
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, meta, names};

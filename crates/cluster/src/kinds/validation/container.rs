@@ -1,6 +1,6 @@
 //! Containers of pods.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::At;
 use super::super::names;
@@ -146,7 +146,7 @@ pub fn ephemeral_containers(
             "lifecycle",
         ] {
             let part = container.child(key);
-            if part.is_set() && part.value != &serde_json::json!({}) {
+            if part.is_set() && part.value != &everflow_json::json!({}) {
                 part.forbidden(errors, "cannot be set for an Ephemeral Container");
             }
         }

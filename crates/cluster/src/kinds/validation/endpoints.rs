@@ -1,6 +1,6 @@
 //! Endpoints and endpoint slices.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, meta, names, net};

@@ -1,6 +1,6 @@
 //! Events. They are stored as those of the core group, and checked under the names of the group that was asked.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, meta, names};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, meta, names};

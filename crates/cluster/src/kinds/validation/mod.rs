@@ -27,7 +27,7 @@ pub mod volumes;
 pub mod warnings;
 pub mod workloads;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! Nodes and namespaces.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, meta, names, net};

@@ -1,6 +1,6 @@
 //! Pods and pod templates.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, line_diff, meta, names};
@@ -517,7 +517,7 @@ fn with_allowed_changes(new: &Value, old: &Value) -> Value {
 pub fn set_back(new: &mut Value, old: &Value, key: &str) {
     if let Some(map) = new.as_object_mut() {
         match old.get(key) {
-            Some(value) => drop(map.insert(key.to_owned(), value.clone())),
+            Some(value) => drop(map.insert(key.into(), value.clone())),
             None => drop(map.remove(key)),
         }
     }

@@ -1,6 +1,6 @@
 //! Small kinds that rule others: disruption budgets, priorities, runtime classes, leases.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, meta, names};

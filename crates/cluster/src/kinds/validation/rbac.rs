@@ -1,6 +1,6 @@
 //! Roles and bindings.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null, selects};
 use super::super::{Context, meta, names};

@@ -217,7 +217,7 @@ fn compare(
     let limit = limits
         .value
         .get(name)
-        .and_then(serde_json::Value::as_str)
+        .and_then(everflow_json::Value::as_str)
         .and_then(|text| Quantity::parse(text).ok());
     let Some(limit) = limit else {
         if !may_overcommit(name) {

@@ -1,6 +1,6 @@
 //! Where pods may run: affinity, tolerations, spreading.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::At;
 use super::super::names;

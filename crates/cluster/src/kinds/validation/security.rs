@@ -24,7 +24,7 @@ pub fn container(at: &At<'_, '_>, host_users: bool, errors: &mut Errors) {
         proc_mount.invalid(errors, "`hostUsers` must be false to use `Unmasked`");
     }
     seccomp(&at.child("seccompProfile"), errors);
-    if at.child("allowPrivilegeEscalation").value == &serde_json::Value::Bool(false) {
+    if at.child("allowPrivilegeEscalation").value == &everflow_json::Value::Bool(false) {
         if at.child("privileged").is_true() {
             let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
             at.invalid_internal(errors, "core.SecurityContext", detail);

@@ -1,6 +1,6 @@
 //! Services.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, names, net};

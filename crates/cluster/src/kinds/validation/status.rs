@@ -1,6 +1,6 @@
 //! Statuses of workloads: numbers that are not negative and fit together.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::Context;
 use super::super::at::{At, or_null};

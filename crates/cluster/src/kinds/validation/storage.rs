@@ -1,6 +1,6 @@
 //! Persistent volumes, storage classes, CSI drivers, and the sources that volumes of pods share with them.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, line_diff, meta, names};

@@ -1,6 +1,6 @@
 //! Volumes of pods.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::At;
 use super::super::names;

@@ -1,6 +1,6 @@
 //! What is allowed, but should not be done.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::names;

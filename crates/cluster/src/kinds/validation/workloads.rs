@@ -1,6 +1,6 @@
 //! Workloads that keep pods running: Deployments, ReplicaSets, DaemonSets, StatefulSets and ReplicationControllers.
 
-use serde_json::{Value, json};
+use everflow_json::{Value, json};
 
 use super::super::at::{At, or_null, selects};
 use super::super::{Context, names, sent_data};
@@ -403,7 +403,7 @@ fn stateful_template(spec: &At<'_, '_>, errors: &mut Errors) {
             own.into_iter()
                 .filter(|volume| !made.contains(&volume["name"])),
         );
-        pod.insert("volumes".to_owned(), Value::Array(volumes));
+        pod.insert("volumes".into(), Value::Array(volumes));
     }
     // The changed template is shown under the path of the real one.
     let holder = json!({"spec": {"template": changed}});

@@ -1,6 +1,6 @@
 //! Cells of nodes, events, quotas, bindings and other kinds around workloads.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::row::Row;
 use crate::negotiate::table::{age, human_duration};

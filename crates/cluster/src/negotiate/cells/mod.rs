@@ -7,7 +7,7 @@ mod row;
 mod storage;
 mod workloads;
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use self::cluster::{api_service, binding, event, node, quota, signing_request};
 use self::network::{endpoint_slice, endpoints, ingress, parameters, service};

@@ -1,6 +1,6 @@
 //! Cells of services, endpoints and ingresses.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::row::{Row, labels, shortened};
 

@@ -1,6 +1,6 @@
 //! Cells of pods.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::row::Row;
 use crate::kinds::meta;

@@ -1,6 +1,6 @@
 //! What the cells of many kinds share.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use crate::kinds::meta;
 use crate::negotiate::table::age;
@@ -134,7 +134,7 @@ pub(super) fn selector(selector: Option<&Value>) -> String {
         .flatten()
     {
         pairs.push((
-            key.clone(),
+            key.to_string(),
             format!("{key}={}", value.as_str().unwrap_or_default()),
         ));
     }

@@ -1,6 +1,6 @@
 //! Cells of workloads and what scales them.
 
-use serde_json::Value;
+use everflow_json::Value;
 
 use super::row::{Row, containers, labels, selector, show};
 use crate::kinds::meta;

@@ -44,11 +44,11 @@ pub(super) fn config_changed(object: &Object<GitRepository>, includes: &[Artifac
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use everflow_json::json;
 
     #[test]
     fn what_shapes_the_artifact_is_compared_with_what_was_observed() {
-        let object = |spec: serde_json::Value, status: serde_json::Value| {
+        let object = |spec: everflow_json::Value, status: everflow_json::Value| {
             let mut value = json!({
                 "metadata": {"name": "a", "namespace": "b"},
                 "spec": {"url": "https://x", "interval": "1m"},

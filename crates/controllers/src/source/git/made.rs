@@ -87,7 +87,7 @@ impl Made {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use everflow_json::{Value, json};
 
     fn form(more: Value) -> Option<Form> {
         let mut value = json!({

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use everflow_json::Value;
 use everflow_schema::{Column, Group, Resource, Subresource};
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::{Failure, read_json};

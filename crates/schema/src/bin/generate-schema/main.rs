@@ -16,8 +16,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use everflow_json::Value;
 use everflow_schema::registry::Facts;
-use serde_json::Value;
 
 /// Any failure ends the run with its message.
 pub type Failure = Box<dyn Error>;
@@ -53,7 +53,7 @@ fn main() -> Result<(), Failure> {
 /// Reads one JSON document.
 pub fn read_json(path: &Path) -> Result<Value, Failure> {
     let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?)
+    Ok(everflow_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 fn version(documents: &Path) -> Result<String, Failure> {

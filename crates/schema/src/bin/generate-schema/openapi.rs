@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use everflow_json::{Map, Text, Value, json};
 use everflow_schema::openapi::Documents;
 use everflow_schema::{
     Field, JsonType, Kind, ListKind, ListType, MapType, ObjectType, PatchRule, ScalarKind, Shape,
     Type, TypeId, TypeTable, Validation,
 };
-use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
 use crate::{Failure, read_json};
 
 /// Definition name to schema.
-pub type Definitions = BTreeMap<String, Value>;
+pub type Definitions = BTreeMap<Text, Value>;
 
 /// The definitions of all documents. Version 3 has the defaults, version 2 every definition and
 /// every kind of a definition.
@@ -40,7 +40,7 @@ pub fn read_definitions(documents: &Path) -> Result<Definitions, Failure> {
             if let Some(kinds) = known.get(KINDS) {
                 schema[KINDS] = kinds.clone();
             }
-            definitions.insert(name.clone(), schema);
+            definitions.insert(name.to_string().into(), schema);
         }
     }
     definitions.extend(metadata_only());
@@ -48,8 +48,8 @@ pub fn read_definitions(documents: &Path) -> Result<Definitions, Failure> {
 }
 
 /// The two kinds that clients send and ask for but that no document publishes.
-fn metadata_only() -> [(String, Value); 2] {
-    let name = |kind: &str| format!("{META}.{kind}");
+fn metadata_only() -> [(Text, Value); 2] {
+    let name = |kind: &str| Text::from(format!("{META}.{kind}"));
     let reference = |kind: &str| json!({"$ref": format!("#/definitions/{META}.{kind}")});
     let text = json!({"type": "string"});
     let kind = |kind: &str| json!([{"group": "meta.k8s.io", "version": "v1", "kind": kind}]);
