@@ -6,7 +6,7 @@ use everflow_cluster::Request;
 use everflow_cluster::faults::{Commits, Faults, Verdict};
 use everflow_cluster::store::Stored;
 
-use super::parts;
+use super::Parts;
 use crate::history::Who;
 use crate::oracles::Commit;
 use crate::shared::{Doing, Shared};
@@ -17,13 +17,13 @@ pub struct UserHook(pub Arc<Shared>);
 
 impl Faults for UserHook {
     fn handling(&self, request: &Request) {
-        let (table, key, part) = parts(&request.path).unwrap_or_default();
+        let parts = Parts::of(&request.path);
         self.0.state().doing = Some(Doing {
             who: Who::User,
             method: request.method.clone(),
-            table,
-            key,
-            part,
+            table: parts.table(),
+            key: parts.key(),
+            part: parts.subresource.to_owned(),
             late: None,
         });
     }

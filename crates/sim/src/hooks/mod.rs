@@ -27,47 +27,81 @@ pub struct Hook {
     pub life: u32,
 }
 
-/// The parts of a path: table, key and subresource.
-pub fn parts(path: &str) -> Option<(String, String, String)> {
-    let mut words: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let group = match *words.first()? {
-        "api" if words.len() > 2 => {
-            words.drain(..2);
-            ""
-        }
-        "apis" if words.len() > 3 => {
-            let group = words[1];
-            words.drain(..3);
-            group
-        }
-        _ => return None,
-    };
-    let mut namespace = "";
-    if words.len() > 2 && words[0] == "namespaces" && !matches!(words[2], "status" | "finalize") {
-        namespace = words[1];
-        words.drain(..2);
-    }
-    let plural = words.first()?;
-    let name = words.get(1).copied().unwrap_or_default();
-    let part = words.get(2).copied().unwrap_or_default();
-    let key = match (namespace, name) {
-        (_, "") => String::new(),
-        ("", name) => name.to_owned(),
-        (namespace, name) => format!("{namespace}/{name}"),
-    };
-    Some((format!("{group}/{plural}"), key, part.to_owned()))
+/// The parts of a path that leads to a collection or into one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Parts<'p> {
+    group: &'p str,
+    plural: &'p str,
+    namespace: &'p str,
+    name: &'p str,
+    subresource: &'p str,
 }
 
-fn plural_of(path: &str) -> String {
-    parts(path)
-        .and_then(|(table, _, _)| table.rsplit('/').next().map(str::to_owned))
-        .unwrap_or_default()
+impl<'p> Parts<'p> {
+    /// Of a path; all are empty where it leads elsewhere.
+    pub fn of(path: &'p str) -> Self {
+        Self::read(path).unwrap_or_default()
+    }
+
+    fn read(path: &'p str) -> Option<Self> {
+        let mut words = path.trim_matches('/').split('/');
+        let group = match words.next()? {
+            "api" => "",
+            "apis" => words.next()?,
+            _ => return None,
+        };
+        // The version.
+        words.next()?;
+        let first = words.next()?;
+        let mut after = words.clone();
+        let inside = match (after.next(), after.next()) {
+            // A namespace has parts of its own.
+            (Some(_), Some("status" | "finalize")) => false,
+            (Some(_), Some(_)) => first == "namespaces",
+            _ => false,
+        };
+        let (namespace, plural) = match inside {
+            true => (words.next()?, words.next()?),
+            false => ("", first),
+        };
+        Some(Parts {
+            group,
+            plural,
+            namespace,
+            name: words.next().unwrap_or_default(),
+            subresource: words.next().unwrap_or_default(),
+        })
+    }
+
+    /// Where the store has the collection; empty when the path leads to none.
+    pub fn table(&self) -> String {
+        match self.plural {
+            "" => String::new(),
+            plural => format!("{}/{plural}", self.group),
+        }
+    }
+
+    /// Where the collection has the object; empty when the path leads to none.
+    pub fn key(&self) -> String {
+        match (self.namespace, self.name) {
+            (_, "") => String::new(),
+            ("", name) => name.to_owned(),
+            (namespace, name) => format!("{namespace}/{name}"),
+        }
+    }
+
+    fn is_key(&self, key: &str) -> bool {
+        match key.split_once('/') {
+            Some(key) => key == (self.namespace, self.name),
+            None => self.namespace.is_empty() && self.name == key,
+        }
+    }
 }
 
 /// The kinds that a request counts as.
 fn kinds_of(request: &Request) -> Vec<Asked> {
-    let (table, key, part) = parts(&request.path).unwrap_or_default();
-    if table == "coordination.k8s.io/leases" {
+    let parts = Parts::of(&request.path);
+    if (parts.group, parts.plural) == ("coordination.k8s.io", "leases") {
         return vec![Asked::Lease];
     }
     if request
@@ -77,16 +111,16 @@ fn kinds_of(request: &Request) -> Vec<Asked> {
         return vec![Asked::Watch];
     }
     let mut kinds = vec![Asked::Any];
-    let told = table.ends_with("/events");
+    let told = parts.plural == "events";
     match request.method.as_str() {
-        "GET" if !table.is_empty() && key.is_empty() => kinds.push(Asked::List),
+        "GET" if !parts.plural.is_empty() && parts.name.is_empty() => kinds.push(Asked::List),
         "GET" => kinds.push(Asked::Get),
         _ if told || request.param("dryRun").is_some() => {}
         method => {
             kinds.push(Asked::Write);
             let media = request.first_header("content-type").unwrap_or_default();
             match method {
-                _ if part == "status" => kinds.push(Asked::Status),
+                _ if parts.subresource == "status" => kinds.push(Asked::Status),
                 "DELETE" => kinds.push(Asked::Delete),
                 "PATCH" if media.starts_with("application/apply-patch") => kinds.push(Asked::Apply),
                 _ => {}
@@ -113,20 +147,18 @@ fn unconverted() -> Verdict {
 
 /// Whether a request reads a whole collection, once or for ever.
 fn is_list(request: &Request) -> bool {
-    let key = parts(&request.path).map(|(_, key, _)| key);
-    request.method == "GET" && key.is_some_and(|key| key.is_empty())
+    let parts = Parts::of(&request.path);
+    request.method == "GET" && !parts.plural.is_empty() && parts.name.is_empty()
 }
 
 fn is_write_of(request: &Request, kind: &str) -> bool {
-    request.method != "GET" && plural_of(&request.path) == kind
+    request.method != "GET" && Parts::of(&request.path).plural == kind
 }
 
 /// Whether a request has to do with an object: itself, or a collection that holds it.
 fn touches(request: &Request, kind: &str, name: &str) -> bool {
-    let Some((table, key, _)) = parts(&request.path) else {
-        return false;
-    };
-    table.rsplit('/').next() == Some(kind) && (key == name || is_list(request))
+    let parts = Parts::of(&request.path);
+    parts.plural == kind && (parts.is_key(name) || is_list(request))
 }
 
 /// What tells requests apart that are done late.
@@ -202,12 +234,12 @@ impl Hook {
                     }
                 }
                 Weather::KindBroken(kind)
-                    if request.method == "GET" && plural_of(&request.path) == *kind =>
+                    if request.method == "GET" && Parts::of(&request.path).plural == *kind =>
                 {
                     unconverted()
                 }
                 Weather::ListBroken(kind)
-                    if is_list(request) && plural_of(&request.path) == *kind =>
+                    if is_list(request) && Parts::of(&request.path).plural == *kind =>
                 {
                     unconverted()
                 }
@@ -292,7 +324,7 @@ impl Faults for Hook {
     }
 
     fn handling(&self, request: &Request) {
-        let (table, key, part) = parts(&request.path).unwrap_or_default();
+        let parts = Parts::of(&request.path);
         let now = self.shared.history.now();
         let mut state = self.shared.state();
         let landing = state.landing.iter();
@@ -304,9 +336,9 @@ impl Faults for Hook {
         state.doing = Some(Doing {
             who: self.who(),
             method: request.method.clone(),
-            table,
-            key,
-            part,
+            table: parts.table(),
+            key: parts.key(),
+            part: parts.subresource.to_owned(),
             late,
         });
     }
@@ -350,7 +382,7 @@ impl Faults for Hook {
     }
 
     fn event(&self, request: &Request, kind: &str, line: &[u8]) -> EventVerdict {
-        let plural = plural_of(&request.path);
+        let plural = Parts::of(&request.path).plural;
         let shared = &self.shared;
         if let Some(left) = shared.stopped(self.replica) {
             return EventVerdict::Delay(left);
@@ -368,7 +400,7 @@ impl Faults for Hook {
             };
         }
         shared.history.note(self.who(), || {
-            format!("hears {}", heard(kind, &plural, line))
+            format!("hears {}", heard(kind, plural, line))
         });
         for (fault, what, left) in shared.weather(self.replica) {
             let (of, late) = match what {
@@ -383,7 +415,7 @@ impl Faults for Hook {
         }
         let mut state = shared.state();
         let mut numbers = Vec::new();
-        for of in ["", plural.as_str()] {
+        for of in ["", plural] {
             let number = state
                 .events
                 .entry((self.replica, of.to_owned()))
@@ -410,7 +442,7 @@ impl Faults for Hook {
             return EventVerdict::Pass;
         };
         shared.hit(class, || {
-            format!("{}: {fate:?}", heard(kind, &plural, line))
+            format!("{}: {fate:?}", heard(kind, plural, line))
         });
         match fate {
             EventFate::Late(millis) => EventVerdict::Delay(Duration::from_millis(millis)),
