@@ -14,6 +14,7 @@ mod convert;
 mod from_tree;
 mod macros;
 pub mod map;
+mod read;
 mod to_tree;
 mod value;
 

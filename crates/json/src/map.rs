@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 use crate::{Text, Value};
@@ -175,7 +174,7 @@ impl Map {
     }
 
     /// Puts entries that came in any order in theirs; of several with one key the last one stays.
-    fn of_entries(mut entries: Vec<(Text, Value)>) -> Self {
+    pub(crate) fn of_entries(mut entries: Vec<(Text, Value)>) -> Self {
         let in_order = entries.windows(2).all(|pair| pair[0].0 < pair[1].0);
         if !in_order {
             entries.reverse();
@@ -183,15 +182,6 @@ impl Map {
             entries.dedup_by(|later, first| later.0 == first.0);
         }
         Map { entries }
-    }
-
-    /// Reads a map.
-    pub(crate) fn read<'de, A: MapAccess<'de>>(mut from: A) -> Result<Self, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = from.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(Map::of_entries(entries))
     }
 }
 
@@ -320,28 +310,6 @@ impl<'m> IntoIterator for &'m mut Map {
 impl Serialize for Map {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Map {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AMap;
-        impl<'de> Visitor<'de> for AMap {
-            type Value = Map;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-
-            fn visit_unit<E>(self) -> Result<Map, E> {
-                Ok(Map::new())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Map, A::Error> {
-                Map::read(entries)
-            }
-        }
-        deserializer.deserialize_map(AMap)
     }
 }
 

@@ -256,6 +256,9 @@ struct Reader<'a> {
     levels: usize,
     /// What is out of reach is passed over.
     open: bool,
+    /// What was read of lists and maps that are not whole yet; each takes its own from the end.
+    items: Vec<Json>,
+    entries: Vec<(Text, Json)>,
 }
 
 fn quote_char(input: &[u8], at: usize, byte: u8) -> String {
@@ -287,6 +290,8 @@ impl<'a> Reader<'a> {
             at: 0,
             levels,
             open: false,
+            items: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
@@ -557,21 +562,22 @@ impl<'a> Reader<'a> {
 
     fn array(&mut self, depth: usize) -> Result<Json, String> {
         self.at += 1;
-        let mut items = Vec::new();
         self.space();
         if self.peek() == Some(b']') {
             self.at += 1;
-            return Ok(Json::Array(items));
+            return Ok(Json::Array(Vec::new()));
         }
+        let start = self.items.len();
         loop {
             self.space();
-            items.push(self.value(depth + 1)?);
+            let item = self.value(depth + 1)?;
+            self.items.push(item);
             self.space();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => {
                     self.at += 1;
-                    return Ok(Json::Array(items));
+                    return Ok(Json::Array(self.items.split_off(start)));
                 }
                 _ => return self.unexpected("after array element"),
             }
@@ -595,23 +601,23 @@ impl<'a> Reader<'a> {
 
     fn object(&mut self, depth: usize) -> Result<Json, String> {
         self.at += 1;
-        let mut entries = Vec::new();
         self.space();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Json::Object(entries));
+            return Ok(Json::Object(Vec::new()));
         }
+        let start = self.entries.len();
         loop {
             self.space();
             let key = self.key()?;
             let value = self.value(depth + 1)?;
-            entries.push((key, value));
+            self.entries.push((key, value));
             self.space();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Json::Object(entries));
+                    return Ok(Json::Object(self.entries.split_off(start)));
                 }
                 _ => return self.unexpected("after object key:value pair"),
             }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use everflow_json::{Map, Value};
+use everflow_json::{Map, Text, Value};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 /// Which part of an answer is read.
@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for Part {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut all = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
+        while let Some(key) = map.next_key::<Text>()? {
             let value = match (self, key.as_str()) {
                 (Part::Metadata, "managedFields") => {
                     map.next_value::<IgnoredAny>()?;
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for Part {
                 (Part::Object, "metadata") => map.next_value_seed(Part::Metadata)?,
                 _ => map.next_value()?,
             };
-            all.insert(key.into(), value);
+            all.insert(key, value);
         }
         Ok(Value::Object(all))
     }

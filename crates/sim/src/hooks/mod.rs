@@ -441,9 +441,7 @@ impl Faults for Hook {
         let Some((class, fate)) = found else {
             return EventVerdict::Pass;
         };
-        shared.hit(class, || {
-            format!("{}: {fate:?}", heard(kind, plural, line))
-        });
+        shared.hit(class, || format!("{}: {fate:?}", heard(kind, plural, line)));
         match fate {
             EventFate::Late(millis) => EventVerdict::Delay(Duration::from_millis(millis)),
             EventFate::Lost => EventVerdict::Drop,

@@ -185,15 +185,18 @@ impl<'t> Decoder<'t> {
             self.holder = outer;
             seen[at] = Some(value);
         }
-        let fields = definition.fields.iter().zip(types.unset(index)).zip(seen);
-        let written = fields.filter_map(|((field, unset), given)| {
+        let mut map = Map::with_capacity(entries.len());
+        let unset = types.unset(index);
+        for ((field, unset), given) in definition.fields.iter().zip(unset).zip(seen) {
             let value = match given {
-                Some(value) => types.is_written(field, &value).then_some(value)?,
-                None => unset.clone()?,
+                Some(value) => Some(value).filter(|value| types.is_written(field, value)),
+                None => unset.clone(),
             };
-            Some((Text::new(field.name), value))
-        });
-        Value::Object(written.collect())
+            if let Some(value) = value {
+                map.insert(Text::new(field.name), value);
+            }
+        }
+        Value::Object(map)
     }
 
     fn decode_schema(&mut self, body: &Json) -> Value {
