@@ -1,17 +1,31 @@
 //! Maps.
 
+mod iter;
+
+use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops;
 
 use serde::ser::{Serialize, Serializer};
 
 use crate::{Text, Value};
 
+pub use iter::{IntoIter, Iter, IterMut};
+
 /// A map from text to values, in the order of its keys.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default)]
 pub struct Map {
+    entries: Entries,
+}
+
+/// What is in a map.
+#[derive(Clone)]
+enum Entries {
     /// In strictly ascending order of the keys.
-    entries: Vec<(Text, Value)>,
+    List(Vec<(Text, Value)>),
+    /// What has become large in no order: in a list each new entry would move half of the others.
+    Tree(BTreeMap<Text, Value>),
 }
 
 /// Where a key is, or where it would be.
@@ -19,94 +33,124 @@ pub struct Map {
 pub struct Entry<'m> {
     map: &'m mut Map,
     key: Text,
-    place: Result<usize, usize>,
 }
 
 /// Maps of up to so many entries are searched from their start to their end.
 const FEW: usize = 8;
 
+/// From so many entries on nothing is put between others in a list.
+const MANY: usize = 512;
+
+impl Default for Entries {
+    fn default() -> Self {
+        Entries::List(Vec::new())
+    }
+}
+
+/// The place of a key in a list, or the one where it belongs.
+fn place(list: &[(Text, Value)], key: &str) -> Result<usize, usize> {
+    if list.len() > FEW {
+        // Most come in order.
+        return match list.last() {
+            Some((last, _)) if last.as_str() < key => Err(list.len()),
+            _ => list.binary_search_by(|(other, _)| other.as_str().cmp(key)),
+        };
+    }
+    for (index, (other, _)) in list.iter().enumerate() {
+        match other.as_str().cmp(key) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => return Ok(index),
+            std::cmp::Ordering::Greater => return Err(index),
+        }
+    }
+    Err(list.len())
+}
+
+/// The place of a key in a list.
+fn found(list: &[(Text, Value)], key: &str) -> Option<usize> {
+    if list.len() > FEW {
+        return place(list, key).ok();
+    }
+    // Whether two are the same is told by their lengths most of the time.
+    list.iter().position(|(other, _)| other == key)
+}
+
 impl Map {
     /// A map with nothing in it.
     pub const fn new() -> Self {
         Map {
-            entries: Vec::new(),
+            entries: Entries::List(Vec::new()),
         }
     }
 
     /// A map with room for so many entries.
     pub fn with_capacity(entries: usize) -> Self {
         Map {
-            entries: Vec::with_capacity(entries),
+            entries: Entries::List(Vec::with_capacity(entries)),
         }
     }
 
     /// How many entries it has.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        match &self.entries {
+            Entries::List(list) => list.len(),
+            Entries::Tree(tree) => tree.len(),
+        }
     }
 
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 
     /// Takes all entries away.
     pub fn clear(&mut self) {
-        self.entries.clear();
-    }
-
-    /// The place of a key, or the one where it belongs.
-    fn place(&self, key: &str) -> Result<usize, usize> {
-        if self.entries.len() > FEW {
-            return self
-                .entries
-                .binary_search_by(|(other, _)| other.as_str().cmp(key));
-        }
-        for (index, (other, _)) in self.entries.iter().enumerate() {
-            match other.as_str().cmp(key) {
-                std::cmp::Ordering::Less => {}
-                std::cmp::Ordering::Equal => return Ok(index),
-                std::cmp::Ordering::Greater => return Err(index),
-            }
-        }
-        Err(self.entries.len())
-    }
-
-    fn found(&self, key: &str) -> Option<usize> {
-        if self.entries.len() > FEW {
-            return self.place(key).ok();
-        }
-        // Whether two are the same is told by their lengths most of the time.
-        self.entries.iter().position(|(other, _)| other == key)
+        *self = Map::new();
     }
 
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.found(key).map(|index| &self.entries[index].1)
+        match &self.entries {
+            Entries::List(list) => found(list, key).map(|index| &list[index].1),
+            Entries::Tree(tree) => tree.get(key),
+        }
     }
 
     /// The value of a key, to be changed.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.found(key).map(|index| &mut self.entries[index].1)
+        match &mut self.entries {
+            Entries::List(list) => found(list, key).map(|index| &mut list[index].1),
+            Entries::Tree(tree) => tree.get_mut(key),
+        }
     }
 
     /// A key as it stands here, and its value.
     pub fn get_key_value(&self, key: &str) -> Option<(&Text, &Value)> {
-        let (key, value) = &self.entries[self.found(key)?];
-        Some((key, value))
+        match &self.entries {
+            Entries::List(list) => list.get(found(list, key)?).map(|(key, value)| (key, value)),
+            Entries::Tree(tree) => tree.get_key_value(key),
+        }
     }
 
     /// Whether there is such a key.
     pub fn contains_key(&self, key: &str) -> bool {
-        self.found(key).is_some()
+        self.get(key).is_some()
     }
 
     /// Sets the value of a key; returns what it was.
     pub fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
-        match self.place(&key) {
-            Ok(index) => Some(std::mem::replace(&mut self.entries[index].1, value)),
+        let list = match &mut self.entries {
+            Entries::List(list) => list,
+            Entries::Tree(tree) => return tree.insert(key, value),
+        };
+        match place(list, &key) {
+            Ok(index) => Some(std::mem::replace(&mut list[index].1, value)),
+            Err(index) if index < list.len() && list.len() >= MANY => {
+                self.grow_to_tree();
+                self.insert(key, value)
+            }
             Err(index) => {
-                self.entries.insert(index, (key, value));
+                list.insert(index, (key, value));
                 None
             }
         }
@@ -114,27 +158,38 @@ impl Map {
 
     /// Takes an entry away; returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
-        self.remove_entry(key).map(|(_, value)| value)
+        let list = match &mut self.entries {
+            Entries::List(list) => list,
+            Entries::Tree(tree) => return tree.remove(key),
+        };
+        let index = found(list, key)?;
+        if index + 1 < list.len() && list.len() >= MANY {
+            self.grow_to_tree();
+            return self.remove(key);
+        }
+        Some(list.remove(index).1)
     }
 
-    /// Takes an entry away.
-    pub fn remove_entry(&mut self, key: &str) -> Option<(Text, Value)> {
-        self.found(key).map(|index| self.entries.remove(index))
+    /// Keeps the entries in a tree from now on.
+    fn grow_to_tree(&mut self) {
+        if let Entries::List(list) = &mut self.entries {
+            self.entries = Entries::Tree(std::mem::take(list).into_iter().collect());
+        }
     }
 
     /// Keeps only some entries.
     pub fn retain(&mut self, mut keep: impl FnMut(&Text, &mut Value) -> bool) {
-        self.entries.retain_mut(|(key, value)| keep(key, value));
+        match &mut self.entries {
+            Entries::List(list) => list.retain_mut(|(key, value)| keep(key, value)),
+            Entries::Tree(tree) => tree.retain(keep),
+        }
     }
 
     /// The place of a key.
     pub fn entry(&mut self, key: impl Into<Text>) -> Entry<'_> {
-        let key = key.into();
-        let place = self.place(&key);
         Entry {
             map: self,
-            key,
-            place,
+            key: key.into(),
         }
     }
 
@@ -145,32 +200,38 @@ impl Map {
 
     /// Keys and values.
     pub fn iter(&self) -> Iter<'_> {
-        self.entries.iter().map(borrowed)
+        match &self.entries {
+            Entries::List(list) => Iter::List(list.iter()),
+            Entries::Tree(tree) => Iter::Tree(tree.iter()),
+        }
     }
 
     /// Keys and values, these to be changed.
     pub fn iter_mut(&mut self) -> IterMut<'_> {
-        self.entries.iter_mut().map(lent)
+        match &mut self.entries {
+            Entries::List(list) => IterMut::List(list.iter_mut()),
+            Entries::Tree(tree) => IterMut::Tree(tree.iter_mut()),
+        }
     }
 
     /// The keys.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Text> + ExactSizeIterator + Clone {
-        self.entries.iter().map(|(key, _)| key)
+        self.iter().map(|(key, _)| key)
     }
 
     /// The values.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator + Clone {
-        self.entries.iter().map(|(_, value)| value)
+        self.iter().map(|(_, value)| value)
     }
 
     /// The values, to be changed.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Value> {
-        self.entries.iter_mut().map(|(_, value)| value)
+        self.iter_mut().map(|(_, value)| value)
     }
 
     /// The values, without their keys.
     pub fn into_values(self) -> impl DoubleEndedIterator<Item = Value> {
-        self.entries.into_iter().map(|(_, value)| value)
+        self.into_iter().map(|(_, value)| value)
     }
 
     /// Puts entries that came in any order in theirs; of several with one key the last one stays.
@@ -181,36 +242,13 @@ impl Map {
             entries.sort_by(|left, right| left.0.cmp(&right.0));
             entries.dedup_by(|later, first| later.0 == first.0);
         }
-        Map { entries }
+        Map {
+            entries: Entries::List(entries),
+        }
     }
-}
-
-/// Keys and values.
-pub type Iter<'m> = std::iter::Map<
-    std::slice::Iter<'m, (Text, Value)>,
-    fn(&'m (Text, Value)) -> (&'m Text, &'m Value),
->;
-
-/// Keys and values, these to be changed.
-pub type IterMut<'m> = std::iter::Map<
-    std::slice::IterMut<'m, (Text, Value)>,
-    fn(&'m mut (Text, Value)) -> (&'m Text, &'m mut Value),
->;
-
-fn borrowed((key, value): &(Text, Value)) -> (&Text, &Value) {
-    (key, value)
-}
-
-fn lent((key, value): &mut (Text, Value)) -> (&Text, &mut Value) {
-    (key, value)
 }
 
 impl<'m> Entry<'m> {
-    /// The key.
-    pub fn key(&self) -> &Text {
-        &self.key
-    }
-
     /// The value, which is this one where there was none.
     pub fn or_insert(self, value: Value) -> &'m mut Value {
         self.or_insert_with(|| value)
@@ -218,23 +256,41 @@ impl<'m> Entry<'m> {
 
     /// The value, which is made where there was none.
     pub fn or_insert_with(self, make: impl FnOnce() -> Value) -> &'m mut Value {
-        let index = match self.place {
-            Ok(index) => index,
-            Err(index) => {
-                self.map.entries.insert(index, (self.key, make()));
-                index
-            }
-        };
-        &mut self.map.entries[index].1
-    }
-
-    /// Changes the value where there is one.
-    #[must_use]
-    pub fn and_modify(self, change: impl FnOnce(&mut Value)) -> Self {
-        if let Ok(index) = self.place {
-            change(&mut self.map.entries[index].1);
+        let Entry { map, key } = self;
+        if let Entries::List(list) = &map.entries
+            && list.len() >= MANY
+            && place(list, &key).is_err_and(|index| index < list.len())
+        {
+            map.grow_to_tree();
         }
-        self
+        match &mut map.entries {
+            Entries::Tree(tree) => tree.entry(key).or_insert_with(make),
+            Entries::List(list) => {
+                let index = place(list, &key).unwrap_or_else(|index| {
+                    list.insert(index, (key, make()));
+                    index
+                });
+                &mut list[index].1
+            }
+        }
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.entries, &other.entries) {
+            (Entries::List(ours), Entries::List(theirs)) => ours == theirs,
+            _ => self.iter().eq(other.iter()),
+        }
+    }
+}
+
+impl Eq for Map {}
+
+impl Hash for Map {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.iter().for_each(|entry| entry.hash(state));
+        self.len().hash(state);
     }
 }
 
@@ -282,10 +338,13 @@ impl<const N: usize> From<[(Text, Value); N]> for Map {
 
 impl IntoIterator for Map {
     type Item = (Text, Value);
-    type IntoIter = std::vec::IntoIter<(Text, Value)>;
+    type IntoIter = IntoIter;
 
-    fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter()
+    fn into_iter(self) -> IntoIter {
+        match self.entries {
+            Entries::List(list) => IntoIter::List(list.into_iter()),
+            Entries::Tree(tree) => IntoIter::Tree(tree.into_iter()),
+        }
     }
 }
 
@@ -355,5 +414,53 @@ mod tests {
             map.retain(|key, _| key != "k00");
             assert_eq!(keys(&map).first(), Some(&"k01"));
         }
+    }
+
+    /// What a map of the standard library does is done, whatever becomes of the entries inside.
+    #[test]
+    fn maps_that_become_large_in_no_order_behave_like_others() {
+        let mut ours = Map::new();
+        let mut theirs = BTreeMap::new();
+        let mut random = 7_u64;
+        for step in 0..20_000_u64 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let key = Text::from(format!("k{}", (random >> 40) % 3_000));
+            let value = Value::from(step);
+            match step % 5 {
+                0 => assert_eq!(ours.remove(&key), theirs.remove(&key)),
+                1 => {
+                    let made = ours.entry(key.clone()).or_insert(value.clone());
+                    assert_eq!(made, theirs.entry(key).or_insert(value));
+                }
+                _ => assert_eq!(
+                    ours.insert(key.clone(), value.clone()),
+                    theirs.insert(key, value)
+                ),
+            }
+        }
+        assert!(matches!(ours.entries, Entries::Tree(_)));
+        assert!(ours.iter().eq(theirs.iter()));
+        assert!(ours.iter().rev().eq(theirs.iter().rev()));
+        assert_eq!(ours.iter().len(), theirs.len());
+        let listed: Map = theirs.clone().into_iter().rev().collect();
+        assert!(matches!(listed.entries, Entries::List(_)));
+        assert_eq!(ours, listed);
+        let hash = |map: &Map| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            map.hash(&mut hasher);
+            hasher.finish()
+        };
+        assert_eq!(hash(&ours), hash(&listed));
+        let (mut ours, mut listed) = (ours, listed);
+        for map in [&mut ours, &mut listed] {
+            map.values_mut().for_each(|value| *value = Value::Null);
+            map.retain(|key, _| key.ends_with('1'));
+            let first = map.keys().next().cloned().unwrap();
+            assert_eq!(map.remove(&first), Some(Value::Null));
+            assert_eq!(map.get(&first), None);
+        }
+        assert!(ours.into_iter().eq(listed));
     }
 }
