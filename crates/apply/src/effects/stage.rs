@@ -82,12 +82,8 @@ impl Rehearsed {
 }
 
 impl Applier {
-    /// The server would parse each object once more to warn of fields that nobody has; applying
-    /// refuses those anyway.
     fn options(&self) -> WriteOptions {
-        let mut options = WriteOptions::by(&self.takeover.manager).force().lean();
-        options.field_validation = "Ignore";
-        options
+        WriteOptions::by(&self.takeover.manager).force().lean()
     }
 
     /// Rehearses the objects of a stage: what is to be done to each of them.

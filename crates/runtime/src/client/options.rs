@@ -65,10 +65,12 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// A write by a manager.
+    /// A write by a manager. The server would read the object once more to warn of fields that it does not know, and
+    /// nobody here would hear it: applying refuses such fields anyway.
     pub fn by(field_manager: impl Into<String>) -> Self {
         WriteOptions {
             field_manager: field_manager.into(),
+            field_validation: "Ignore",
             ..WriteOptions::default()
         }
     }
