@@ -20,8 +20,9 @@ pub use waits::{Waits, WakeOn};
 
 use lanes::Lanes;
 
-/// After so many turns by priority, the object that has waited longest has one.
-const OLDEST_EVERY: u64 = 5;
+/// After so many turns by priority, the object that has waited longest has one, and so has one that something came for
+/// which it waited for: what was begun is not to stand behind thousands that are new.
+const OTHERS_EVERY: u64 = 5;
 
 /// How a queue behaves.
 #[derive(Debug, Clone, PartialEq)]
@@ -350,7 +351,7 @@ impl Queue {
     /// Whose turn it is. Those whose host is full are parked until it is not.
     fn choose(&mut self) -> Option<Key> {
         self.turns += 1;
-        if self.turns.is_multiple_of(OLDEST_EVERY) {
+        if self.turns.is_multiple_of(OTHERS_EVERY) {
             let free = |key: &Key| {
                 let host = self.items.get(key).and_then(|item| item.host.as_ref());
                 !self.kind_is_full(&key.kind) && !host.is_some_and(|host| self.host_is_full(host))
@@ -367,7 +368,11 @@ impl Queue {
             .filter(|kind| self.kind_is_full(kind))
             .cloned()
             .collect();
-        for priority in Priority::ALL {
+        let mut order = Priority::ALL;
+        if (self.turns + 1).is_multiple_of(OTHERS_EVERY) {
+            order.swap(Priority::Spec as usize, Priority::Dependency as usize);
+        }
+        for priority in order {
             while let Some(key) = self.lanes.next(priority, &full_kinds) {
                 let host = self.items.get(&key).and_then(|item| item.host.clone());
                 match host.filter(|host| self.host_is_full(host)) {

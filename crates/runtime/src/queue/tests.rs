@@ -174,6 +174,26 @@ fn kinds_have_limits_and_the_oldest_is_not_starved() {
 }
 
 #[test]
+fn what_was_begun_does_not_stand_behind_all_that_is_new() {
+    let mut queue = Queue::new(QueueOptions::default());
+    for number in 0..1_000 {
+        let name = number.to_string();
+        queue.enqueue(&key("A", "n", &name), Priority::Spec, seconds(1));
+    }
+    for number in 0..10 {
+        let name = format!("woken-{number}");
+        queue.enqueue(&key("A", "n", &name), Priority::Dependency, seconds(2));
+    }
+    let mut woken = 0;
+    for _ in 0..50 {
+        let ticket = queue.pop(seconds(3)).unwrap();
+        woken += u32::from(ticket.key.name.starts_with("woken"));
+        queue.finish(&ticket.key, &Due::After(seconds(9)), seconds(3), 0.0);
+    }
+    assert_eq!(woken, 10);
+}
+
+#[test]
 fn what_is_gone_is_forgotten_unless_it_came_back() {
     let mut queue = Queue::new(QueueOptions::default());
     let (toy, now) = (key("A", "n", "x"), seconds(1));
