@@ -413,11 +413,11 @@ fn install_objects(helm: &Helm<'_>, release: &Release) {
         let mut object = object.as_object().cloned().unwrap_or_else(Map::new);
         let metadata = object["metadata"].as_object_mut().unwrap();
         metadata.insert(
-            "labels".to_owned().into(),
+            "labels".into(),
             json!({"app.kubernetes.io/managed-by": "Helm"}),
         );
         metadata.insert(
-            "annotations".to_owned().into(),
+            "annotations".into(),
             json!({
                 "meta.helm.sh/release-name": "web",
                 "meta.helm.sh/release-namespace": helm.namespace,

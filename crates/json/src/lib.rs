@@ -19,7 +19,7 @@ mod to_tree;
 mod value;
 
 pub use serde_json::{
-    Deserializer, Error, Number, Result, Serializer, from_reader, from_slice, from_str, to_string,
+    Deserializer, Error, Number, Result, Serializer, from_slice, from_str, to_string,
     to_string_pretty, to_vec, to_vec_pretty, to_writer,
 };
 /// Text that is cheap to copy.

@@ -193,11 +193,6 @@ impl Map {
         }
     }
 
-    /// Takes over all entries of another map.
-    pub fn append(&mut self, other: &mut Map) {
-        self.extend(std::mem::take(other));
-    }
-
     /// Keys and values.
     pub fn iter(&self) -> Iter<'_> {
         match &self.entries {

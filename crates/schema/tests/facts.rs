@@ -102,23 +102,21 @@ fn type_facts(registry: &Registry, name: &str, id: TypeId, expected: &Value) -> 
         .collect();
     match kinds.as_slice() {
         [] => {}
-        [one] => drop(facts.insert("gvk".to_owned().into(), json!([one]))),
-        [first, rest @ ..] => {
-            drop(facts.insert("gvk".to_owned().into(), json!([first, {"and": rest.len()}])))
-        }
+        [one] => drop(facts.insert("gvk".into(), json!([one]))),
+        [first, rest @ ..] => drop(facts.insert("gvk".into(), json!([first, {"and": rest.len()}]))),
     }
     let definition = documents().definition(name).unwrap_or_default();
     if let Some(unions) = definition.get("x-kubernetes-unions").cloned() {
-        facts.insert("x-kubernetes-unions".to_owned().into(), unions);
+        facts.insert("x-kubernetes-unions".into(), unions);
     }
     match &node.shape {
         Shape::Object(object) if !object.fields.is_empty() => {
             if !object.required.is_empty() {
-                facts.insert("required".to_owned().into(), json!(object.required));
+                facts.insert("required".into(), json!(object.required));
             }
             if object.map_type_declared {
                 facts.insert(
-                    "x-kubernetes-map-type".to_owned().into(),
+                    "x-kubernetes-map-type".into(),
                     json!(map_type_text(object.map_type)),
                 );
             }
@@ -128,9 +126,9 @@ fn type_facts(registry: &Registry, name: &str, id: TypeId, expected: &Value) -> 
                     field_facts(registry, field, &expected["fields"][field.name.as_str()]),
                 )
             });
-            facts.insert("fields".to_owned().into(), Value::Object(fields.collect()));
+            facts.insert("fields".into(), Value::Object(fields.collect()));
         }
-        _ => drop(facts.insert("scalar".to_owned().into(), json!(shape_text(registry, id)))),
+        _ => drop(facts.insert("scalar".into(), json!(shape_text(registry, id)))),
     }
     Value::Object(facts)
 }
@@ -140,13 +138,10 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
     let mut facts = Map::new();
     if let Some(patch) = &field.patch {
         if patch.merge || patch.replace || patch.retain_keys {
-            facts.insert(
-                "patch-strategy".to_owned().into(),
-                json!(patch.strategy_text()),
-            );
+            facts.insert("patch-strategy".into(), json!(patch.strategy_text()));
         }
         if let Some(key) = &patch.merge_key {
-            facts.insert("patch-merge-key".to_owned().into(), json!(key));
+            facts.insert("patch-merge-key".into(), json!(key));
         }
     }
     let node = &registry.types()[field.type_id];
@@ -155,11 +150,11 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
             ListKind::Atomic => "atomic",
             ListKind::Set => "set",
             ListKind::Map { keys } => {
-                facts.insert("list-map-keys".to_owned().into(), json!(keys));
+                facts.insert("list-map-keys".into(), json!(keys));
                 "map"
             }
         };
-        facts.insert("list-type".to_owned().into(), json!(kind));
+        facts.insert("list-type".into(), json!(kind));
     }
     let map_type = field.map_type.or_else(|| {
         let object = node
@@ -168,7 +163,7 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
         Some(object.map_type)
     });
     if let Some(map_type) = map_type {
-        facts.insert("map-type".to_owned().into(), json!(map_type_text(map_type)));
+        facts.insert("map-type".into(), json!(map_type_text(map_type)));
     }
     // Version 2 of the document, which the corpus holds, leaves out defaults that are zero values.
     let zero = [json!(""), json!(0), json!(false), json!({}), Value::Null];
@@ -177,12 +172,12 @@ fn field_facts(registry: &Registry, field: &Field, expected: &Value) -> Value {
         .as_ref()
         .filter(|default| !zero.contains(default))
     {
-        facts.insert("default".to_owned().into(), default.clone());
+        facts.insert("default".into(), default.clone());
     }
     if facts.is_empty() && expected.is_string() {
         return json!(text);
     }
-    facts.insert("t".to_owned().into(), json!(text));
+    facts.insert("t".into(), json!(text));
     Value::Object(facts)
 }
 

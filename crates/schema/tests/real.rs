@@ -369,7 +369,7 @@ fn random_spec(random: &mut Random, names: &[String], round: usize) -> Value {
         } else {
             known
         };
-        spec.insert(name.to_owned().into(), random.value(2));
+        spec.insert(name.into(), random.value(2));
     }
     spec.into()
 }

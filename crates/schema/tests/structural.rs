@@ -313,7 +313,7 @@ fn prepare(object: &mut Value, old: Option<&Value>, has_status: bool, status_onl
     };
     let fields = object.as_object_mut().unwrap();
     match status {
-        Some(status) => fields.insert("status".to_owned().into(), status),
+        Some(status) => fields.insert("status".into(), status),
         None => fields.remove("status"),
     };
 }

@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 
 use everflow_json::{Text, Value, json};
 
-use crate::codec::quantity::Quantity;
+use super::usage::{Amounts, amounts};
 use crate::field::aggregate;
 use crate::kinds::meta;
 use crate::rest::Call;
 use crate::status::{ApiError, ApiResult};
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-
-type Amounts = BTreeMap<String, Quantity>;
 
 /// Applies the limit ranges of the namespace to a new pod or a claim.
 pub fn admit(call: &Call<'_>, object: &mut Value, is_pod: bool) -> ApiResult<()> {
@@ -54,16 +52,6 @@ fn of_type<'l>(limits: &[&'l Value], kind: &str) -> Vec<&'l Value> {
         .iter()
         .copied()
         .filter(|limit| limit.get("type").and_then(Value::as_str) == Some(kind))
-        .collect()
-}
-
-fn amounts(value: Option<&Value>) -> Amounts {
-    let map = value.and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
-        .filter_map(|(name, amount)| {
-            Some((name.to_string(), Quantity::parse(amount.as_str()?).ok()?))
-        })
         .collect()
 }
 

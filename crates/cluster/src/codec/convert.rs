@@ -164,8 +164,8 @@ mod tests {
                 for field in &types().get(*index).fields {
                     for value in odd {
                         let mut map = Map::new();
-                        map.insert(field.name.to_owned().into(), value.clone());
-                        map.insert("unknown".to_owned().into(), value.clone());
+                        map.insert(field.name.into(), value.clone());
+                        map.insert("unknown".into(), value.clone());
                         let mut object = Value::Object(map);
                         let expected = types().convert(ty, &Json::from_value(&object));
                         convert(ty, &mut object);

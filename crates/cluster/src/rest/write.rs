@@ -566,17 +566,18 @@ fn prepare(
 
 fn differs_beside_status(call: &Call<'_>, new: &Value, old: &Value) -> bool {
     let with_status = call.resource.is_custom() && !crate::crd::has_status(&call.resource);
-    let relevant = |object: &Value| -> Vec<(Text, Value)> {
-        let map = object.as_object().into_iter().flatten();
-        map.filter(|(key, _)| {
-            !matches!(key.as_str(), "metadata") && (with_status || key.as_str() != "status")
-        })
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
+    let beside = |(key, _): &(&Text, &Value)| {
+        key.as_str() != "metadata" && (with_status || key.as_str() != "status")
+    };
+    let relevant = |object| {
+        Value::as_object(object)
+            .into_iter()
+            .flatten()
+            .filter(beside)
     };
     let labels = call.resource.plural == "endpointslices"
         && new.pointer("/metadata/labels") != old.pointer("/metadata/labels");
-    labels || relevant(new) != relevant(old)
+    labels || relevant(new).ne(relevant(old))
 }
 
 /// A given revision must be the current one; a missing one is filled in where the kind allows it.

@@ -412,7 +412,7 @@ fn widget_spec(random: &mut Random) -> Value {
                 .clone(),
             _ => random.pick(&[json!(1), json!("1")]).clone(),
         };
-        spec.insert(field.to_owned().into(), value);
+        spec.insert(field.into(), value);
     }
     Value::Object(spec)
 }

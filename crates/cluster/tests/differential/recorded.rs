@@ -148,7 +148,7 @@ fn clean(document: &mut Value) {
 /// References to the namespace of the recording follow into ours.
 fn replace_text(value: &mut Value, from: &str, to: &str) {
     match value {
-        Value::String(text) if text == from => *text = to.to_owned().into(),
+        Value::String(text) if text == from => *text = to.into(),
         Value::Array(items) => items
             .iter_mut()
             .for_each(|item| replace_text(item, from, to)),

@@ -58,7 +58,7 @@ fn list(random: &mut Random, depth: usize) -> Value {
 fn object(random: &mut Random, depth: usize) -> Value {
     let mut properties = Map::new();
     for name in random.some(&NAMES, 1) {
-        properties.insert(name.to_owned().into(), node(random, depth));
+        properties.insert(name.into(), node(random, depth));
     }
     let mut object = json!({"type": "object", "properties": properties});
     if random.one_in(6) {

@@ -54,12 +54,12 @@ fn typed_walks_never_panic() {
         move |(mut live, mut applied, entries)| {
             for document in [&mut live, &mut applied] {
                 if let Value::Object(fields) = document {
-                    fields.insert("apiVersion".to_owned().into(), json!("apps/v1"));
-                    fields.insert("kind".to_owned().into(), json!("Deployment"));
+                    fields.insert("apiVersion".into(), json!("apps/v1"));
+                    fields.insert("kind".into(), json!("Deployment"));
                 }
             }
             if let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.insert("managedFields".to_owned().into(), entries);
+                metadata.insert("managedFields".into(), entries);
             }
             let versions = SingleVersion::new("apps/v1", deployment);
             let manager = FieldManager {
@@ -83,7 +83,7 @@ fn deep_nesting_is_refused_without_harm() {
     let mut deep = json!("x");
     for _ in 0..400 {
         let mut map = Map::new();
-        map.insert("a".to_owned().into(), Value::Array(vec![deep]));
+        map.insert("a".into(), Value::Array(vec![deep]));
         deep = Value::Object(map);
     }
     let deployment = builtin().schema("apps", "v1", "Deployment").unwrap();

@@ -8,7 +8,7 @@ pub fn set_entries(object: &mut Value, entries: Option<Value>) {
         return;
     };
     match entries {
-        Some(entries) => metadata.insert("managedFields".to_owned().into(), entries),
+        Some(entries) => metadata.insert("managedFields".into(), entries),
         None => metadata.remove("managedFields"),
     };
 }
@@ -105,7 +105,7 @@ pub fn with_reset(subresource: &str, live: Option<&Value>, found: &Value, wanted
         };
         for key in reset {
             match before(key).or_else(|| wanted.get(*key).cloned()) {
-                Some(value) => fields.insert((*key).to_owned().into(), value),
+                Some(value) => fields.insert((*key).into(), value),
                 None => fields.remove(key),
             };
         }
