@@ -5,7 +5,7 @@
 //! stands in it directly; longer text is shared by its copies. Reading, copying, comparing and dropping an object
 //! takes a fraction of the time.
 //!
-//! The names are those of `serde_json`, which reads and writes the text.
+//! The names are those of `serde_json`, which reads and writes the text of all that is not a tree; [`text`] is for trees.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ mod from_tree;
 mod macros;
 pub mod map;
 mod read;
+pub mod text;
 mod to_tree;
 mod value;
 

@@ -1,12 +1,11 @@
 //! Values.
 
 use std::fmt;
-use std::io;
 use std::str::FromStr;
 
 use serde::ser::{Serialize, Serializer};
 
-use crate::{Error, Map, Number, Text};
+use crate::{Error, Map, Number, Text, text};
 
 /// Any JSON value.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -48,31 +47,23 @@ impl fmt::Debug for Value {
 /// The JSON text; with `{:#}` on many lines.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        struct Out<'a, 'b>(&'a mut fmt::Formatter<'b>);
-        impl io::Write for Out<'_, '_> {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
-                self.0.write_str(text).map_err(io::Error::other)?;
-                Ok(bytes.len())
+        let text = match f.alternate() {
+            true => serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?,
+            false => {
+                let mut line = String::new();
+                text::write(self, &mut line);
+                line
             }
-
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let written = match f.alternate() {
-            true => serde_json::to_writer_pretty(Out(f), self),
-            false => serde_json::to_writer(Out(f), self),
         };
-        written.map_err(|_| fmt::Error)
+        f.write_str(&text)
     }
 }
 
 impl FromStr for Value {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text)
+    fn from_str(line: &str) -> Result<Self, Error> {
+        text::read(line.as_bytes())
     }
 }
 

@@ -436,9 +436,9 @@ impl Client {
         let mut bytes = Bytes::new();
         if let Some((media_type, value)) = body {
             request = request.header(http::header::CONTENT_TYPE, media_type);
-            bytes = everflow_json::to_vec(value)
-                .map_err(|error| undecodable(error.to_string()))?
-                .into();
+            let mut text = Vec::with_capacity(512);
+            everflow_json::text::write(value, &mut text);
+            bytes = text.into();
         }
         let request = request
             .body(bytes)
@@ -465,7 +465,7 @@ impl Client {
 
 /// Reads all of an answer.
 fn whole(bytes: &[u8]) -> everflow_json::Result<Value> {
-    everflow_json::from_slice(bytes)
+    everflow_json::text::read(bytes)
 }
 
 /// Items of typed lists do not say what they are.
@@ -524,7 +524,7 @@ async fn refused(response: Response<BodyStream>, what: &str) -> Error {
         Ok(bytes) => bytes,
         Err(error) => return error,
     };
-    let status: Value = everflow_json::from_slice(&bytes).unwrap_or_default();
+    let status = everflow_json::text::read(&bytes).unwrap_or_default();
     Error::from_refusal(refusal(code, &status, &bytes), retry_after)
 }
 

@@ -300,6 +300,15 @@ impl Handle {
         (self.shared.orphans(), flaws)
     }
 
+    /// How often the queue or what is known of the objects in it has changed: as long as this stays the same, so does
+    /// what [`Handle::orphans`] finds.
+    pub fn changes(&self) -> u64 {
+        let kinds = self.shared.kinds.keys();
+        let stores = kinds.filter_map(|kind| self.shared.stores.get(kind));
+        let told: u64 = stores.map(Store::changes).sum();
+        told + self.shared.lock().queue.changes()
+    }
+
     /// When an object that waits for a moment on the clock is attempted next.
     pub fn sleeping_until(&self, key: &Key) -> Option<Duration> {
         self.shared.lock().queue.sleeping_until(key)

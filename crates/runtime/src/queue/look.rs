@@ -13,6 +13,11 @@ impl Queue {
         self.timers.first().map(|(until, _)| *until)
     }
 
+    /// How often anything may have changed in it.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Whether an object is known.
     pub fn contains(&self, key: &Key) -> bool {
         self.items.contains_key(key)

@@ -102,6 +102,7 @@ pub struct Queue {
     serial: u64,
     turns: u64,
     arrivals: u64,
+    changes: u64,
 }
 
 impl Queue {
@@ -120,6 +121,7 @@ impl Queue {
             serial: 0,
             turns: 0,
             arrivals: 0,
+            changes: 0,
         }
     }
 
@@ -127,6 +129,7 @@ impl Queue {
     /// place, or a better one; one that runs is attempted again afterwards. Returns whether an
     /// attempt that runs is superseded.
     pub fn enqueue(&mut self, key: &Key, priority: Priority, now: Duration) -> bool {
+        self.changes += 1;
         let Some(item) = self.items.get_mut(key) else {
             let item = Item {
                 state: State::Queued {
@@ -180,6 +183,7 @@ impl Queue {
 
     /// Moves the next attempt of an object that sleeps to an earlier moment.
     pub fn no_later_than(&mut self, key: &Key, moment: Duration) {
+        self.changes += 1;
         if let Some(item) = self.items.get_mut(key)
             && let State::Sleeping { until } = &mut item.state
             && moment < *until
@@ -192,6 +196,7 @@ impl Queue {
 
     /// Forgets an object that is gone. An attempt that runs is left to end.
     pub fn remove(&mut self, key: &Key) {
+        self.changes += 1;
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
@@ -210,6 +215,7 @@ impl Queue {
 
     /// Says which remote host attempts of an object use.
     pub fn set_host(&mut self, key: &Key, host: Option<SmolStr>) {
+        self.changes += 1;
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
@@ -228,6 +234,7 @@ impl Queue {
 
     /// The next attempt, if one is due and there is room for it.
     pub fn pop(&mut self, now: Duration) -> Option<Ticket> {
+        self.changes += 1;
         self.wake_up(now);
         if self.running >= self.options.at_once {
             return None;
@@ -262,6 +269,7 @@ impl Queue {
     /// An attempt has ended. `chance`, from 0 to 1, spreads pauses after failures. Returns when
     /// the next attempt is; `None` when the object is gone.
     pub fn finish(&mut self, key: &Key, due: &Due, now: Duration, chance: f64) -> Option<Duration> {
+        self.changes += 1;
         let item = self.items.get_mut(key)?;
         let State::Running { again, .. } = item.state else {
             return None;

@@ -74,6 +74,8 @@ struct Inner {
     doubted: bool,
     /// How often the server was found to have gone back.
     rewinds: u64,
+    /// How often an object came, changed or went.
+    changes: u64,
     subscribers: Vec<mpsc::UnboundedSender<Change>>,
 }
 
@@ -137,6 +139,11 @@ impl Store {
     /// The names of all objects.
     pub fn names(&self) -> Vec<Name> {
         self.lock().objects.keys().cloned().collect()
+    }
+
+    /// How often an object came, changed or went.
+    pub fn changes(&self) -> u64 {
+        self.lock().changes
     }
 
     /// How many objects there are.
@@ -433,6 +440,7 @@ impl Inner {
     }
 
     fn tell(&mut self, change: Change) {
+        self.changes += 1;
         self.subscribers
             .retain(|subscriber| subscriber.send(change.clone()).is_ok());
     }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use everflow_json::{Map, Value};
-use serde::Serializer as _;
+use everflow_json::{Map, Value, text};
 use smol_str::SmolStr;
 
 use crate::client::{annotation, generation, meta_text};
@@ -98,12 +97,12 @@ impl Stored {
 
     /// The status alone.
     pub fn status(&self) -> Value {
-        everflow_json::from_slice(self.status_text()).unwrap_or_default()
+        text::read(self.status_text()).unwrap_or_default()
     }
 
     /// The object.
     pub fn value(&self) -> Value {
-        everflow_json::from_slice(&self.text).unwrap_or_default()
+        text::read(&self.text).unwrap_or_default()
     }
 
     /// Namespace and name.
@@ -130,17 +129,17 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> 
         if !std::mem::take(&mut first) {
             bytes.push(b',');
         }
-        everflow_json::to_writer(&mut *bytes, field).ok()?;
+        text::write_string(field, bytes);
         bytes.push(b':');
         let from = u32::try_from(bytes.len()).ok()?;
         match (field.as_str(), value) {
             ("metadata", Value::Object(metadata)) => {
-                write_without(metadata, &["managedFields"], bytes)?;
+                write_without(metadata, &["managedFields"], bytes);
             }
             ("spec", Value::Object(spec)) if keep == Keep::WithoutTemplates => {
-                write_without(spec, &["template", "volumeClaimTemplates"], bytes)?;
+                write_without(spec, &["template", "volumeClaimTemplates"], bytes);
             }
-            _ => everflow_json::to_writer(&mut *bytes, value).ok()?,
+            _ => text::write(value, bytes),
         }
         if field == "status" {
             status = (from, u32::try_from(bytes.len()).ok()?);
@@ -150,9 +149,9 @@ fn write(object: &Value, keep: Keep, bytes: &mut Vec<u8>) -> Option<(u32, u32)> 
     Some(status)
 }
 
-fn write_without(map: &Map, left_out: &[&str], bytes: &mut Vec<u8>) -> Option<()> {
+fn write_without(map: &Map, left_out: &[&str], bytes: &mut Vec<u8>) {
     let kept = map
         .iter()
         .filter(|(field, _)| !left_out.contains(&field.as_str()));
-    everflow_json::Serializer::new(bytes).collect_map(kept).ok()
+    text::write_entries(kept, bytes);
 }

@@ -42,6 +42,8 @@ pub(super) fn next(at: Duration, who: Who, key: &Key, next: &Next) -> Vec<Findin
 #[derive(Debug, Default)]
 pub struct Queues {
     orphans: BTreeSet<(usize, String)>,
+    /// The lives of replicas, and how often their queues had changed when nothing was wrong with them.
+    sound: BTreeMap<usize, (u32, u64)>,
     attempts: BTreeMap<(usize, Key), VecDeque<Duration>>,
 }
 
@@ -79,14 +81,19 @@ impl Queues {
             .enumerate()
             .filter(|(_, replica)| replica.alive)
             .filter_map(|(index, replica)| {
-                let elapsed = replica.clock.elapsed();
-                Some((index, replica.handle.clone()?, elapsed))
+                let handle = replica.handle.clone()?;
+                let known = (replica.life, handle.changes());
+                // What has not changed is as sound as it was.
+                (self.sound.get(&index) != Some(&known)).then(|| {
+                    let elapsed = replica.clock.elapsed();
+                    (index, handle, elapsed, known)
+                })
             })
             .collect();
         let mut found = Vec::new();
         let mut now = BTreeSet::new();
         let at = shared.history.now();
-        for (index, handle, elapsed) in handles {
+        for (index, handle, elapsed, known) in handles {
             let keys = self.attempts.keys();
             for (_, key) in keys.filter(|(whose, _)| *whose == index) {
                 let until = handle.sleeping_until(key).unwrap_or_default();
@@ -94,6 +101,9 @@ impl Queues {
                 found.extend(next(at, Who::Replica(index, 0), key, &Next::At(span)));
             }
             let (orphans, flaws) = handle.orphans();
+            if orphans.is_empty() && flaws.is_empty() {
+                self.sound.insert(index, known);
+            }
             for flaw in flaws {
                 found.push(Finding {
                     oracle: "no orphan",
