@@ -26,7 +26,7 @@ pub fn read_without(text: &[u8], path: &[&str]) -> Result<Value> {
             text,
             at: 0,
             items: Vec::new(),
-            entries: Vec::new(),
+            entries: Vec::with_capacity(32),
         };
         reader.document(path)
     });

@@ -210,6 +210,12 @@ impl Watch {
             .map(|seconds| self.opened.plus_seconds(seconds))
     }
 
+    /// When the client gets its next bookmark, if it wants any.
+    pub fn next_bookmark(&self) -> Option<Timestamp> {
+        let next = self.last_bookmark.plus_seconds(BOOKMARK_PERIOD);
+        self.options.bookmarks.then_some(next)
+    }
+
     /// Waits until there may be something to read.
     pub async fn changed(&mut self) {
         let alive = match &mut self.view {
@@ -303,10 +309,7 @@ impl Watch {
         let now = self.server.env().now();
         let newest = self.server.store().revision();
         // A watch from a revision that is still to come is told nothing, as by the real server.
-        if self.options.bookmarks
-            && self.position <= newest
-            && now >= self.last_bookmark.plus_seconds(BOOKMARK_PERIOD)
-        {
+        if self.position <= newest && self.next_bookmark().is_some_and(|next| now >= next) {
             self.last_bookmark = now;
             self.position = self.position.max(newest.min(self.limit()));
             events.push(self.bookmark(self.position, false));

@@ -14,8 +14,9 @@ use super::{ApiBody, lost};
 use crate::faults::{Cut, EventVerdict, Faults, Line};
 use crate::rest::watch::{Event, Watch};
 use crate::server_core::ApiServer;
+use crate::time::Timestamp;
 
-/// How long a quiet watch sleeps at most before it looks at the clock.
+/// How long a quiet watch sleeps at most before it looks at the clock, when it does not know what for.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// What a request came over: broken when its server has died or its line was cut since.
@@ -115,16 +116,25 @@ impl Streaming {
             if self.watch.is_over() {
                 return None;
             }
-            let now = self.watch.server().env().now();
-            let left = self.watch.deadline().map_or(IDLE, |end| {
-                Duration::from_micros(end.micros().saturating_sub(now.micros()).max(1000) as u64)
-            });
+            let left = self.until_it_speaks();
             tokio::select! {
                 biased;
                 () = self.connection.cut() => {}
-                _ = tokio::time::timeout(left.min(IDLE), self.watch.changed()) => {}
+                _ = tokio::time::timeout(left, self.watch.changed()) => {}
             }
         }
+    }
+
+    /// How long it may be before a quiet watch has something to say by itself: a bookmark, or that its time is up.
+    fn until_it_speaks(&self) -> Duration {
+        let now = self.watch.server().env().now();
+        let until = |moment: Timestamp| moment.micros().saturating_sub(now.micros());
+        // A bookmark that is due and was not sent is none that can be waited for.
+        let bookmark = self.watch.next_bookmark().map(until);
+        let bookmark = bookmark.filter(|span| *span > 0);
+        let end = self.watch.deadline().map(|end| until(end).max(1_000));
+        let idle = bookmark.map_or(IDLE, |span| Duration::from_micros(span as u64));
+        end.map_or(idle, |span| idle.min(Duration::from_micros(span as u64)))
     }
 
     /// Puts the events that wait into the chunk, as far as the faults let them.

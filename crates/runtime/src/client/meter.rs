@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use smol_str::SmolStr;
+
 /// The upper bounds of the buckets of latencies, in seconds.
 pub(crate) const LATENCY_BUCKETS: [f64; 9] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 15.0];
 
@@ -26,8 +28,8 @@ pub struct Meter {
 
 #[derive(Debug, Default, Clone)]
 struct Counts {
-    requests: BTreeMap<(String, String), u64>,
-    latencies: BTreeMap<String, Latency>,
+    requests: BTreeMap<(SmolStr, SmolStr), u64>,
+    latencies: BTreeMap<SmolStr, Latency>,
     log: Option<Vec<String>>,
 }
 
@@ -38,10 +40,10 @@ impl Meter {
         let mut counts = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         *counts
             .requests
-            .entry((method.to_owned(), outcome.to_owned()))
+            .entry((method.into(), outcome.into()))
             .or_default() += 1;
         let seconds = span.as_secs_f64();
-        let latency = counts.latencies.entry(method.to_owned()).or_default();
+        let latency = counts.latencies.entry(method.into()).or_default();
         let bucket = LATENCY_BUCKETS
             .iter()
             .position(|bound| seconds <= *bound)
@@ -71,7 +73,7 @@ impl Meter {
     }
 
     /// How many requests there were by method and outcome.
-    pub fn requests(&self) -> BTreeMap<(String, String), u64> {
+    pub fn requests(&self) -> BTreeMap<(SmolStr, SmolStr), u64> {
         let counts = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         counts.requests.clone()
     }
@@ -82,7 +84,7 @@ impl Meter {
     }
 
     /// How long requests took, by method.
-    pub fn latencies(&self) -> BTreeMap<String, Latency> {
+    pub fn latencies(&self) -> BTreeMap<SmolStr, Latency> {
         let counts = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         counts.latencies.clone()
     }

@@ -200,7 +200,7 @@ impl Client {
             query.add("limit", &paging.limit.to_string());
         }
         query.add("continue", &paging.next);
-        let target = query.on(&resource.path(namespace));
+        let target = query.on(resource.path(namespace));
         let accept = selection.accept(true);
         let mut answer = self.ask(Method::GET, &target, accept, None).await?;
         let revision = revision(&answer);
@@ -264,7 +264,7 @@ impl Client {
     ) -> Result<Value, Error> {
         let mut query = Query::default();
         options.query(&mut query);
-        let target = query.on(&resource.path(Some(namespace)));
+        let target = query.on(resource.path(Some(namespace)));
         let body = Some(("application/json", object));
         self.write(Method::POST, &target, body, options).await
     }
@@ -279,7 +279,7 @@ impl Client {
     ) -> Result<Value, Error> {
         let mut query = Query::default();
         options.query(&mut query);
-        let target = query.on(&resource.object_path(&at));
+        let target = query.on(resource.object_path(&at));
         let body = Some(("application/json", object));
         self.write(Method::PUT, &target, body, options).await
     }
@@ -294,7 +294,7 @@ impl Client {
     ) -> Result<Value, Error> {
         let mut query = Query::default();
         options.query(&mut query);
-        let target = query.on(&resource.object_path(&at));
+        let target = query.on(resource.object_path(&at));
         let body = Some((patch.media_type(), patch.body()));
         self.write(Method::PATCH, &target, body, options).await
     }
@@ -393,15 +393,15 @@ impl Client {
                 span,
             }),
         };
-        let outcome = match &result {
-            Ok(_) => "200".to_owned(),
-            Err(error) => match error.refusal() {
-                Some(refusal) => refusal.code.to_string(),
-                None => "<error>".to_owned(),
-            },
-        };
         let took = clock.elapsed().saturating_sub(started);
-        self.shared.meter.note(method.as_str(), &outcome, took);
+        let note = |outcome: &str| self.shared.meter.note(method.as_str(), outcome, took);
+        match &result {
+            Ok(_) => note("200"),
+            Err(error) => match error.refusal() {
+                Some(refusal) => note(&refusal.code.to_string()),
+                None => note("<error>"),
+            },
+        }
         match &result {
             Err(error) if error.is_unanswered() => self.shared.transport.suspect(),
             Err(Error::TooManyRequests { .. }) => self.shared.budget.overloaded(),

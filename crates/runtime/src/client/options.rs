@@ -2,7 +2,7 @@
 
 use everflow_json::{Value, json};
 
-use super::resource::encode;
+use super::resource::{encode, push_encoded};
 
 /// Which objects of a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -238,10 +238,11 @@ impl Query {
         self.text.push(if self.text.is_empty() { '?' } else { '&' });
         self.text.push_str(name);
         self.text.push('=');
-        self.text.push_str(&encode(value));
+        push_encoded(&mut self.text, value);
     }
 
-    pub(super) fn on(self, path: &str) -> String {
-        format!("{path}{}", self.text)
+    pub(super) fn on(self, mut path: String) -> String {
+        path.push_str(&self.text);
+        path
     }
 }

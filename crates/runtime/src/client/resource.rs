@@ -68,19 +68,30 @@ impl Resource {
 
     /// The path of the collection, of one namespace or of all.
     pub fn path(&self, namespace: Option<&str>) -> String {
-        let root = match self.group.is_empty() {
-            true => format!("/api/{}", self.version),
-            false => format!("/apis/{}/{}", self.group, self.version),
-        };
-        match namespace.filter(|namespace| self.namespaced && !namespace.is_empty()) {
-            Some(namespace) => format!("{root}/namespaces/{}/{}", encode(namespace), self.plural),
-            None => format!("{root}/{}", self.plural),
+        let mut path = String::with_capacity(128);
+        match self.group.is_empty() {
+            true => path.push_str("/api/"),
+            false => {
+                path.push_str("/apis/");
+                path.push_str(&self.group);
+                path.push('/');
+            }
         }
+        path.push_str(&self.version);
+        if let Some(namespace) = namespace.filter(|name| self.namespaced && !name.is_empty()) {
+            path.push_str("/namespaces/");
+            push_encoded(&mut path, namespace);
+        }
+        path.push('/');
+        path.push_str(&self.plural);
+        path
     }
 
     /// The path of an object.
     pub fn object_path(&self, at: &At<'_>) -> String {
-        let mut path = format!("{}/{}", self.path(Some(at.namespace)), encode(at.name));
+        let mut path = self.path(Some(at.namespace));
+        path.push('/');
+        push_encoded(&mut path, at.name);
         if !at.subresource.is_empty() {
             path.push('/');
             path.push_str(at.subresource);
@@ -166,14 +177,23 @@ pub fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
 /// Percent-encodes what must not stand in a path segment or a query value.
 pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
+    push_encoded(&mut encoded, text);
+    encoded
+}
+
+/// The same, at the end of a text.
+pub(super) fn push_encoded(encoded: &mut String, text: &str) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte);
+    if text.bytes().all(is_plain) {
+        encoded.push_str(text);
+        return;
+    }
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~:".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+        match is_plain(byte) {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
-    encoded
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ impl Client {
             }
         }
         query.add("timeoutSeconds", &span.as_secs().max(1).to_string());
-        let target = query.on(&resource.path(namespace));
+        let target = query.on(resource.path(namespace));
         let what = format!("watch of {resource}");
         let accept = selection.accept(false);
         let opening = self.send(&Method::GET, &target, accept, None);

@@ -303,9 +303,7 @@ impl Handle {
     /// How often the queue or what is known of the objects in it has changed: as long as this stays the same, so does
     /// what [`Handle::orphans`] finds.
     pub fn changes(&self) -> u64 {
-        let kinds = self.shared.kinds.keys();
-        let stores = kinds.filter_map(|kind| self.shared.stores.get(kind));
-        let told: u64 = stores.map(Store::changes).sum();
+        let told: u64 = self.shared.stores.values().map(Store::changes).sum();
         told + self.shared.lock().queue.changes()
     }
 
