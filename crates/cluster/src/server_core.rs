@@ -408,7 +408,7 @@ impl ApiServer {
         let named = target(request)?;
         let user = crate::auth::impersonate(self, request, named.as_ref(), user)?;
         crate::auth::authorize(self, request, named.as_ref(), &user)?;
-        if request.body.len() > BODY_LIMIT {
+        if request.body.is_longer_than(BODY_LIMIT) {
             return Err(ApiError::too_large(format!(
                 "Request entity too large: limit is {BODY_LIMIT}"
             )));

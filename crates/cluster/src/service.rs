@@ -17,12 +17,21 @@ use crate::auth::User;
 use crate::auth::certificates::Peer;
 use crate::faults::{Faults, Line, NoFaults, Verdict, View};
 use crate::rest::request::{Answer, Body, Request, parse_query, percent_decode};
+use crate::rest::sent::Sent;
 use crate::server_core::ApiServer;
 use crate::status::ApiError;
 use stream::{Connection, stream};
 
 /// The body of an HTTP answer.
 pub type ApiBody = UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// Goes with requests of callers in the same process: what they send is a tree, and they take answers that are objects
+/// as the [`Stored`](crate::store::Stored) in the extensions of the answer.
+#[derive(Clone, Debug, Default)]
+pub struct InProcess {
+    /// What is sent.
+    pub body: Option<everflow_json::Value>,
+}
 
 /// Bodies beyond this size are not read at all.
 const READ_LIMIT: usize = 3 * 1024 * 1024 + 64 * 1024;
@@ -104,7 +113,7 @@ impl ApiService {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let gzip = parts
             .headers
             .get("accept-encoding")
@@ -124,12 +133,18 @@ impl ApiService {
                     )
                 })
                 .collect(),
-            body: Bytes::new(),
+            body: Sent::default(),
             user: self.user.clone(),
             certificate_refused: self.peer_refused,
+            in_process: false,
         };
+        if let Some(InProcess { body }) = parts.extensions.remove() {
+            plain.in_process = true;
+            plain.body = body.map(Sent::of_tree).unwrap_or_default();
+        }
         match Limited::new(body, READ_LIMIT).collect().await {
-            Ok(collected) => plain.body = collected.to_bytes(),
+            Ok(_) if plain.in_process => {}
+            Ok(collected) => plain.body = collected.to_bytes().into(),
             Err(_) => {
                 return respond(
                     Answer::failure(&ApiError::too_large(
@@ -280,12 +295,13 @@ fn respond(
         }
         Body::Watch(watch) => match open {
             Some((faults, connection)) => stream(watch, faults, connection),
-            None => Full::default()
-                .map_err(|never: Infallible| match never {})
-                .boxed_unsync(),
+            None => nothing(),
         },
     };
     let mut response = HttpResponse::new(body);
+    if let Some(object) = answer.object {
+        response.extensions_mut().insert(object);
+    }
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in headers {
@@ -297,6 +313,13 @@ fn respond(
         }
     }
     response
+}
+
+/// A body without content.
+fn nothing() -> ApiBody {
+    Full::default()
+        .map_err(|never: Infallible| match never {})
+        .boxed_unsync()
 }
 
 fn compress(bytes: &[u8]) -> Option<Bytes> {

@@ -89,6 +89,7 @@ pub fn answer(server: &ApiServer, request: &Request, parts: &[&str]) -> ApiResul
         status: 404,
         headers: Vec::new(),
         body: Body::Full(Bytes::new()),
+        object: None,
     };
     match parts {
         ["v2"] => match built_in("v2") {

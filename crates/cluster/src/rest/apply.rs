@@ -107,7 +107,13 @@ fn same_but_managers(live: &Value, merged: &Value) -> bool {
 }
 
 fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
-    let (tree, duplicates) = crate::codec::yaml::parse(&call.request.body).map_err(|why| {
+    let mut duplicates = Vec::new();
+    let read = call.request.body.read(|text| {
+        let (tree, found) = crate::codec::yaml::parse(text)?;
+        duplicates = found;
+        Ok(tree)
+    });
+    let tree = read.map_err(|why: String| {
         ApiError::bad_request(format!(
             "error decoding YAML: {}{why}",
             if why.starts_with("yaml:") || why.starts_with("unsupported map key") {

@@ -38,7 +38,7 @@ pub fn parse_body(
         false => yaml::parse_open,
     };
     match request.content_type().as_str() {
-        "application/json" | "" => match read_json(&request.body) {
+        "application/json" | "" => match request.body.read(read_json) {
             Ok(Json::Null) => Ok((Json::Object(Vec::new()), Vec::new())),
             Ok(tree @ Json::Object(_)) => Ok((tree, Vec::new())),
             Ok(other) => Err(unrecognized(expected, &request.body, &wrong_top(&other))),

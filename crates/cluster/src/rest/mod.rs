@@ -10,6 +10,7 @@ pub mod read;
 pub mod request;
 pub mod scale;
 pub mod selectors;
+pub mod sent;
 pub mod special;
 pub mod watch;
 pub mod write;
@@ -101,7 +102,9 @@ impl Call<'_> {
             write::Outcome::Stored(stored)
                 if !self.resource.is_custom() && crate::negotiate::wants_plain_json(self) =>
             {
-                Ok(Answer::new(status, "application/json", stored.line()))
+                Ok(Answer::stored(self.request, status, stored, || {
+                    stored.line()
+                }))
             }
             outcome => self.answer(status, outcome.value()),
         }

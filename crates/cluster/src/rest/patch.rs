@@ -90,7 +90,10 @@ pub(super) fn patched_by_media(
 fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) -> ApiResult<Value> {
     match kind {
         Kind::Json => {
-            let patch = json::parse(&call.request.body)
+            let patch = call
+                .request
+                .body
+                .read(json::parse)
                 .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
             let mut findings = Vec::new();
             check_operations(&patch, &mut findings)?;
@@ -114,7 +117,10 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
             finish(call, live, &result, findings, options)
         }
         Kind::Merge => {
-            let patch = json::parse(&call.request.body)
+            let patch = call
+                .request
+                .body
+                .read(json::parse)
                 .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
             let findings = patch
                 .duplicates()

@@ -8,7 +8,7 @@ use everflow_json::{Value, json};
 
 use super::Call;
 use super::options::{ListOptions, list_options, parse_revision};
-use super::request::{Answer, Body};
+use super::request::Answer;
 use crate::field::go_quote;
 use crate::kinds::{convert, meta};
 use crate::status::{ApiError, ApiResult};
@@ -42,11 +42,13 @@ pub fn get(call: &Call<'_>) -> ApiResult<Answer> {
         return super::watch::start(call);
     }
     if convert::is_storage(&call.resource) && crate::negotiate::wants_plain_json(call) {
-        return Ok(Answer {
-            status: 200,
-            headers: vec![("content-type".into(), "application/json".into())],
-            body: Body::Full(read_text(call, &current)),
-        });
+        let text = || read_text(call, &current);
+        return Ok(
+            match crate::crd::is_read_as_stored(&call.resource, &current) {
+                true => Answer::stored(call.request, 200, &current, text),
+                false => Answer::new(200, "application/json", text()),
+            },
+        );
     }
     call.answer(200, &read_shared(call, &current))
 }

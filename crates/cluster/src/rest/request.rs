@@ -1,10 +1,14 @@
 //! Requests and answers, and what a path means.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use super::sent::Sent;
 use super::watch::Watch;
 use crate::auth::User;
 use crate::status::{ApiError, ApiResult};
+use crate::store::Stored;
 
 /// A request, free of any transport.
 #[derive(Clone, Debug, Default)]
@@ -18,11 +22,13 @@ pub struct Request {
     /// Headers with lower-case names, in order.
     pub headers: Vec<(String, String)>,
     /// The body.
-    pub body: Bytes,
+    pub body: Sent,
     /// Who asks, when the transport already knows (client certificate or in-process client).
     pub user: Option<User>,
     /// Whether the client showed a certificate that this server does not accept.
     pub certificate_refused: bool,
+    /// Whether who asks is in the same process and takes objects as they are.
+    pub in_process: bool,
 }
 
 impl Request {
@@ -34,9 +40,10 @@ impl Request {
             path: percent_decode(path, false),
             query: parse_query(query),
             headers: Vec::new(),
-            body: body.into(),
+            body: Sent::from(body),
             user: None,
             certificate_refused: false,
+            in_process: false,
         }
     }
 
@@ -111,6 +118,8 @@ pub struct Answer {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
+    /// The object that the answer is, for those in the same process; the body is empty then.
+    pub object: Option<Arc<Stored>>,
 }
 
 impl Answer {
@@ -120,7 +129,23 @@ impl Answer {
             status,
             headers: vec![("content-type".into(), media_type.into())],
             body: Body::Full(body.into()),
+            object: None,
         }
+    }
+
+    /// An answer with an object that is read as it is stored; its text is made only where it is wanted.
+    pub fn stored(
+        request: &Request,
+        status: u16,
+        stored: &Arc<Stored>,
+        text: impl FnOnce() -> Bytes,
+    ) -> Self {
+        if !request.in_process {
+            return Self::new(status, "application/json", text());
+        }
+        let mut answer = Self::new(status, "application/json", Bytes::new());
+        answer.object = Some(stored.clone());
+        answer
     }
 
     /// A plain text answer.

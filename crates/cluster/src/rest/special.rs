@@ -240,6 +240,7 @@ fn log(call: &Call<'_>) -> ApiResult<Answer> {
             status: 204,
             headers: Vec::new(),
             body: super::request::Body::Full(bytes::Bytes::new()),
+            object: None,
         });
     }
     Err(ApiError::not_found(

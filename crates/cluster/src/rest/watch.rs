@@ -140,6 +140,7 @@ pub fn start(call: &Call<'_>) -> ApiResult<Answer> {
         status: 200,
         headers: vec![("content-type".into(), media.into())],
         body: Body::Watch(Box::new(watch)),
+        object: None,
     })
 }
 

@@ -18,11 +18,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use everflow_cluster::InProcess;
+use everflow_cluster::store::Stored;
 use everflow_env::{Clock, within};
 use everflow_json::Value;
 use futures_util::StreamExt as _;
 use http::{HeaderValue, Method, Request, Response};
 
+use lean::Part;
 pub use lines::Lines;
 pub(crate) use meter::LATENCY_BUCKETS;
 pub use meter::{Latency, Meter};
@@ -306,11 +309,11 @@ impl Client {
         body: Option<(&str, &Value)>,
         options: &WriteOptions,
     ) -> Result<Value, Error> {
-        let decode = match options.lean_answer {
-            true => lean::object,
-            false => whole,
+        let part = match options.lean_answer {
+            true => Part::WithoutManagedFields,
+            false => Part::Whole,
         };
-        self.ask_and_decode(method, target, "application/json", body, decode)
+        self.ask_and_read(method, target, "application/json", body, part)
             .await
     }
 
@@ -336,18 +339,18 @@ impl Client {
         accept: &str,
         body: Option<(&str, &Value)>,
     ) -> Result<Value, Error> {
-        self.ask_and_decode(method, target, accept, body, whole)
+        self.ask_and_read(method, target, accept, body, Part::Whole)
             .await
     }
 
     /// Sends a request when it is its turn, and once more when the credentials were refused.
-    async fn ask_and_decode(
+    async fn ask_and_read(
         &self,
         method: Method,
         target: &str,
         accept: &str,
         body: Option<(&str, &Value)>,
-        decode: fn(&[u8]) -> everflow_json::Result<Value>,
+        part: Part,
     ) -> Result<Value, Error> {
         let what = format!("{method} {target}");
         let work = async {
@@ -355,15 +358,18 @@ impl Client {
                 true => None,
                 false => Some(self.shared.budget.enter().await),
             };
-            let response = match self.send(&method, target, accept, body).await {
+            let mut response = match self.send(&method, target, accept, body).await {
                 // The credentials may have changed a moment ago.
                 Err(Error::Unauthorized(_)) if self.shared.transport.refresh() => {
                     self.send(&method, target, accept, body).await?
                 }
                 response => response?,
             };
+            if let Some(stored) = response.extensions_mut().remove::<Arc<Stored>>() {
+                return Ok(part.of_tree(&stored.value));
+            }
             let bytes = read(response, &what).await?;
-            decode(&bytes).map_err(|error| Error::Undecodable {
+            part.of_text(&bytes).map_err(|error| Error::Undecodable {
                 what: what.clone(),
                 why: error.to_string(),
             })
@@ -433,18 +439,23 @@ impl Client {
                 request = request.header(name, value);
             }
         }
-        let mut bytes = Bytes::new();
+        let (mut bytes, mut tree) = (Bytes::new(), None);
+        let in_process = self.shared.transport.is_in_process();
         if let Some((media_type, value)) = body {
             request = request.header(http::header::CONTENT_TYPE, media_type);
-            let mut text = Vec::with_capacity(512);
-            everflow_json::text::write(value, &mut text);
-            bytes = text.into();
+            match in_process {
+                true => tree = Some(value.clone()),
+                false => bytes = text_of(value).into(),
+            }
         }
-        let request = request
+        let mut request = request
             .body(bytes)
             .map_err(|error| undecodable(format!("the request cannot be made: {error}")))?;
+        if in_process {
+            request.extensions_mut().insert(InProcess { body: tree });
+        }
         self.shared.meter.sent(|| {
-            let body = String::from_utf8_lossy(request.body());
+            let body = body.map_or_else(String::new, |(_, value)| value.to_string());
             format!("{method} {target} {body}")
         });
         let response = self
@@ -463,9 +474,10 @@ impl Client {
     }
 }
 
-/// Reads all of an answer.
-fn whole(bytes: &[u8]) -> everflow_json::Result<Value> {
-    everflow_json::text::read(bytes)
+fn text_of(value: &Value) -> Vec<u8> {
+    let mut text = Vec::with_capacity(512);
+    everflow_json::text::write(value, &mut text);
+    text
 }
 
 /// Items of typed lists do not say what they are.

@@ -49,6 +49,12 @@ pub trait Transport: Send + Sync + fmt::Debug {
         request: http::Request<Bytes>,
     ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>>;
 
+    /// Whether the API server is in the same process: then objects are handed over as trees, by
+    /// [`InProcess`](everflow_cluster::InProcess), and no text is made of them.
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
     /// A request got no answer: whatever connections are open may be dead.
     fn suspect(&self) {}
 

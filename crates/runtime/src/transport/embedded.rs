@@ -26,6 +26,10 @@ impl EmbeddedTransport {
 }
 
 impl Transport for EmbeddedTransport {
+    fn is_in_process(&self) -> bool {
+        true
+    }
+
     fn send(
         &self,
         request: http::Request<Bytes>,
