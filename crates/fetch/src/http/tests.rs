@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use everflow_env::MemoryDialer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 
 use super::*;
 use crate::testing::{answer, converse, read_request, serve, serve_tls};
@@ -78,7 +78,10 @@ async fn connections_are_used_again_and_replaced_when_closed() {
             tokio::spawn(async move {
                 // Two requests for each connection, then it closes.
                 for _ in 0..2 {
-                    if read_request(&mut stream).await.is_none() {
+                    if read_request(&mut BufReader::new(&mut stream))
+                        .await
+                        .is_none()
+                    {
                         return;
                     }
                     stream.write_all(&answer("200 OK", "", b"x")).await.unwrap();
@@ -190,7 +193,7 @@ async fn bodies_are_bounded_in_size_and_silence() {
     tokio::spawn(async move {
         let mut held = Vec::new();
         while let Some(mut stream) = incoming.recv().await {
-            read_request(&mut stream).await;
+            read_request(&mut BufReader::new(&mut stream)).await;
             let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
             stream.write_all(head).await.unwrap();
             held.push(stream);
@@ -407,7 +410,9 @@ async fn requests_go_through_http_proxies() {
     let mut incoming = dialer.listen("proxy", 3128);
     tokio::spawn(async move {
         while let Some(mut stream) = incoming.recv().await {
-            let seen = read_request(&mut stream).await.unwrap();
+            let seen = read_request(&mut BufReader::new(&mut stream))
+                .await
+                .unwrap();
             assert_eq!(
                 seen.header("proxy-authorization"),
                 Some("Basic bWU6d29yZA==")

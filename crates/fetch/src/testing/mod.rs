@@ -19,9 +19,9 @@ pub use ssh::{SshHost, SshStream, keygen, serve_ssh};
 use everflow_env::MemoryDialer;
 #[cfg(test)]
 use everflow_env::Stream;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, DuplexStream};
 #[cfg(test)]
-use tokio::io::AsyncWriteExt;
-use tokio::io::{AsyncRead, AsyncReadExt, DuplexStream};
+use tokio::io::{AsyncWriteExt, BufReader};
 
 /// A request as a server saw it.
 #[derive(Debug)]
@@ -58,10 +58,12 @@ pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Reads one request; `None` when the other side is done.
-pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
-    let mut head = Vec::new();
+pub(crate) async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> Option<Seen> {
+    let mut head = Vec::with_capacity(512);
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(stream.read_u8().await.ok()?);
+        if stream.read_until(b'\n', &mut head).await.ok()? == 0 {
+            return None;
+        }
     }
     let mut seen = Seen {
         head: String::from_utf8(head).ok()?,
@@ -76,7 +78,8 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Optio
 
 #[cfg(test)]
 /// Answers requests on one connection until it closes or an empty answer is given.
-pub(crate) async fn converse(mut stream: impl Stream, answer: impl Fn(&Seen) -> Vec<u8>) {
+pub(crate) async fn converse(stream: impl Stream, answer: impl Fn(&Seen) -> Vec<u8>) {
+    let mut stream = BufReader::new(stream);
     while let Some(seen) = read_request(&mut stream).await {
         let bytes = answer(&seen);
         if bytes.is_empty() || stream.write_all(&bytes).await.is_err() {
