@@ -46,6 +46,11 @@ pub trait Wire: Sized + PartialEq {
     /// out too.
     fn write(&self, exact: bool) -> Option<Value>;
 
+    /// Whether [`Wire::write`] writes anything.
+    fn is_written(&self) -> bool {
+        true
+    }
+
     /// Whether [`Wire::write`] gives this value back, from which it was read.
     fn is_spelling(&self, value: &Value) -> bool {
         let _ = value;
@@ -67,36 +72,34 @@ pub(crate) fn take<T: Wire>(
     extra: &mut Extra,
 ) -> Result<(), FieldError> {
     let at = At::Field(at, field.name);
-    let (read, faithful) = match present(map, field.name) {
+    let found = map.get(field.name);
+    // Kubernetes takes `null` for nothing.
+    let read = match found.filter(|value| !value.is_null()) {
         Some(value) => {
             let read = T::read(value, &at)?;
-            let faithful = read.is_spelling(value);
-            (Some(read), faithful)
+            if !read.is_spelling(value) {
+                keep(field.name, value, extra);
+            }
+            Some(read)
         }
-        None if field.is_required_zero() => (None, true),
-        None => (T::absent(), false),
+        None if field.is_required_zero() => None,
+        None => {
+            if let Some(null) = found {
+                keep(field.name, null, extra);
+            }
+            T::absent()
+        }
     };
-    if !faithful {
-        keep(map, field.name, extra);
-    }
     *place = read.ok_or_else(|| at.wrong("is required but missing"))?;
     Ok(())
 }
 
 // What does not depend on the type of a field is apart, so that it is compiled once.
 
-/// A value that is there; Kubernetes takes `null` for none.
+/// Keeps a value as it is spelt.
 #[inline(never)]
-fn present<'m>(map: &'m Map, name: &str) -> Option<&'m Value> {
-    map.get(name).filter(|value| !value.is_null())
-}
-
-/// Keeps a value as it is spelt, when there is one.
-#[inline(never)]
-fn keep(map: &Map, name: &str, extra: &mut Extra) {
-    if let Some(value) = map.get(name) {
-        extra.insert(name.into(), value.clone());
-    }
+fn keep(name: &str, value: &Value, extra: &mut Extra) {
+    extra.insert(name.into(), value.clone());
 }
 
 /// The fields that the record does not know.
@@ -211,6 +214,10 @@ impl Wire for bool {
         self.then_some(Value::Bool(true))
     }
 
+    fn is_written(&self) -> bool {
+        *self
+    }
+
     fn is_spelling(&self, _: &Value) -> bool {
         *self
     }
@@ -237,6 +244,10 @@ impl Wire for i64 {
 
     fn write(&self, _: bool) -> Option<Value> {
         (*self != 0).then(|| Value::from(*self))
+    }
+
+    fn is_written(&self) -> bool {
+        *self != 0
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
@@ -312,12 +323,16 @@ impl<T: Wire> Wire for Option<T> {
             .map(|value| value.write(exact).unwrap_or_else(|| zero(&T::SHAPE)))
     }
 
+    fn is_written(&self) -> bool {
+        self.is_some()
+    }
+
     fn is_spelling(&self, value: &Value) -> bool {
         match self {
             None => false,
-            Some(inner) => match inner.write(true) {
-                Some(_) => inner.is_spelling(value),
-                None => zero(&T::SHAPE) == *value,
+            Some(inner) => match inner.is_written() {
+                true => inner.is_spelling(value),
+                false => zero(&T::SHAPE) == *value,
             },
         }
     }
@@ -342,6 +357,10 @@ impl<T: Wire> Wire for Box<T> {
 
     fn write(&self, exact: bool) -> Option<Value> {
         (**self).write(exact)
+    }
+
+    fn is_written(&self) -> bool {
+        (**self).is_written()
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
@@ -377,6 +396,10 @@ impl<T: Wire> Wire for Vec<T> {
         (!items.is_empty()).then_some(Value::Array(items))
     }
 
+    fn is_written(&self) -> bool {
+        !self.is_empty()
+    }
+
     fn is_spelling(&self, value: &Value) -> bool {
         let same = |items: &Vec<Value>| {
             let mut pairs = self.iter().zip(items);
@@ -410,6 +433,10 @@ impl<T: Wire> Wire for BTreeMap<String, T> {
             map.insert(name.clone().into(), value);
         }
         (!map.is_empty()).then_some(Value::Object(map))
+    }
+
+    fn is_written(&self) -> bool {
+        !self.is_empty()
     }
 
     fn is_spelling(&self, value: &Value) -> bool {
