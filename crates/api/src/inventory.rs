@@ -50,21 +50,22 @@ pub struct ObjectId {
 impl ObjectId {
     /// Of an object; what it does not say is empty.
     pub fn of(object: &Value) -> Self {
-        let text = |at: &str| {
-            object
-                .pointer(at)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
+        let text = |value: Option<&'_ Value>| -> String {
+            let text = value.and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
         };
-        let api_version = text("/apiVersion");
+        let api_version = object.get("apiVersion").and_then(Value::as_str);
+        let api_version = api_version.unwrap_or_default();
+        let metadata = object.get("metadata");
+        let of_metadata = |field: &str| text(metadata.and_then(|metadata| metadata.get(field)));
         ObjectId {
-            namespace: text("/metadata/namespace").to_owned(),
-            name: text("/metadata/name").to_owned(),
+            namespace: of_metadata("namespace"),
+            name: of_metadata("name"),
             group: api_version
                 .split_once('/')
                 .map_or("", |(group, _)| group)
                 .to_owned(),
-            kind: text("/kind").to_owned(),
+            kind: text(object.get("kind")),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use everflow_api::ApiError;
-use everflow_api::inventory::ObjectId;
+use everflow_api::inventory::{ObjectId, ResourceRef};
 use everflow_json::{Value, json};
 use thiserror::Error;
 
@@ -66,11 +66,27 @@ impl Inventory {
 
     /// Of entries; an object that comes twice counts once.
     pub fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
+        let mut entries: Vec<Entry> = entries.into_iter().collect();
         let mut seen = BTreeSet::new();
-        let fresh = |entry: &Entry| seen.insert(entry.id.clone());
-        Inventory {
-            entries: entries.into_iter().filter(fresh).collect(),
+        let fresh: Vec<bool> = entries.iter().map(|entry| seen.insert(&entry.id)).collect();
+        let mut fresh = fresh.into_iter();
+        entries.retain(|_| fresh.next().unwrap_or(true));
+        Inventory { entries }
+    }
+
+    /// Of the entries of a status that was read.
+    ///
+    /// # Errors
+    /// Names an id that is none.
+    pub fn of_refs(stored: &[ResourceRef]) -> Result<Self, InventoryError> {
+        let mut entries = Vec::with_capacity(stored.len());
+        for entry in stored {
+            entries.push(Entry {
+                id: entry.object_id()?,
+                version: entry.version.clone(),
+            });
         }
+        Ok(Inventory::from_entries(entries))
     }
 
     /// Reads `status.inventory`; nothing there is an empty inventory.
