@@ -303,24 +303,32 @@ fn generation(live: &Value) -> Option<i64> {
 
 fn metadata(live: &Value) -> [u8; 32] {
     let metadata = &live["metadata"];
-    let parts = ["labels", "annotations", "finalizers", "ownerReferences"];
-    let text: Vec<String> = parts
-        .iter()
-        .map(|part| match part {
-            // The Deployment controller counts in an annotation.
-            &"annotations" => {
-                let mut annotations = metadata[*part].as_object().cloned().unwrap_or_default();
-                annotations.retain(|key, _| !key.starts_with("deployment.kubernetes.io/"));
-                Value::Object(annotations).to_string()
-            }
-            part => metadata[*part].to_string(),
-        })
-        .collect();
-    Sha256::digest(text.join("\n")).into()
+    let mut text = Vec::with_capacity(512);
+    for part in ["labels", "finalizers", "ownerReferences"] {
+        write(&metadata[part], &mut text);
+        text.push(b'\n');
+    }
+    for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
+        // The Deployment controller counts in an annotation.
+        if !key.starts_with("deployment.kubernetes.io/") {
+            text.extend_from_slice(key.as_bytes());
+            text.push(b'\n');
+            write(value, &mut text);
+            text.push(b'\n');
+        }
+    }
+    Sha256::digest(text).into()
 }
 
 fn digest(desired: &Value) -> [u8; 32] {
-    Sha256::digest(desired.to_string()).into()
+    let mut text = Vec::with_capacity(1_024);
+    write(desired, &mut text);
+    Sha256::digest(text).into()
+}
+
+fn write(value: &Value, text: &mut Vec<u8>) {
+    // Into memory: there is nothing that could fail.
+    let _ = everflow_json::to_writer(text, value);
 }
 
 #[cfg(test)]
