@@ -85,6 +85,8 @@ pub struct Built {
     pub contents: Contents,
     /// `sha256:` and the digest of the built YAML, as Flux writes it into the history.
     pub digest: String,
+    /// How many bytes of YAML that is.
+    pub size: usize,
     /// What does not keep the objects from being applied but should be known.
     pub warnings: Vec<Warning>,
 }
@@ -225,6 +227,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
             false => Contents::Objects(objects),
         },
         digest,
+        size: yaml.len(),
         warnings,
     })
 }

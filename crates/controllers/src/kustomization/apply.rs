@@ -14,7 +14,7 @@ use everflow_apply::inventory::{Entry, Inventory};
 use everflow_apply::normalize::{Owner, normalize};
 use everflow_apply::takeover::Takeover;
 use everflow_apply::{ApplyError, order};
-use everflow_env::{Wrong, run_blocking};
+use everflow_env::Wrong;
 use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Controller as _, Interrupted};
@@ -181,12 +181,7 @@ impl Attempt<'_> {
                 None => Default::default(),
             })
             .collect();
-        let kustomization = self.object.clone();
-        let places = run_blocking(&*self.context.env.blocking, move || {
-            let request = everflow_build::Request::new(&kustomization, &tree.files);
-            everflow_build::places(&request, &wanted)
-        });
-        let places = places.await.unwrap_or_default();
+        let places = self.places(wanted, tree).await;
         let mut text: String = errors.iter().map(|error| format!("{error}\n")).collect();
         text.push_str(&changes);
         for (at, error) in errors.iter().enumerate() {

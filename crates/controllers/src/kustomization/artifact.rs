@@ -33,6 +33,8 @@ const DOWNLOAD: Duration = Duration::from_secs(300);
 /// The files of an artifact, unpacked.
 #[derive(Debug)]
 pub(super) struct Tree {
+    /// The digest of the archive.
+    pub(super) digest: String,
     pub(super) files: MemoryView,
     size: usize,
 }
@@ -166,7 +168,7 @@ impl Trees {
             && let Some(bytes) = self.read_stored(&artifact.path, digest.algorithm()).await
             && bytes.1 == digest
         {
-            return unpack(&self.env, bytes.0).await;
+            return unpack(&self.env, bytes.0, artifact).await;
         }
         let bytes = self.download(artifact, options, current).await?;
         let algorithm = digest.algorithm();
@@ -185,7 +187,7 @@ impl Trees {
             );
             return Err(Missing::Failed(message));
         }
-        unpack(&self.env, bytes).await
+        unpack(&self.env, bytes, artifact).await
     }
 
     /// An artifact of our own storage needs no download.
@@ -276,7 +278,8 @@ fn refused(missing: Missing, options: &Options) -> Stop {
     }
 }
 
-async fn unpack(env: &Env, bytes: Vec<u8>) -> Result<Tree, Missing> {
+async fn unpack(env: &Env, bytes: Vec<u8>, artifact: &Artifact) -> Result<Tree, Missing> {
+    let digest = artifact.digest.clone();
     let unpacked = run_blocking(&*env.blocking, move || {
         let mut files = MemoryView::new();
         let mut size = 0;
@@ -294,7 +297,11 @@ async fn unpack(env: &Env, bytes: Vec<u8>) -> Result<Tree, Missing> {
             }
             Ok(())
         })?;
-        Ok::<_, FetchError>(Tree { files, size })
+        Ok::<_, FetchError>(Tree {
+            digest,
+            files,
+            size,
+        })
     });
     match unpacked.await {
         Some(Ok(tree)) => Ok(tree),

@@ -49,11 +49,11 @@ pub(super) fn has_same_inventory(one: &Value, other: &Value) -> bool {
 pub(super) struct Attempt<'a> {
     pub(super) controller: &'a KustomizationController,
     pub(super) context: &'a Context,
+    /// The object as it was when the attempt began: `object` is what was read from it.
+    pub(super) given: &'a Value,
     /// The object as last seen, our own writes included.
     pub(super) value: Value,
     pub(super) object: Object<Kustomization>,
-    /// The status that it began with.
-    pub(super) before: KustomizationStatus,
     pub(super) draft: Draft,
     /// Whether this attempt has written a status that says it is under way.
     pub(super) written: bool,
@@ -64,7 +64,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn new(
         controller: &'a KustomizationController,
         context: &'a Context,
-        value: &Value,
+        value: &'a Value,
         object: Object<Kustomization>,
     ) -> Self {
         let draft = Draft {
@@ -79,13 +79,18 @@ impl<'a> Attempt<'a> {
         Attempt {
             controller,
             context,
+            given: value,
             value: value.clone(),
-            before: object.status.clone(),
             object,
             draft,
             written: false,
             started: context.env.clock.elapsed(),
         }
+    }
+
+    /// The status that it began with.
+    pub(super) fn before(&self) -> &KustomizationStatus {
+        &self.object.status
     }
 
     pub(super) fn options(&self) -> &'a Options {
@@ -213,8 +218,8 @@ impl<'a> Attempt<'a> {
     fn wait_a_moment(&self, found: &Result<Source, Stop>, name: &SourceName) -> Option<Report> {
         let key = &self.context.key;
         let waits = matches!(found, Err(Stop::Failed(failure)) if failure.then == Then::Wait);
-        let new = self.before.conditions.is_empty() && name.is_new(self.context);
-        if waits && new && self.controller.patient().insert(key.clone()) {
+        let is_new = || self.before().conditions.is_empty() && name.is_new(self.context);
+        if waits && is_new() && self.controller.patient().insert(key.clone()) {
             let next = Next::When {
                 changes: self.wakes(),
                 no_later_than: A_MOMENT,
@@ -240,9 +245,9 @@ impl<'a> Attempt<'a> {
             .of(&self.object, &self.context.client, self.options())
             .await?;
         let built = built?;
-        let news = self.before.last_applied_revision.as_deref() != Some(&self.draft.revision)
-            || self.before.observed_generation != self.draft.generation;
-        if news && self.before.last_attempted_revision.as_deref() != Some(&self.draft.revision) {
+        let news = self.before().last_applied_revision.as_deref() != Some(&self.draft.revision)
+            || self.before().observed_generation != self.draft.generation;
+        if news && self.before().last_attempted_revision.as_deref() != Some(&self.draft.revision) {
             self.tell_warnings(&built.warnings);
         }
         self.progress("Detecting drift");

@@ -1,16 +1,129 @@
 //! The build of an attempt: its variables, its keys, and what kustomize makes of the tree.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use everflow_api::common::ConfigKind;
+use everflow_api::kustomization::Kustomization;
+use everflow_api::object::Object;
 use everflow_api::reason::Reason;
-use everflow_build::{Built, Warning};
+use everflow_build::{Built, Keys, Place, Warning};
 use everflow_env::run_blocking;
+use everflow_json::Value;
+use everflow_kustomize::Cache;
 use everflow_runtime::events::Severity;
 
 use super::artifact::Tree;
 use super::attempt::Attempt;
-use super::inputs;
+use super::inputs::{self, Unread};
+use super::results::{Key, Results};
 use super::stop::{Failure, Stop};
+
+/// How much room the results of builds may take. It is for what is small and asked for often; a thousand
+/// Kustomizations cost half a kilobyte each, and what has no room is built anew, which costs little.
+const KEPT: usize = 512 << 10;
+
+/// Trees of JSON take several times the room of their text.
+const ROOM: usize = 4;
+
+/// What builds came to. All controllers share it: a result is found by all that it depends on.
+static BUILDS: Results<Result<Built, Unbuilt>> = Results::new(KEPT);
+
+/// Where objects stand that were refused; failures are tried again often. A few are enough.
+static PLACES: Results<Vec<Option<Place>>> = Results::new(KEPT / 8);
+
+/// Why something cannot be built.
+#[derive(Debug, Clone)]
+struct Unbuilt {
+    /// Whether the source has no such path.
+    no_such_path: bool,
+    /// In words.
+    message: String,
+}
+
+/// What a build depends on beside the files and the Kustomization.
+struct With {
+    strict: bool,
+    without_remote: bool,
+    fitted: bool,
+    without_keys: bool,
+    keys: Keys,
+    /// The variables of `substituteFrom`, and whether a holder of them is not there.
+    variables: Result<(BTreeMap<String, String>, bool), Unread>,
+}
+
+impl With {
+    /// By which key the result may be kept. What secrets went into is not kept.
+    fn key(&self, of: &Object<Kustomization>, spec: &Value, tree: &Tree) -> Option<Key> {
+        let holders = of.spec.post_build.iter();
+        let mut holders = holders.flat_map(|post| &post.substitute_from);
+        if of.spec.decryption.is_some() || holders.any(|it| it.kind == ConfigKind::Secret) {
+            return None;
+        }
+        let mut key = Key::default()
+            .and(&of.metadata.name)
+            .and(of.metadata.namespace())
+            .and(&tree.digest)
+            .and_value(spec);
+        let flags = [
+            self.strict,
+            self.without_remote,
+            self.fitted,
+            self.without_keys,
+        ];
+        for flag in flags {
+            key = key.and(if flag { "1" } else { "0" });
+        }
+        Some(match &self.variables {
+            Ok((variables, lacking)) => {
+                let key = key.and(if *lacking { "lacking" } else { "all" });
+                let each = variables.iter();
+                each.fold(key, |key, (name, value)| key.and(name).and(value))
+            }
+            Err(unread) => key.and("unread").and(&unread.message),
+        })
+    }
+
+    fn build(
+        &self,
+        of: &Object<Kustomization>,
+        tree: &Tree,
+        cache: &Cache,
+    ) -> Result<Built, Unbuilt> {
+        let mut request = everflow_build::Request::new(of, &tree.files);
+        request.strict = self.strict;
+        request.without_remote = self.without_remote;
+        request.fitted = self.fitted;
+        request.cache = Some(cache);
+        request.keys = &self.keys;
+        match &self.variables {
+            Ok((variables, lacking)) => {
+                request.variables = variables;
+                request.placeholders = *lacking;
+                if *lacking {
+                    request.strict = true;
+                }
+            }
+            Err(unread) => request.no_variables = Some(&unread.message),
+        }
+        if self.without_keys {
+            request.keep_encrypted = true;
+            request.masked = true;
+        }
+        everflow_build::build(&request).map_err(|error| Unbuilt {
+            no_such_path: matches!(error, everflow_build::Error::PathNotFound { .. }),
+            message: error.to_string(),
+        })
+    }
+}
+
+/// How much room a result takes.
+fn size(built: &Result<Built, Unbuilt>) -> usize {
+    match built {
+        Ok(built) => built.size * ROOM,
+        Err(unbuilt) => unbuilt.message.len(),
+    }
+}
 
 impl Attempt<'_> {
     /// What was built. An error within is one of the build itself, which counts only once the
@@ -30,50 +143,25 @@ impl Attempt<'_> {
         let keys_failed = keys.as_ref().err().cloned();
         let unread = [variables.as_ref().err(), keys_failed.as_ref()];
         let transient = unread.iter().flatten().any(|unread| unread.transient);
-        let kustomization = self.object.clone();
-        let (strict, cache) = (
-            self.options().gates.strict_post_build_substitutions,
-            self.controller.cache.clone(),
-        );
-        let without_remote = self.options().kustomize.without_remote;
-        let built = run_blocking(&*self.context.env.blocking, move || {
-            let mut request = everflow_build::Request::new(&kustomization, &tree.files);
-            request.strict = strict;
-            request.without_remote = without_remote;
-            request.fitted = placeholders;
-            request.cache = Some(&cache);
-            let keys = keys.unwrap_or_default();
-            request.keys = &keys;
-            match &variables {
-                Ok((variables, lacking)) => {
-                    request.variables = variables;
-                    request.placeholders = *lacking;
-                    if *lacking {
-                        request.strict = true;
-                    }
-                }
-                Err(unread) => request.no_variables = Some(&unread.message),
-            }
-            if without_keys {
-                request.keep_encrypted = true;
-                request.masked = true;
-            }
-            everflow_build::build(&request)
-        });
-        let built = match built.await {
-            Some(built) => built,
-            None => {
-                return Err(Stop::failed(
-                    Reason::BuildFailed,
-                    "the build broke: a mistake in this program",
-                ));
-            }
+        let with = With {
+            strict: self.options().gates.strict_post_build_substitutions,
+            without_remote: self.options().kustomize.without_remote,
+            fitted: placeholders,
+            without_keys,
+            keys: keys.unwrap_or_default(),
+            variables,
         };
-        if let Err(everflow_build::Error::PathNotFound { .. }) = &built {
-            let message = built
-                .err()
-                .map(|error| error.to_string())
-                .unwrap_or_default();
+        let key = with.key(&self.object, &self.given["spec"], &tree);
+        let built = match key.as_ref().and_then(|key| BUILDS.get(key)) {
+            Some(known) => known,
+            None => self.build_anew(with, tree, key).await?,
+        };
+        let built = Arc::unwrap_or_clone(built);
+        if let Err(Unbuilt {
+            no_such_path: true,
+            message,
+        }) = built
+        {
             return Err(Stop::failed(Reason::ArtifactFailed, message));
         }
         self.draft.status.last_attempted_revision = Some(self.draft.revision.clone());
@@ -82,7 +170,52 @@ impl Attempt<'_> {
         if let Some(unread) = keys_failed {
             return Ok(Err(failed(unread.message).into()));
         }
-        Ok(built.map_err(|error| failed(error.to_string()).into()))
+        Ok(built.map_err(|error| failed(error.message).into()))
+    }
+
+    async fn build_anew(
+        &self,
+        with: With,
+        tree: Arc<Tree>,
+        key: Option<Key>,
+    ) -> Result<Arc<Result<Built, Unbuilt>>, Stop> {
+        let (kustomization, cache) = (self.object.clone(), self.controller.cache.clone());
+        let built = run_blocking(&*self.context.env.blocking, move || {
+            let built = Arc::new(with.build(&kustomization, &tree, &cache));
+            if let Some(key) = key {
+                BUILDS.keep(key, size(&built), built.clone());
+            }
+            built
+        });
+        let broke = "the build broke: a mistake in this program";
+        let built = built.await;
+        built.ok_or_else(|| Stop::failed(Reason::BuildFailed, broke))
+    }
+
+    /// Where objects of the build stand in the source: `apiVersion`, kind and name of each.
+    pub(super) async fn places(
+        &self,
+        wanted: Vec<(String, String, String)>,
+        tree: Arc<Tree>,
+    ) -> Arc<Vec<Option<Place>>> {
+        let spec = &self.given["spec"];
+        let key = Key::default().and(&tree.digest).and_value(spec);
+        let key = wanted.iter().fold(key, |key, (api_version, kind, name)| {
+            key.and(api_version).and(kind).and(name)
+        });
+        if let Some(known) = PLACES.get(&key) {
+            return known;
+        }
+        let kustomization = self.object.clone();
+        let places = run_blocking(&*self.context.env.blocking, move || {
+            let request = everflow_build::Request::new(&kustomization, &tree.files);
+            let places = Arc::new(everflow_build::places(&request, &wanted));
+            let paths = places.iter().flatten().map(|place| place.path.len());
+            let size = paths.sum::<usize>() + places.len() * size_of::<Option<Place>>();
+            PLACES.keep(key, size, places.clone());
+            places
+        });
+        places.await.unwrap_or_default()
     }
 
     /// What should be known of a build, when it is new.

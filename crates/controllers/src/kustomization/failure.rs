@@ -38,7 +38,7 @@ impl Attempt<'_> {
         let source_lost = failure.then == Then::WaitForSource;
         if source_lost
             && self.context.ticket.priority == Priority::Dependency
-            && condition::is_true(&self.before.conditions, READY)
+            && condition::is_true(&self.before().conditions, READY)
         {
             // What is applied stays; it is said when it matters.
             let next = Next::When {
@@ -59,7 +59,7 @@ impl Attempt<'_> {
         }
         if self.failed_like_before() {
             // How often it failed is not worth a write each time.
-            self.draft.status.history = self.before.history.clone();
+            self.draft.status.history = self.before().history.clone();
         }
         let mut changes = self.wakes();
         if failure.reason == Reason::DependencyNotReady {
@@ -88,7 +88,7 @@ impl Attempt<'_> {
 
     /// Whether all of it was said before, but for times and counts.
     fn failed_like_before(&self) -> bool {
-        let (was, is) = (&self.before, &self.draft.status);
+        let (was, is) = (self.before(), &self.draft.status);
         let news = |status: &KustomizationStatus| {
             let last = status.history.first();
             last.map(|last| (last.digest.clone(), last.last_reconciled_status.clone()))

@@ -235,7 +235,7 @@ impl Attempt<'_> {
         let span = self.since(wait.began);
         let message = format!("Health check passed in {span}");
         // The first time, and when a new revision has changed something.
-        let was = everflow_api::condition::is_true(&self.before.conditions, HEALTHY);
+        let was = everflow_api::condition::is_true(&self.before().conditions, HEALTHY);
         if !was || (wait.news && wait.changed) {
             self.draft.tell(Severity::Info, message.clone());
         }
@@ -316,7 +316,7 @@ impl Attempt<'_> {
 
     /// Whether the last thing said is that this very state was not healthy: it stands until the next look is over.
     fn failed_so_before(&self, wait: &Wait) -> bool {
-        let (was, is) = (&self.before, &self.draft.status);
+        let (was, is) = (self.before(), &self.draft.status);
         let ready = everflow_api::condition::find(&was.conditions, READY);
         let failed = ready.is_some_and(|ready| {
             ready.status == ConditionStatus::False

@@ -1,7 +1,7 @@
 //! Kustomizations: what a source holds is built, applied and watched over.
 //!
 //! An attempt goes through `source` (which artifact), `depends` (who must be ready first),
-//! `artifact` (its files), `inputs` (variables and keys), `build`, `target` (which cluster, in
+//! `artifact` (its files), `inputs` (variables and keys), `build` (whose `results` are kept), `target` (which cluster, in
 //! whose name), `apply` (stages, inventory, prune), `health`, and `success` or `failure`. Waiting for health or for a
 //! deletion is a state that is written down, not a worker that waits: the watches of `watching`
 //! wake the next attempt. `finalize` is for Kustomizations that go.
@@ -18,6 +18,7 @@ mod finalize;
 mod former;
 mod health;
 mod inputs;
+mod results;
 mod settling;
 mod source;
 mod stop;

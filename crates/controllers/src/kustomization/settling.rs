@@ -174,7 +174,7 @@ impl Attempt<'_> {
     /// Says what is waited for, and lets others work.
     pub(super) fn await_stage(mut self, what: &str, waited: Duration) -> Report {
         let message = self.stage(&format!("Waiting for {what}"));
-        let before = condition::find(&self.before.conditions, RECONCILING);
+        let before = condition::find(&self.before().conditions, RECONCILING);
         let is_said = before.is_some_and(|it| {
             it.message == message && it.observed_generation == self.draft.generation
         });

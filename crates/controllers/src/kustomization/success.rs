@@ -41,7 +41,9 @@ impl Attempt<'_> {
         }
         self.note_history(&wait.digest, Reason::ReconciliationSucceeded, wait.started);
         self.tell_finished();
-        if !wait.changed && self.is_unasked() && condition::is_true(&self.before.conditions, READY)
+        if !wait.changed
+            && self.is_unasked()
+            && condition::is_true(&self.before().conditions, READY)
         {
             self.draft.as_routine();
         }
@@ -50,7 +52,7 @@ impl Attempt<'_> {
 
     /// Whether nothing was changed, and all of it was said before.
     fn is_old_news(&self, wait: &Wait) -> bool {
-        let (was, is) = (&self.before, &self.draft.status);
+        let (was, is) = (self.before(), &self.draft.status);
         let same = |kind: &str| {
             let state = |status: &KustomizationStatus| {
                 let condition = condition::find(&status.conditions, kind)?;
