@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use everflow_json::Value;
 use everflow_time::Duration;
 
 use crate::common::{
@@ -11,8 +12,10 @@ use crate::common::{
 };
 use crate::condition::{Condition, reconciled};
 use crate::crd::{AGE, APPLIERS, MESSAGE, READY};
+use crate::error::At;
 use crate::history::Snapshot;
 use crate::inventory::ResourceInventory;
+use crate::wire::Wire as _;
 
 kind! {
     /// Manifests of a source, built with kustomize and applied.
@@ -156,6 +159,23 @@ impl KustomizationSpec {
         const HALF_A_MINUTE: Duration = Duration::from_seconds(30);
         let default = Duration(self.interval.0.saturating_sub(HALF_A_MINUTE.0));
         self.timeout.unwrap_or(default).max(HALF_A_MINUTE)
+    }
+
+    /// As [`KustomizationSpec::timeout`], without reading the rest of the spec. `None` when it cannot be read.
+    pub fn read_timeout(spec: &Value) -> Option<Duration> {
+        let read = |name: &str| {
+            let value = spec.get(name).filter(|value| !value.is_null());
+            value.map(|value| Duration::read(value, &At::Root).ok())
+        };
+        let given = Self {
+            interval: read("interval")??,
+            timeout: match read("timeout") {
+                Some(timeout) => Some(timeout?),
+                None => None,
+            },
+            ..Self::default()
+        };
+        Some(given.timeout())
     }
 
     /// What becomes of the objects on deletion.

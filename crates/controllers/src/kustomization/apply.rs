@@ -252,8 +252,8 @@ impl Attempt<'_> {
         let behind = source(&found) == source(&self.object)
             && found.status.last_applied_revision.as_deref() != Some(&self.draft.revision);
         let inventory = found.status.inventory.as_ref();
-        let inventory = inventory.map(everflow_api::to_value).unwrap_or_default();
-        let lists = Inventory::read(&inventory).is_ok_and(|inventory| inventory.contains(id));
+        let inventory = Inventory::of_refs(inventory.map_or(&[], |it| &it.entries));
+        let lists = inventory.is_ok_and(|inventory| inventory.contains(id));
         lists && !behind
     }
 
@@ -301,8 +301,7 @@ impl Attempt<'_> {
     /// The inventory as the status has it.
     pub(super) fn inventory(&self) -> Result<Inventory, Stop> {
         let stored = self.draft.status.inventory.as_ref();
-        let stored = stored.map(everflow_api::to_value).unwrap_or_default();
-        Inventory::read(&stored)
+        Inventory::of_refs(stored.map_or(&[], |stored| &stored.entries))
             .map_err(|error| Stop::failed(Reason::ReconciliationFailed, error.to_string()))
     }
 

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use everflow_api::kustomization::Kustomization;
+use everflow_api::kustomization::{Kustomization, KustomizationSpec};
 use everflow_api::names::{condition, manager};
 use everflow_api::object::Object;
 use everflow_env::BoxFuture;
@@ -130,8 +130,8 @@ impl Controller for KustomizationController {
     }
 
     fn deadline(&self, object: &Value) -> Duration {
-        let read = Object::<Kustomization>::read_spec(object);
-        let timeout = read.map_or(Duration::ZERO, |spec| spec.timeout().unsigned());
+        let timeout = KustomizationSpec::read_timeout(&object["spec"]);
+        let timeout = timeout.map_or(Duration::ZERO, everflow_time::Duration::unsigned);
         timeout.saturating_mul(2) + BESIDE_TIMEOUT
     }
 

@@ -7,7 +7,7 @@ use everflow_api::names::{ORIGIN_REVISION, condition, group};
 use everflow_api::reason::Reason;
 use everflow_api::view;
 use everflow_api::wire::Wire;
-use everflow_json::Value;
+use everflow_json::{Value, json};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{At, Resource};
@@ -122,10 +122,11 @@ impl SourceName {
         artifact_of(&self.stored(context)?)
     }
 
-    /// The source as the store has it.
+    /// The source as the store has it, with nothing but its status: that is all that is looked at.
     fn stored(&self, context: &Context) -> Option<Value> {
         let store = context.store(&self.resource.kind)?;
-        Some(store.get(&self.namespace, &self.name)?.value())
+        let status = store.get(&self.namespace, &self.name)?.status();
+        Some(json!({ "status": status }))
     }
 
     /// From the store where all there is has been told. That it is not there is said only by the server: the
