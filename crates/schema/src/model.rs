@@ -172,6 +172,11 @@ pub struct ObjectType {
 impl ObjectType {
     /// The field with the given JSON name.
     pub fn field(&self, name: &str) -> Option<&Field> {
+        /// So many names are looked at one after the other: most differ in their length already.
+        const FEW: usize = 8;
+        if self.fields.len() <= FEW {
+            return self.fields.iter().find(|field| field.name == name);
+        }
         let at = self
             .fields
             .binary_search_by(|field| field.name.as_str().cmp(name))

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use everflow_cel::rules::Rules;
 use everflow_json::{Map, Value};
 use everflow_schema::structural::{
-    Prune, Validator, apply_defaults, blocks_rules, check_embedded, check_lists, prune,
+    Prune, Validator, apply_defaults, blocks_rules, check_embedded, check_lists, is_settled, prune,
     prune_nulls, rules_not_checked,
 };
 use everflow_schema::{Schema, SchemaView};
@@ -328,19 +328,25 @@ pub fn on_read(resource: &Resource, mut object: Value) -> Value {
     object
 }
 
+/// The parts of metadata that are not there when they are empty.
+const DROPPED_WHEN_EMPTY: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+
+fn is_empty_part(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Null => true,
+        _ => false,
+    }
+}
+
 /// Empty lists and maps of metadata are not there.
 fn drop_empty_metadata(object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
     };
-    for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
-        let is_empty = match metadata.get(key) {
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(Value::Array(list)) => list.is_empty(),
-            Some(Value::Null) => true,
-            _ => false,
-        };
-        if is_empty {
+    for key in DROPPED_WHEN_EMPTY {
+        if metadata.get(key).is_some_and(is_empty_part) {
             metadata.remove(key);
         }
     }
@@ -395,9 +401,26 @@ pub fn is_read_as_stored(resource: &Resource, stored: &Stored) -> bool {
         None => reads_as_stored(resource),
         Some(_) if !crate::kinds::convert::is_storage(resource) => false,
         Some(custom) => stored.reads_the_same(custom.number, || {
-            on_read(resource, stored.value.clone()) == stored.value
+            is_surely_read_as_it_is(resource, custom, &stored.value)
+                || on_read(resource, stored.value.clone()) == stored.value
         }),
     }
+}
+
+/// Whether [`on_read`] is known to change nothing. `false` says nothing.
+fn is_surely_read_as_it_is(resource: &Resource, custom: &CustomKind, object: &Value) -> bool {
+    let api_version = object.get("apiVersion").and_then(Value::as_str);
+    let (group, version) = crate::resource::split_version(api_version.unwrap_or_default());
+    let is_empty = |key: &str| {
+        let value = meta::metadata(object).and_then(|metadata| metadata.get(key));
+        value.is_some_and(is_empty_part)
+    };
+    group == resource.group
+        && version == resource.version
+        && !DROPPED_WHEN_EMPTY.into_iter().any(is_empty)
+        && custom
+            .view_of(version)
+            .is_none_or(|view| is_settled(object, view))
 }
 
 /// The value of a selectable field.

@@ -11,8 +11,49 @@ use crate::schema::SchemaView;
 /// Finds items that are in a set, or keys that are in a map, twice.
 pub fn check_lists(value: &Value, schema: SchemaView<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    // Paths are made only when there is something to say.
+    if repeats_nothing(value, schema.root, schema.types) {
+        return errors;
+    }
     node(value, schema.root, schema.types, "", &mut errors);
     errors
+}
+
+/// Whether there is surely nothing to find.
+fn repeats_nothing(value: &Value, type_id: TypeId, types: &TypeTable) -> bool {
+    let Some(shape) = types.get(type_id).map(|node| &node.shape) else {
+        return true;
+    };
+    match (value, shape) {
+        (Value::Object(fields), Shape::Object(object)) => fields.iter().all(|(name, inner)| {
+            let below = |type_id| repeats_nothing(inner, type_id, types);
+            object.field(name).is_none_or(|field| below(field.type_id))
+                && object.additional.is_none_or(below)
+        }),
+        (Value::Array(items), Shape::List(list)) => {
+            let differ = |same: &dyn Fn(&Value, &Value) -> bool| {
+                let mut pairs = items.iter().enumerate();
+                pairs.all(|(at, item)| !items[..at].iter().any(|earlier| same(earlier, item)))
+            };
+            let is_unique = match &list.kind {
+                ListKind::Atomic => true,
+                // To compare all with all pays for few only.
+                _ if items.len() > 16 => false,
+                ListKind::Set => differ(&|one, other| one == other),
+                ListKind::Map { keys } => {
+                    let same = |one: &Value, other: &Value| {
+                        let same_key = |key: &smol_str::SmolStr| {
+                            one.get(key.as_str()) == other.get(key.as_str())
+                        };
+                        keys.iter().all(same_key)
+                    };
+                    items.iter().all(Value::is_object) && differ(&same)
+                }
+            };
+            is_unique && (items.iter()).all(|item| repeats_nothing(item, list.item, types))
+        }
+        _ => true,
+    }
 }
 
 fn node(

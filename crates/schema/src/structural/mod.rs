@@ -8,6 +8,7 @@
 mod defaults;
 mod embedded;
 mod field_error;
+mod fits;
 mod formats;
 mod go_text;
 mod lists;
@@ -18,6 +19,7 @@ mod prune;
 mod ratchet;
 mod report;
 mod rules;
+mod settled;
 mod validate;
 
 pub use defaults::{apply_defaults, prune_nulls};
@@ -30,4 +32,5 @@ pub use pattern::{Pattern, PatternError};
 pub use prune::{Prune, prune};
 pub use ratchet::Before;
 pub use rules::{RuleSite, rules};
+pub use settled::is_settled;
 pub use validate::Validator;

@@ -43,6 +43,9 @@ impl Validator {
 
     /// Checks a new object.
     pub fn validate(&self, object: &Value) -> Vec<FieldError> {
+        if self.surely_fits(object, self.schema.root) {
+            return Vec::new();
+        }
         let run = Run {
             validator: self,
             prefix: "",
@@ -52,6 +55,9 @@ impl Validator {
 
     /// Checks a changed object; parts that did not change may be invalid.
     pub fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        if self.surely_fits(object, self.schema.root) {
+            return Vec::new();
+        }
         let run = Run {
             validator: self,
             prefix: "",
@@ -69,6 +75,9 @@ impl Validator {
         let (Some(type_id), Some(status)) = (status_type, object.get("status")) else {
             return Vec::new();
         };
+        if self.surely_fits(status, type_id) {
+            return Vec::new();
+        }
         let run = Run {
             validator: self,
             prefix: "status",
@@ -76,6 +85,21 @@ impl Validator {
         finish(match old.get("status") {
             Some(old) => run.changed(status, type_id, "", Before { old, type_id }),
             None => run.node(status, type_id, "", None),
+        })
+    }
+}
+
+impl Validator {
+    fn compiled(&self, pattern: &SmolStr) -> Option<&Result<Pattern, PatternError>> {
+        let slot = self.patterns.get(pattern)?;
+        Some(slot.get_or_init(|| Pattern::new(pattern)))
+    }
+
+    /// Whether a text matches the pattern, if there is one.
+    pub(super) fn matches_pattern(&self, validation: &Validation, text: &str) -> bool {
+        validation.pattern.as_ref().is_none_or(|pattern| {
+            let compiled = self.compiled(pattern);
+            matches!(compiled, Some(Ok(compiled)) if compiled.is_match(text))
         })
     }
 }
@@ -388,8 +412,7 @@ impl<'v> Run<'v> {
                 &format!("should be at least {min} chars long"),
             );
         } else if let Some(pattern) = &validation.pattern {
-            let compiled = self.validator.patterns.get(pattern);
-            match compiled.map(|slot| slot.get_or_init(|| Pattern::new(pattern))) {
+            match self.validator.compiled(pattern) {
                 Some(Ok(compiled)) if compiled.is_match(text) => {}
                 Some(Err(error)) => {
                     let problem =
@@ -585,7 +608,7 @@ impl<'v> Run<'v> {
     }
 }
 
-fn declared_types(node: &Type) -> &[JsonType] {
+pub(super) fn declared_types(node: &Type) -> &[JsonType] {
     const INT_OR_STRING: &[JsonType] = &[JsonType::Integer, JsonType::String];
     match &node.shape {
         Shape::IntOrString => INT_OR_STRING,
