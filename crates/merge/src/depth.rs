@@ -12,17 +12,18 @@ pub const MAX_DEPTH: usize = 512;
 /// # Errors
 /// [`MergeError::TooDeep`].
 pub(crate) fn ensure_depth(value: &Value) -> Result<(), MergeError> {
-    if fits(value, MAX_DEPTH) {
+    if fits_in(value, MAX_DEPTH) {
         Ok(())
     } else {
         Err(MergeError::TooDeep { limit: MAX_DEPTH })
     }
 }
 
-fn fits(value: &Value, levels: usize) -> bool {
+/// Whether a document nests no deeper than so many levels.
+pub(crate) fn fits_in(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
-        Value::Object(map) => levels > 0 && map.values().all(|item| fits(item, levels - 1)),
+        Value::Array(items) => levels > 0 && items.iter().all(|item| fits_in(item, levels - 1)),
+        Value::Object(map) => levels > 0 && map.values().all(|item| fits_in(item, levels - 1)),
         _ => true,
     }
 }

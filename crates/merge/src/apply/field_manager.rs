@@ -9,7 +9,7 @@ use super::conflict::Conflicts;
 use super::last_applied::{KUBECTL, last_applied, record};
 use super::managed::{
     Manager, ManagerId, Managers, Operation, asks_for_reset, copy_without, decode_managers,
-    entries_of, remove_from, write_to,
+    entries_of, remove_from, share_list, write_to,
 };
 use super::reset::ResetFields;
 use super::updater::{Updater, Versioned};
@@ -86,11 +86,36 @@ impl<'a> FieldManager<'a> {
         writer: Writer<'_>,
     ) -> Result<(), MergeError> {
         let managers = self.managers_of_write(live, new);
-        remove_from(new);
         let is_create = uid(live).is_empty();
         if managers.is_empty() && !is_create {
+            remove_from(new);
             return Ok(());
         }
+        // Lists that are equal differ nowhere, and cost less than a copy of the old object without one.
+        let Some(replaced) = share_list(live, new) else {
+            remove_from(new);
+            return self.update_without_lists(live, new, managers, writer);
+        };
+        match self.update_managers(live, new, managers, writer) {
+            Ok(managers) => write_to(new, &managers),
+            Err(_) => {
+                // What is wrong is said of the objects without their lists.
+                replaced.put_back(new);
+                let managers = self.managers_of_write(live, new);
+                remove_from(new);
+                self.update_without_lists(live, new, managers, writer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn update_without_lists(
+        &self,
+        live: &Value,
+        new: &mut Value,
+        managers: Managers,
+        writer: Writer<'_>,
+    ) -> Result<(), MergeError> {
         let live = copy_without(live);
         let managers = self.update_managers(&live, new, managers, writer)?;
         write_to(new, &managers);
@@ -410,7 +435,9 @@ fn strip(managers: &mut Managers, id: &ManagerId) {
     let Some(manager) = managers.get_mut(id) else {
         return;
     };
-    manager.set = manager.set.difference(&STRIPPED);
+    if manager.set.meets(&STRIPPED) {
+        manager.set = manager.set.difference(&STRIPPED);
+    }
     if manager.set.is_empty() {
         managers.remove(id);
     }

@@ -154,8 +154,9 @@ pub(super) fn decode_managers(entries: &[Value]) -> Result<Managers, MergeError>
     Ok(managers)
 }
 
-/// The entries in the server's order: appliers first, then by time, name, version, subresource.
-pub(super) fn encode_managers(managers: &Managers) -> Vec<Value> {
+/// The entries in the server's order: appliers first, then by time, name, version, subresource. Those that are known
+/// as they have to be are taken.
+pub(super) fn encode_managers(managers: &Managers, known: &mut [Value]) -> Vec<Value> {
     let mut sorted: Vec<&Manager> = managers.values().collect();
     sorted.sort_by(|a, b| {
         (
@@ -173,7 +174,11 @@ pub(super) fn encode_managers(managers: &Managers) -> Vec<Value> {
                 &b.subresource,
             ))
     });
-    sorted.into_iter().map(encode_manager).collect()
+    let entry_of = |manager: &Manager| {
+        let same = known.iter_mut().find(|entry| is_written_as(manager, entry));
+        same.map_or_else(|| encode_manager(manager), std::mem::take)
+    };
+    sorted.into_iter().map(entry_of).collect()
 }
 
 pub(super) fn seconds(manager: &Manager) -> i64 {
@@ -198,11 +203,65 @@ fn encode_manager(manager: &Manager) -> Value {
     Value::Object(entry)
 }
 
+/// Whether an entry is just what [`encode_manager`] would write.
+fn is_written_as(manager: &Manager, entry: &Value) -> bool {
+    let Value::Object(entry) = entry else {
+        return false;
+    };
+    let is_text = |field: &str, wanted: &str| match entry.get(field) {
+        Some(Value::String(text)) => !wanted.is_empty() && text == wanted,
+        Some(_) => false,
+        None => wanted.is_empty(),
+    };
+    let optional = [&manager.name, &manager.subresource];
+    let present = optional.into_iter().filter(|text| !text.is_empty()).count();
+    entry.len() == 4 + present + usize::from(manager.time.is_some())
+        && is_text("time", manager.time.as_deref().unwrap_or_default())
+        && is_text("manager", &manager.name)
+        && is_text("operation", manager.operation.as_str())
+        && is_text("apiVersion", &manager.api_version)
+        && is_text("fieldsType", "FieldsV1")
+        && is_text("subresource", &manager.subresource)
+        && (entry.get("fieldsV1")).is_some_and(|fields| manager.set.is_written_in(fields, false))
+}
+
 /// Takes `metadata.managedFields` out of an object.
-pub(super) fn remove_from(object: &mut Value) {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
+pub(super) fn remove_from(object: &mut Value) -> Vec<Value> {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    match metadata.and_then(|metadata| metadata.remove("managedFields")) {
+        Some(Value::Array(entries)) => entries,
+        _ => Vec::new(),
     }
+}
+
+/// The list that an object had before it got another.
+pub(super) struct Replaced(Option<Option<Value>>);
+
+impl Replaced {
+    /// Gives an object the list back.
+    pub(super) fn put_back(self, object: &mut Value) {
+        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+        if let (Some(list), Some(metadata)) = (self.0, metadata) {
+            match list {
+                Some(list) => metadata.insert("managedFields".into(), list),
+                None => metadata.remove("managedFields"),
+            };
+        }
+    }
+}
+
+/// Gives `new` the list that `live` has. None when it has no place for one.
+pub(super) fn share_list(live: &Value, new: &mut Value) -> Option<Replaced> {
+    let metadata = new.get_mut("metadata").and_then(Value::as_object_mut)?;
+    let list = live.pointer("/metadata/managedFields");
+    if metadata.get("managedFields") == list {
+        return Some(Replaced(None));
+    }
+    let replaced = match list {
+        Some(list) => metadata.insert("managedFields".into(), list.clone()),
+        None => metadata.remove("managedFields"),
+    };
+    Some(Replaced(Some(replaced)))
 }
 
 /// A copy of an object without `metadata.managedFields`.
@@ -227,7 +286,7 @@ pub(super) fn copy_without(object: &Value) -> Value {
 
 /// Writes the managers into an object; without any the field is absent.
 pub(super) fn write_to(object: &mut Value, managers: &Managers) {
-    remove_from(object);
+    let mut known = remove_from(object);
     if managers.is_empty() {
         return;
     }
@@ -243,7 +302,7 @@ pub(super) fn write_to(object: &mut Value, managers: &Managers) {
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.insert(
             "managedFields".into(),
-            Value::Array(encode_managers(managers)),
+            Value::Array(encode_managers(managers, &mut known)),
         );
     }
 }

@@ -138,6 +138,7 @@ impl ResetFields {
     pub(crate) fn filter(&self, set: FieldSet) -> FieldSet {
         match self {
             Self::Nothing => set,
+            Self::Exclude(excluded) if !set.meets(excluded) => set,
             Self::Exclude(excluded) => set.recursive_difference(excluded),
             Self::Only(prefixes) => {
                 let prefixes: Vec<&[Option<&str>]> = prefixes.iter().map(Vec::as_slice).collect();

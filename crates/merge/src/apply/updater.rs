@@ -66,7 +66,7 @@ impl<'a> Updater<'a> {
         Ok(if found.is_same() {
             found
         } else {
-            found.map(|set| self.reset.filter(set.clone()))
+            found.map(|set| self.reset.filter(set))
         })
     }
 
@@ -119,7 +119,7 @@ impl<'a> Updater<'a> {
             let lost = manager
                 .set
                 .intersection(&changes.modified)
-                .union(&manager.set.intersection(&changes.added));
+                .into_union(manager.set.intersection(&changes.added));
             if !lost.is_empty() {
                 conflicts.push((id.clone(), lost));
             }
@@ -159,14 +159,11 @@ impl<'a> Updater<'a> {
     ) -> Result<Managers, MergeError> {
         let mut managers = self.reconcile(live, managers)?;
         let changes = self.pass_on(live, new, &mut managers, id, true)?;
-        let previous = managers
-            .get(id)
-            .map(|known| known.set.clone())
-            .unwrap_or_default();
-        let set = previous
-            .difference(&changes.removed)
-            .union(&changes.modified)
-            .union(&changes.added);
+        let changed = changes.modified.into_union(changes.added);
+        let set = match managers.get(id) {
+            Some(previous) => previous.set.difference(&changes.removed).union(&changed),
+            None => changed,
+        };
         let set = self.reset.filter(set);
         if set.is_empty() {
             managers.remove(id);

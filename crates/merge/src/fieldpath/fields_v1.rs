@@ -41,6 +41,32 @@ impl FieldSet {
         Value::Object(map)
     }
 
+    /// Whether a value is known to be what [`FieldSet::to_fields_v1`] gives. `false` says nothing: numbers in keys are
+    /// in another order as text.
+    pub(crate) fn is_written_in(&self, fields: &Value, member: bool) -> bool {
+        let Value::Object(map) = fields else {
+            return false;
+        };
+        let has_dot = member && !self.nodes.is_empty();
+        if map.len() != self.nodes.len() + usize::from(has_dot) {
+            return false;
+        }
+        let mut entries = map.iter();
+        if has_dot {
+            match entries.next() {
+                Some((key, Value::Object(empty))) if key == "." && empty.is_empty() => {}
+                _ => return false,
+            }
+        }
+        self.nodes.iter().zip(entries).all(|(node, (key, inner))| {
+            let same_key = match &node.element {
+                PathElement::Field(name) => key.strip_prefix("f:") == Some(name.as_str()),
+                other => *key == *element_text(other),
+            };
+            same_key && node.children.is_written_in(inner, node.member)
+        })
+    }
+
     /// The `fieldsV1` JSON text, byte for byte as the API server stores it: within one level
     /// fields come first, then keyed items by key, then values.
     #[must_use]

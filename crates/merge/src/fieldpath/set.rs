@@ -132,9 +132,9 @@ impl FieldSet {
     fn zip(
         &self,
         other: &Self,
+        mut nodes: Vec<Node>,
         combine: impl Fn(Option<&Node>, Option<&Node>) -> Option<Node>,
     ) -> Self {
-        let mut nodes = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
         let (mut left, mut right) = (self.nodes.as_slice(), other.nodes.as_slice());
         loop {
             let (a, b) = match (left.first(), right.first()) {
@@ -162,7 +162,8 @@ impl FieldSet {
         if other.is_empty() {
             return self.clone();
         }
-        self.zip(other, |a, b| match (a, b) {
+        let room = Vec::with_capacity(self.nodes.len().max(other.nodes.len()));
+        self.zip(other, room, |a, b| match (a, b) {
             (Some(a), Some(b)) => Some(Node {
                 element: a.element.clone(),
                 member: a.member || b.member,
@@ -172,13 +173,43 @@ impl FieldSet {
         })
     }
 
+    /// All paths that are in either set.
+    pub(crate) fn into_union(self, other: Self) -> Self {
+        if self.is_empty() {
+            return other;
+        }
+        if other.is_empty() {
+            return self;
+        }
+        self.union(&other)
+    }
+
+    /// Whether a path of this set is in the other or below one of its members.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        let (mut left, mut right) = (self.nodes.as_slice(), other.nodes.as_slice());
+        while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
+            match a.element.cmp(&b.element) {
+                std::cmp::Ordering::Less => left = left_rest,
+                std::cmp::Ordering::Greater => right = right_rest,
+                std::cmp::Ordering::Equal => {
+                    if b.member || a.children.meets(&b.children) {
+                        return true;
+                    }
+                    (left, right) = (left_rest, right_rest);
+                }
+            }
+        }
+        false
+    }
+
     /// All paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         if self.is_empty() || other.is_empty() {
             return Self::new();
         }
-        self.zip(other, |a, b| {
+        // Most have nothing in common.
+        self.zip(other, Vec::new(), |a, b| {
             let (a, b) = (a?, b?);
             Some(Node {
                 element: a.element.clone(),
@@ -194,7 +225,7 @@ impl FieldSet {
         if self.is_empty() || other.is_empty() {
             return self.clone();
         }
-        self.zip(other, |a, b| {
+        self.zip(other, Vec::with_capacity(self.nodes.len()), |a, b| {
             let a = a?;
             let Some(b) = b else { return Some(a.clone()) };
             Some(Node {
@@ -211,7 +242,7 @@ impl FieldSet {
         if self.is_empty() || other.is_empty() {
             return self.clone();
         }
-        self.zip(other, |a, b| {
+        self.zip(other, Vec::with_capacity(self.nodes.len()), |a, b| {
             let a = a?;
             match b {
                 None => Some(a.clone()),

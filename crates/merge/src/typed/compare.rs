@@ -29,11 +29,11 @@ impl Comparison {
     }
 
     /// Applies the same filter to all three sets.
-    pub(crate) fn map(self, filter: impl Fn(&FieldSet) -> FieldSet) -> Self {
+    pub(crate) fn map(self, filter: impl Fn(FieldSet) -> FieldSet) -> Self {
         Self {
-            removed: filter(&self.removed),
-            modified: filter(&self.modified),
-            added: filter(&self.added),
+            removed: filter(self.removed),
+            modified: filter(self.modified),
+            added: filter(self.added),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod errors;
 mod field_set;
+mod fits;
 mod list_items;
 mod merge;
 mod reconcile;
@@ -19,7 +20,7 @@ pub use compare::Comparison;
 pub use errors::{FieldError, FieldErrors};
 
 use crate::MergeError;
-use crate::depth::ensure_depth;
+use crate::depth::{MAX_DEPTH, ensure_depth};
 use crate::fieldpath::{FieldSet, PathElement};
 use types::TypeView;
 
@@ -62,9 +63,16 @@ impl<'s> TypedValue<'s> {
         schema: SchemaView<'s>,
         duplicates: Duplicates,
     ) -> Result<Self, MergeError> {
+        let root = TypeView::root(schema);
+        let allow_duplicates = duplicates == Duplicates::Allow;
+        if let Some(view) = root
+            && fits::surely_fits(&value, view, allow_duplicates, MAX_DEPTH)
+        {
+            return Ok(Self { value, view });
+        }
         ensure_depth(&value)?;
-        let view = TypeView::root(schema).ok_or(MergeError::NoType)?;
-        validate::validate(&value, view, duplicates == Duplicates::Allow)?;
+        let view = root.ok_or(MergeError::NoType)?;
+        validate::validate(&value, view, allow_duplicates)?;
         Ok(Self { value, view })
     }
 

@@ -11,7 +11,7 @@ use everflow_schema::{
 };
 use smol_str::SmolStr;
 
-const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+pub(super) const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 /// The scalar types that structured merge tells apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum Scalar {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TypeView<'s> {
     table: &'s TypeTable,
-    node: TypeNode<'s>,
+    pub(super) node: TypeNode<'s>,
     /// An enclosing node asks to keep unknown fields; this reaches everything below it.
     preserve: bool,
     /// The relationship that a field declares in place of its type's own.
@@ -36,7 +36,7 @@ pub(crate) struct TypeView<'s> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum TypeNode<'s> {
+pub(super) enum TypeNode<'s> {
     Declared(&'s Type),
     /// Maps merge by key, lists are atomic.
     Deduced,
@@ -119,6 +119,11 @@ impl<'s> TypeView<'s> {
         view
     }
 
+    /// The type of a field that is declared here.
+    pub(super) fn of_declared(self, field: &'s Field) -> Self {
+        Self::of_field(self.table, field, self.preserve)
+    }
+
     /// The sorts of values that the type allows.
     pub(crate) fn atom(self) -> Atom<'s> {
         let node = match self.node {
@@ -193,7 +198,7 @@ impl<'s> TypeView<'s> {
         }
     }
 
-    fn map_of(self, object: &'s ObjectType) -> MapView<'s> {
+    pub(super) fn map_of(self, object: &'s ObjectType) -> MapView<'s> {
         let deduced = || Some(Self::special(self.table, TypeNode::Deduced));
         let mut is_deduced = false;
         let element = match (object.additional, object.additional_allowed) {
