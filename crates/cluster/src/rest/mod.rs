@@ -99,12 +99,13 @@ impl Call<'_> {
     /// An answer with what a write left. What is stored as it is read has its text already.
     pub fn answer_outcome(&self, status: u16, outcome: &write::Outcome) -> ApiResult<Answer> {
         match outcome {
-            write::Outcome::Stored(stored)
-                if !self.resource.is_custom() && crate::negotiate::wants_plain_json(self) =>
-            {
-                Ok(Answer::stored(self.request, status, stored, || {
-                    stored.line()
-                }))
+            write::Outcome::Stored(stored) if crate::negotiate::wants_plain_json(self) => {
+                let text = || match self.resource.is_custom() {
+                    true => stored.sorted_line(),
+                    false => stored.line(),
+                };
+                Ok(Answer::stored(self.request, status, stored, text))
+            }
             }
             outcome => self.answer(status, outcome.value()),
         }

@@ -72,6 +72,8 @@ pub fn read_shared<'s>(call: &Call<'_>, stored: &'s Arc<Stored>) -> Cow<'s, Valu
 fn read_text(call: &Call<'_>, stored: &Arc<Stored>) -> bytes::Bytes {
     if crate::crd::reads_as_stored(&call.resource) {
         stored.line()
+    } else if call.resource.is_custom() && crate::crd::is_read_as_stored(&call.resource, stored) {
+        stored.sorted_line()
     } else {
         super::request::json_line(&read_shared(call, stored))
     }

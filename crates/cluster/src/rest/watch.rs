@@ -402,6 +402,11 @@ impl Watch {
         if plain {
             return event(kind, &stored.text());
         }
+        if revision.is_none()
+            && let Some(text) = self.shared_text(stored)
+        {
+            return event(kind, &text);
+        }
         let call = self.call();
         let mut object = read_shared(&call, stored);
         if let Some(revision) = revision {
@@ -414,6 +419,30 @@ impl Watch {
         let shaped = crate::negotiate::shape_event(&call, &self.form, object, !self.columns_sent);
         self.columns_sent = true;
         self.frame(kind, &shaped)
+    }
+
+    /// The text that all watches of this form have in common for an object.
+    fn shared_text(&self, stored: &Arc<Stored>) -> Option<Bytes> {
+        let resource = &self.resource;
+        let reads_as_stored = || {
+            self.form.media == Media::Json
+                && convert::is_storage(resource)
+                && crate::crd::is_read_as_stored(resource, stored)
+        };
+        match self.form.shape {
+            Shape::Whole if resource.is_custom() && reads_as_stored() => {
+                let line = stored.sorted_line();
+                Some(line.slice(..line.len() - 1))
+            }
+            Shape::Partial(version @ "v1") if reads_as_stored() => {
+                let write = |object: &Value| {
+                    let shown = crate::negotiate::partial(object, version);
+                    everflow_json::to_vec(&shown).unwrap_or_default().into()
+                };
+                Some(stored.metadata_text(write))
+            }
+            _ => None,
+        }
     }
 
     /// An event on the wire.

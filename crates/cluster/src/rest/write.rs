@@ -23,7 +23,7 @@ const GENERATED_LIMIT: usize = 58;
 /// What a write left.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The version that is stored, which reads as it is stored. The text of custom kinds is another one.
+    /// The version that is stored, which reads as it is stored.
     Stored(Arc<Stored>),
     /// The object as it reads.
     Shown(Value),

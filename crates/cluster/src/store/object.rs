@@ -19,8 +19,19 @@ pub struct Stored {
     pub value: Object,
     /// Nothing was written to it since it was created.
     pub fresh: bool,
+    /// Its other texts.
+    texts: Texts,
     /// The definition that this version was last read by, and, in the lowest bit, whether it reads as it is stored.
     read_by: AtomicU64,
+}
+
+/// Texts of an object that many ask for and that are made only then. Both are for objects that read as they are stored.
+#[derive(Debug, Default)]
+struct Texts {
+    /// With all keys in order, as custom resources are written.
+    sorted: OnceLock<Bytes>,
+    /// Its metadata alone.
+    metadata: OnceLock<Bytes>,
 }
 
 /// An object as a tree, as text, or both: what is missing is made when somebody asks for it. The tree takes ten times
@@ -149,6 +160,7 @@ impl Stored {
             revision,
             value: Object::of_tree(value),
             fresh: false,
+            texts: Texts::default(),
             read_by: AtomicU64::new(0),
         })
     }
@@ -160,6 +172,7 @@ impl Stored {
             revision,
             value: Object::of_tree(value),
             fresh: true,
+            texts: Texts::default(),
             read_by: AtomicU64::new(0),
         })
     }
@@ -170,6 +183,7 @@ impl Stored {
             revision,
             value: Object::of_text(text),
             fresh: true,
+            texts: Texts::default(),
             read_by: AtomicU64::new(0),
         })
     }
@@ -180,6 +194,7 @@ impl Stored {
             revision: self.revision,
             value: Object::of_text(self.value.written().clone()),
             fresh: self.fresh,
+            texts: Texts::default(),
             read_by: AtomicU64::new(0),
         })
     }
@@ -194,6 +209,18 @@ impl Stored {
         self.read_by
             .store((definition << 1) | u64::from(same), Ordering::Relaxed);
         same
+    }
+
+    /// The object as JSON text on a line of its own, with all its keys in order.
+    pub fn sorted_line(&self) -> Bytes {
+        let make = || crate::rest::request::json_line(&self.value);
+        self.texts.sorted.get_or_init(make).clone()
+    }
+
+    /// The text of the object's metadata, which always has to be made in the same way.
+    pub(crate) fn metadata_text(&self, make: impl FnOnce(&Value) -> Bytes) -> Bytes {
+        let make = || make(&self.value);
+        self.texts.metadata.get_or_init(make).clone()
     }
 
     /// The object as JSON text on a line of its own.
