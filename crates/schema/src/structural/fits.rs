@@ -93,8 +93,6 @@ fn is_simple(validation: &Validation) -> bool {
         && validation.all_of.is_empty()
         && validation.not.is_none()
         && !validation.unique_items
-        && validation.minimum.is_none()
-        && validation.maximum.is_none()
         && validation.multiple_of.is_none()
 }
 
@@ -105,16 +103,85 @@ fn allows(validation: &Validation, data: &Value) -> bool {
 
 fn integer_fits(validation: Option<&Validation>, types: &[JsonType], number: i64) -> bool {
     let format = validation.and_then(|validation| validation.format.as_deref());
-    match (types, format) {
+    let fits_type = match (types, format) {
         ([JsonType::Integer], Some("int32")) => i32::try_from(number).is_ok(),
         ([JsonType::Integer], None | Some("int64")) => true,
         ([] | [JsonType::Number], None) => true,
         _ => false,
-    }
+    };
+    fits_type && validation.is_none_or(|validation| is_within_limits(validation, number))
+}
+
+/// Whether a number is between limits that are small and whole, as nearly all are.
+fn is_within_limits(validation: &Validation, number: i64) -> bool {
+    let small = |limit: &Value| limit.as_i64().filter(|limit| i32::try_from(*limit).is_ok());
+    let is_above = |limit: &Value| {
+        small(limit).is_some_and(|limit| match validation.exclusive_minimum {
+            true => number > limit,
+            false => number >= limit,
+        })
+    };
+    let is_below = |limit: &Value| {
+        small(limit).is_some_and(|limit| match validation.exclusive_maximum {
+            true => number < limit,
+            false => number <= limit,
+        })
+    };
+    validation.minimum.as_ref().is_none_or(is_above)
+        && validation.maximum.as_ref().is_none_or(is_below)
 }
 
 fn size_fits(validation: &Validation, items: usize) -> bool {
     let size = i64::try_from(items).unwrap_or(i64::MAX);
     validation.min_items.is_none_or(|min| size >= min)
         && validation.max_items.is_none_or(|max| size <= max)
+}
+
+#[cfg(test)]
+mod tests {
+    use everflow_json::json;
+
+    use super::*;
+    use crate::Schema;
+
+    #[test]
+    fn what_surely_fits_is_valid() {
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^[a-z]+$"},
+            "count": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 9},
+            "kind": {"type": "string", "enum": ["A", "B"]},
+            "when": {"type": "string", "format": "date-time"},
+            "list": {"type": "array", "maxItems": 2, "items": {"type": "boolean"}},
+            "map": {"type": "object", "additionalProperties": {"type": "integer", "format": "int32"}},
+            "maybe": {"type": "string", "nullable": true}
+        }});
+        let validator = Validator::new(Schema::from_structural(&schema).unwrap());
+        let cases = [
+            (json!({"name": "a"}), true),
+            (json!({}), false),
+            (json!({"name": ""}), false),
+            (json!({"name": "abcd"}), false),
+            (json!({"name": "A"}), false),
+            (json!({"name": "a", "count": 0}), true),
+            (json!({"name": "a", "count": -1}), false),
+            (json!({"name": "a", "count": 10}), false),
+            (json!({"name": "a", "count": "1"}), false),
+            (json!({"name": "a", "kind": "B"}), true),
+            (json!({"name": "a", "kind": "C"}), false),
+            (json!({"name": "a", "when": "2026-01-01T00:00:00Z"}), true),
+            (json!({"name": "a", "when": "now"}), false),
+            (json!({"name": "a", "list": [true, false]}), true),
+            (json!({"name": "a", "list": [true, false, true]}), false),
+            (json!({"name": "a", "list": [1]}), false),
+            (json!({"name": "a", "map": {"x": 1}}), true),
+            (json!({"name": "a", "map": {"x": 3_000_000_000_i64}}), false),
+            (json!({"name": "a", "maybe": null}), true),
+            (json!({"name": null}), false),
+        ];
+        for (value, fits) in cases {
+            let root = validator.schema().root;
+            assert_eq!(validator.surely_fits(&value, root), fits, "{value}");
+            assert_eq!(validator.validate(&value).is_empty(), fits, "{value}");
+        }
+    }
 }
