@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use everflow_json::Value;
+use everflow_schema::SchemaView;
 
 use super::cap::cap;
 use super::conflict::Conflicts;
@@ -195,23 +196,33 @@ impl<'a> FieldManager<'a> {
         }
     }
 
+    fn schema(&self) -> Result<SchemaView<'_>, MergeError> {
+        let schema = self.versions.schema(self.api_version);
+        schema.ok_or_else(|| MergeError::Apply {
+            message: format!(
+                "no corresponding type for {}",
+                kind_text(self.api_version, self.kind)
+            ),
+        })
+    }
+
     fn typed<'v>(
         &'v self,
         object: &'v Value,
         duplicates: Duplicates,
     ) -> Result<Versioned<'v>, MergeError> {
-        let schema = self
-            .versions
-            .schema(self.api_version)
-            .ok_or_else(|| MergeError::Apply {
-                message: format!(
-                    "no corresponding type for {}",
-                    kind_text(self.api_version, self.kind)
-                ),
-            })?;
-        let typed = TypedValue::of(Cow::Borrowed(object), schema, duplicates)?;
         Ok(Versioned {
-            typed,
+            typed: TypedValue::of(Cow::Borrowed(object), self.schema()?, duplicates)?,
+            version: self.api_version.to_owned(),
+        })
+    }
+
+    fn typed_beside_managed_fields<'v>(
+        &'v self,
+        object: &'v Value,
+    ) -> Result<Versioned<'v>, MergeError> {
+        Ok(Versioned {
+            typed: TypedValue::beside_managed_fields(object, self.schema()?)?,
             version: self.api_version.to_owned(),
         })
     }
@@ -230,6 +241,7 @@ impl<'a> FieldManager<'a> {
         (id, manager)
     }
 
+    /// What the managers own after a write. Both objects have the same list of managers, or none.
     fn update_managers(
         &self,
         live: &Value,
@@ -244,10 +256,10 @@ impl<'a> FieldManager<'a> {
             ),
         };
         let typed_new = self
-            .typed(new, Duplicates::Allow)
+            .typed_beside_managed_fields(new)
             .map_err(|error| failed("new", new, error))?;
         let typed_live = self
-            .typed(live, Duplicates::Allow)
+            .typed_beside_managed_fields(live)
             .map_err(|error| failed("live", live, error))?;
         // The write runs under a name of its own, to see whether it changed anything.
         let (self_id, self_manager) = self.manager(CURRENT_OPERATION, Operation::Update);

@@ -176,7 +176,15 @@ pub(super) fn encode_managers(managers: &Managers, known: &mut [Value]) -> Vec<V
     });
     let entry_of = |manager: &Manager| {
         let same = known.iter_mut().find(|entry| is_written_as(manager, entry));
-        same.map_or_else(|| encode_manager(manager), std::mem::take)
+        let Some(Value::Object(mut entry)) = same.map(std::mem::take) else {
+            return encode_manager(manager);
+        };
+        match &manager.time {
+            Some(time) if entry.get("time").and_then(Value::as_str) == Some(time) => {}
+            Some(time) => drop(entry.insert("time".into(), json!(time))),
+            None => drop(entry.remove("time")),
+        }
+        Value::Object(entry)
     };
     sorted.into_iter().map(entry_of).collect()
 }
@@ -203,7 +211,7 @@ fn encode_manager(manager: &Manager) -> Value {
     Value::Object(entry)
 }
 
-/// Whether an entry is just what [`encode_manager`] would write.
+/// Whether an entry is just what [`encode_manager`] would write, but for its time.
 fn is_written_as(manager: &Manager, entry: &Value) -> bool {
     let Value::Object(entry) = entry else {
         return false;
@@ -215,8 +223,7 @@ fn is_written_as(manager: &Manager, entry: &Value) -> bool {
     };
     let optional = [&manager.name, &manager.subresource];
     let present = optional.into_iter().filter(|text| !text.is_empty()).count();
-    entry.len() == 4 + present + usize::from(manager.time.is_some())
-        && is_text("time", manager.time.as_deref().unwrap_or_default())
+    entry.len() == 4 + present + usize::from(entry.contains_key("time"))
         && is_text("manager", &manager.name)
         && is_text("operation", manager.operation.as_str())
         && is_text("apiVersion", &manager.api_version)

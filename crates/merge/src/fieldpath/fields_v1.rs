@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use everflow_json::{Map, Number, Value};
+use everflow_json::{Map, Number, Text, Value};
 use smol_str::SmolStr;
 
 use super::element::PathElement;
@@ -27,18 +27,29 @@ impl FieldSet {
     /// order in which the API server writes them.
     #[must_use]
     pub fn to_fields_v1(&self) -> Value {
-        let mut map = Map::new();
-        for node in &self.nodes {
-            let mut inner = match node.children.to_fields_v1() {
-                Value::Object(inner) => inner,
-                _ => Map::new(),
-            };
-            if node.member && !inner.is_empty() {
-                inner.insert(".".into(), Value::Object(Map::new()));
-            }
-            map.insert(element_text(&node.element).into(), Value::Object(inner));
+        self.written(false, &mut String::new())
+    }
+
+    /// As [`FieldSet::to_fields_v1`] below a member or not, with a place to put keys together.
+    fn written(&self, member: bool, key: &mut String) -> Value {
+        let has_dot = member && !self.nodes.is_empty();
+        let mut entries = Vec::with_capacity(self.nodes.len() + usize::from(has_dot));
+        if has_dot {
+            entries.push((Text::new("."), Value::Object(Map::new())));
         }
-        Value::Object(map)
+        for node in &self.nodes {
+            let name = match &node.element {
+                PathElement::Field(name) => {
+                    key.clear();
+                    key.push_str("f:");
+                    key.push_str(name);
+                    Text::new(key.as_str())
+                }
+                other => element_text(other).into(),
+            };
+            entries.push((name, node.children.written(node.member, key)));
+        }
+        Value::Object(entries.into_iter().collect())
     }
 
     /// Whether a value is known to be what [`FieldSet::to_fields_v1`] gives. `false` says nothing: numbers in keys are

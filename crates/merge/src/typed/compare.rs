@@ -45,7 +45,8 @@ pub(crate) fn compare(
     view: TypeView<'_>,
 ) -> Result<Comparison, FieldErrors> {
     let mut errors = FieldErrors::default();
-    let found = compare_pair(
+    // To see whether all is equal would be to look at all that is equal twice.
+    let found = compare_parts(
         Pair {
             old: Some(old),
             new: Some(new),
@@ -106,6 +107,10 @@ fn compare_pair(pair: Pair<'_>, view: TypeView<'_>, errors: &mut FieldErrors) ->
             below: Comparison::default(),
         };
     }
+    compare_parts(pair, view, errors)
+}
+
+fn compare_parts(pair: Pair<'_>, view: TypeView<'_>, errors: &mut FieldErrors) -> Found {
     let atom = view.atom();
     let (old_atom, new_atom) = (atom.narrowed(pair.old), atom.narrowed(pair.new));
     let mut found = if pair.new.is_none() {

@@ -7,6 +7,42 @@ use super::list_items::item_element;
 use super::types::{RAW_EXTENSION, TypeNode, TypeView};
 use crate::depth::fits_in;
 
+/// As [`surely_fits`] of a whole object that may have duplicates, without a look at `metadata.managedFields`.
+pub(super) fn surely_fits_beside_managed_fields(
+    object: &Value,
+    view: TypeView<'_>,
+    levels: usize,
+) -> bool {
+    let fits = |value: &Value, view, levels| surely_fits(value, view, true, levels);
+    all_fields(object, view, |key, value, view| match (key, value) {
+        ("metadata", Value::Object(_)) => all_fields(value, view, |key, value, view| {
+            key == "managedFields" || fits(value, view, levels - 2)
+        }),
+        _ => fits(value, view, levels - 1),
+    })
+}
+
+/// Whether a value is an object of a declared type with nothing but known fields that all pass.
+fn all_fields<'s>(
+    value: &Value,
+    view: TypeView<'s>,
+    passes: impl Fn(&str, &Value, TypeView<'s>) -> bool,
+) -> bool {
+    let TypeNode::Declared(node) = view.node else {
+        return false;
+    };
+    let (Shape::Object(object), Value::Object(fields)) = (&node.shape, value) else {
+        return false;
+    };
+    fields.iter().all(|(key, value)| {
+        let inner = match object.field(key) {
+            Some(field) => Some(view.of_declared(field)),
+            None => view.map_of(object).element,
+        };
+        inner.is_some_and(|inner| passes(key, value, inner))
+    })
+}
+
 /// Whether a value is known to fit its type and to nest no deeper than so many levels. `false` says nothing: what is
 /// rare is not looked at.
 pub(super) fn surely_fits(
@@ -33,16 +69,10 @@ pub(super) fn surely_fits(
         (Shape::Object(_), value) if node.name.as_deref() == Some(RAW_EXTENSION) => {
             fits_in(value, levels)
         }
-        (Shape::Object(object), Value::Object(fields)) => {
+        (Shape::Object(_), Value::Object(_)) => {
             levels > 0
-                && fields.iter().all(|(key, value)| {
-                    let inner = match object.field(key) {
-                        Some(field) => Some(view.of_declared(field)),
-                        None => view.map_of(object).element,
-                    };
-                    inner.is_some_and(|inner| {
-                        surely_fits(value, inner, allow_duplicates, levels - 1)
-                    })
+                && all_fields(value, view, |_, value, inner| {
+                    surely_fits(value, inner, allow_duplicates, levels - 1)
                 })
         }
         (Shape::List(_), Value::Array(items)) => {

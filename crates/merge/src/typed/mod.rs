@@ -70,6 +70,34 @@ impl<'s> TypedValue<'s> {
         {
             return Ok(Self { value, view });
         }
+        Self::checked(value, schema, duplicates)
+    }
+
+    /// As [`TypedValue::of`], for an object whose `metadata.managedFields` are not looked at: what it is compared with
+    /// has the same.
+    ///
+    /// # Errors
+    /// Those of [`TypedValue::new`].
+    pub(crate) fn beside_managed_fields(
+        value: &'s Value,
+        schema: SchemaView<'s>,
+    ) -> Result<Self, MergeError> {
+        let value = Cow::Borrowed(value);
+        match TypeView::root(schema) {
+            Some(view) if fits::surely_fits_beside_managed_fields(&value, view, MAX_DEPTH) => {
+                Ok(Self { value, view })
+            }
+            _ => Self::checked(value, schema, Duplicates::Allow),
+        }
+    }
+
+    fn checked(
+        value: Cow<'s, Value>,
+        schema: SchemaView<'s>,
+        duplicates: Duplicates,
+    ) -> Result<Self, MergeError> {
+        let root = TypeView::root(schema);
+        let allow_duplicates = duplicates == Duplicates::Allow;
         ensure_depth(&value)?;
         let view = root.ok_or(MergeError::NoType)?;
         validate::validate(&value, view, allow_duplicates)?;
