@@ -3,6 +3,7 @@
 //! quantities in their canonical form.
 
 mod decode;
+mod encoded;
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -152,6 +152,36 @@ pub fn decode(
     Ok(value)
 }
 
+/// Whether [`decode`](crate::rest::decode::decode_tree) of an object is known to give the object itself and to find
+/// nothing. `false` says nothing.
+pub fn is_surely_decoded(resource: &Resource, object: &Value) -> bool {
+    let text = |field: &str| {
+        object
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let (Some(custom), Some(metadata)) = (&resource.custom, object.get("metadata")) else {
+        return false;
+    };
+    let metadata_type = types().struct_named("v1.ObjectMeta");
+    crate::resource::split_version(text("apiVersion"))
+        == (resource.group.as_str(), resource.version.as_str())
+        && text("kind") == resource.kind
+        && metadata_type.is_some_and(|ty| types().is_surely_encoded(&ty, metadata))
+        && custom.view().is_none_or(|view| is_settled(object, view))
+        && all_numbers_are_whole(object)
+}
+
+fn all_numbers_are_whole(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_i64(),
+        Value::Array(items) => items.iter().all(all_numbers_are_whole),
+        Value::Object(map) => map.values().all(all_numbers_are_whole),
+        _ => true,
+    }
+}
+
 fn decode_metadata(
     metadata: &Json,
     path: &str,

@@ -114,7 +114,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
                     )
                     .with_details(everflow_json::json!({}))
                 })?;
-            finish(call, live, &result, findings, options)
+            finish(call, live, result, findings, options)
         }
         Kind::Merge => {
             let patch = call
@@ -135,7 +135,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
             }
             let result = everflow_merge::merge_patch::apply(live, &patch.into_value())
                 .map_err(|error| ApiError::bad_request(error.to_string()))?;
-            finish(call, live, &result, findings, options)
+            finish(call, live, result, findings, options)
         }
         Kind::Strategic | Kind::Apply => super::apply::strategic(call, live, options),
     }
@@ -179,26 +179,35 @@ fn check_operations(patch: &Json, findings: &mut Vec<String>) -> ApiResult<()> {
 pub fn finish(
     call: &Call<'_>,
     live: &Value,
-    document: &Value,
+    document: Value,
     findings: Vec<String>,
     options: &WriteOptions,
 ) -> ApiResult<Value> {
     let refused = |why: String| {
         let errors = vec![FieldError::invalid(
             &Path::new("patch"),
-            super::apply::go_text(call, live, document),
+            super::apply::go_text(call, live, &document),
             why,
         )];
         ApiError::invalid("", "", "", &errors)
     };
-    let decoded = decode_tree(
-        &call.resource,
-        Json::from_value(document),
-        Vec::new(),
-        FieldValidation::Warn,
-    );
-    let Decoded { value, warnings } =
-        decoded.map_err(|error| refused(super::apply::inner_problem(&error.message)))?;
+    // Most documents are as their kind reads them already.
+    let decoded = match crate::crd::is_surely_decoded(&call.resource, &document) {
+        true => None,
+        false => Some(
+            decode_tree(
+                &call.resource,
+                Json::from_value(&document),
+                Vec::new(),
+                FieldValidation::Warn,
+            )
+            .map_err(|error| refused(super::apply::inner_problem(&error.message)))?,
+        ),
+    };
+    let (value, warnings) = match decoded {
+        Some(Decoded { value, warnings }) => (Some(value), warnings),
+        None => (None, Vec::new()),
+    };
     let all: Vec<String> = findings.into_iter().chain(warnings).collect();
     match options.field_validation {
         FieldValidation::Ignore => {}
@@ -211,5 +220,5 @@ pub fn finish(
             )));
         }
     }
-    Ok(value)
+    Ok(value.unwrap_or(document))
 }
