@@ -252,6 +252,8 @@ pub fn member_text<'a>(input: &'a [u8], name: &str) -> Option<&'a str> {
 
 struct Reader<'a> {
     input: &'a [u8],
+    /// The same as text, if it is text from its start to its end.
+    text: Option<&'a str>,
     at: usize,
     levels: usize,
     /// What is out of reach is passed over.
@@ -287,6 +289,7 @@ impl<'a> Reader<'a> {
     fn new(input: &'a [u8], levels: usize) -> Self {
         Reader {
             input,
+            text: std::str::from_utf8(input).ok(),
             at: 0,
             levels,
             open: false,
@@ -472,8 +475,12 @@ impl<'a> Reader<'a> {
         // Most strings are plain from quote to quote.
         let start = self.at;
         self.plain();
+        let text = match self.text {
+            Some(text) => text.get(start..self.at),
+            None => std::str::from_utf8(&self.input[start..self.at]).ok(),
+        };
         if self.peek() == Some(b'"')
-            && let Ok(text) = std::str::from_utf8(&self.input[start..self.at])
+            && let Some(text) = text
         {
             self.at += 1;
             return Ok(text.into());

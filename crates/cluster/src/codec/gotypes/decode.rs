@@ -1,6 +1,6 @@
 //! Decoding as Go's JSON package does it, with its words for what does not fit.
 
-use everflow_json::{Map, Text, Value, format_text};
+use everflow_json::{Map, Text, Value};
 
 use super::super::json::{Beyond, DEPTH_LIMIT, Json, too_large};
 use super::super::quantity::Quantity;
@@ -11,13 +11,21 @@ use crate::time::Timestamp;
 const STRICT_LIMIT: usize = 100;
 
 /// Reads a document as a Go type.
-pub(super) struct Decoder<'t> {
+pub(super) struct Decoder<'t, 'j> {
     types: &'t GoTypes,
     pub(super) findings: Findings,
     fields: Vec<&'static str>,
     holder: &'static str,
-    path: String,
+    /// Where in the document it is: written down only when there is something to say.
+    path: Vec<Step<'j>>,
     wrap: bool,
+}
+
+/// A step down in a document.
+#[derive(Clone, Copy)]
+enum Step<'j> {
+    Key(&'j str),
+    Item(usize),
 }
 
 fn json_name(value: &Json) -> &'static str {
@@ -31,7 +39,7 @@ fn json_name(value: &Json) -> &'static str {
     }
 }
 
-impl<'t> Decoder<'t> {
+impl<'t, 'j> Decoder<'t, 'j> {
     /// For one document; `wrap` lets numbers lose their upper bits.
     pub(super) fn new(types: &'t GoTypes, wrap: bool) -> Self {
         Decoder {
@@ -39,7 +47,7 @@ impl<'t> Decoder<'t> {
             findings: Findings::default(),
             fields: Vec::new(),
             holder: "",
-            path: String::new(),
+            path: Vec::new(),
             wrap,
         }
     }
@@ -63,11 +71,18 @@ impl<'t> Decoder<'t> {
 
     fn strict(&mut self, kind: &str, key: &str) {
         if self.findings.strict.len() < STRICT_LIMIT {
-            let whole = if self.path.is_empty() {
-                key.to_owned()
-            } else {
-                format!("{}.{key}", self.path)
-            };
+            let mut whole = String::new();
+            for step in self.path.iter().copied().chain([Step::Key(key)]) {
+                match step {
+                    Step::Item(at) => whole.push_str(&format!("[{at}]")),
+                    Step::Key(key) => {
+                        if !whole.is_empty() && !key.starts_with('[') {
+                            whole.push('.');
+                        }
+                        whole.push_str(key);
+                    }
+                }
+            }
             let message = format!("{kind} field \"{whole}\"");
             if !self.findings.strict.contains(&message) {
                 self.findings.strict.push(message);
@@ -75,18 +90,14 @@ impl<'t> Decoder<'t> {
         }
     }
 
-    fn below<T>(&mut self, segment: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.path.len();
-        if !self.path.is_empty() && !segment.starts_with('[') {
-            self.path.push('.');
-        }
-        self.path.push_str(segment);
+    fn below<T>(&mut self, step: Step<'j>, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(step);
         let result = work(self);
-        self.path.truncate(length);
+        self.path.pop();
         result
     }
 
-    pub(super) fn decode(&mut self, ty: &GoType, body: &Json) -> Value {
+    pub(super) fn decode(&mut self, ty: &GoType, body: &'j Json) -> Value {
         if let (Json::Null, false) = (body, matches!(ty, GoType::Any)) {
             return self.types.zero(ty);
         }
@@ -101,7 +112,7 @@ impl<'t> Decoder<'t> {
                         .iter()
                         .enumerate()
                         .map(|(at, item)| {
-                            self.below(&format_text!("[{at}]"), |this| this.decode(inner, item))
+                            self.below(Step::Item(at), |this| this.decode(inner, item))
                         })
                         .collect(),
                 ),
@@ -146,7 +157,7 @@ impl<'t> Decoder<'t> {
         self.types.zero(ty)
     }
 
-    fn decode_map(&mut self, ty: &GoType, inner: &GoType, body: &Json) -> Value {
+    fn decode_map(&mut self, ty: &GoType, inner: &GoType, body: &'j Json) -> Value {
         let Json::Object(entries) = body else {
             return self.mismatch(json_name(body), ty);
         };
@@ -155,13 +166,13 @@ impl<'t> Decoder<'t> {
             if map.contains_key(key) {
                 self.strict("duplicate", key);
             }
-            let value = self.below(key, |this| this.decode(inner, item));
+            let value = self.below(Step::Key(key), |this| this.decode(inner, item));
             map.insert(key.clone(), value);
         }
         Value::Object(map)
     }
 
-    fn decode_struct(&mut self, index: usize, ty: &GoType, body: &Json) -> Value {
+    fn decode_struct(&mut self, index: usize, ty: &GoType, body: &'j Json) -> Value {
         let Json::Object(entries) = body else {
             return self.mismatch(json_name(body), ty);
         };
@@ -180,7 +191,7 @@ impl<'t> Decoder<'t> {
             }
             let outer = std::mem::replace(&mut self.holder, definition.name);
             self.fields.push(field.name);
-            let value = self.below(key, |this| this.decode(&field.ty, item));
+            let value = self.below(Step::Key(key), |this| this.decode(&field.ty, item));
             self.fields.pop();
             self.holder = outer;
             seen[at] = Some(value);
@@ -199,7 +210,7 @@ impl<'t> Decoder<'t> {
         Value::Object(map)
     }
 
-    fn decode_schema(&mut self, body: &Json) -> Value {
+    fn decode_schema(&mut self, body: &'j Json) -> Value {
         let schema = self.types.qualified.get("v1.JSONSchemaProps").copied();
         match (body, schema) {
             (Json::Object(_), Some(index)) => {
