@@ -7,6 +7,7 @@ pub mod table;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use everflow_json::{Map, Value, json};
 
 use form::{ACCEPTED, ACCEPTED_STREAM, choose};
@@ -165,6 +166,28 @@ pub fn partial(object: &Value, version: &str) -> Value {
         }
     }
     json!({"kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": metadata})
+}
+
+/// The JSON text of [`partial`].
+pub fn partial_text(object: &Value, version: &str) -> Bytes {
+    let is_special = object.get("kind").and_then(Value::as_str) == Some("DaemonSet");
+    let metadata = match object.get("metadata") {
+        Some(metadata @ Value::Object(_)) if !is_special => metadata,
+        _ => {
+            return everflow_json::to_vec(&partial(object, version))
+                .unwrap_or_default()
+                .into();
+        }
+    };
+    // Without a copy of the metadata.
+    let mut text = Vec::with_capacity(1024);
+    text.extend_from_slice(b"{\"apiVersion\":\"meta.k8s.io/");
+    text.extend_from_slice(version.as_bytes());
+    text.extend_from_slice(b"\",\"kind\":\"PartialObjectMetadata\",\"metadata\":");
+    // Writing to memory does not fail.
+    let _ = everflow_json::to_writer(&mut text, metadata);
+    text.push(b'}');
+    text.into_boxed_slice().into()
 }
 
 /// The object of a watch event in the form asked for.

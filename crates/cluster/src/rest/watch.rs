@@ -435,11 +435,7 @@ impl Watch {
                 Some(line.slice(..line.len() - 1))
             }
             Shape::Partial(version @ "v1") if reads_as_stored() => {
-                let write = |object: &Value| {
-                    let shown = crate::negotiate::partial(object, version);
-                    everflow_json::to_vec(&shown).unwrap_or_default().into()
-                };
-                Some(stored.metadata_text(write))
+                Some(stored.metadata_text(|object| crate::negotiate::partial_text(object, version)))
             }
             _ => None,
         }
