@@ -218,7 +218,7 @@ fn check_managed_fields(object: &Value, path: &Path, errors: &mut Errors) {
         .and_then(|map| map.get("managedFields"))
         .and_then(Value::as_array);
     for (index, entry) in entries.into_iter().flatten().enumerate() {
-        let here = || path.index(index);
+        let here = || path.child("managedFields").index(index);
         let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
         if !matches!(field("operation"), "Apply" | "Update") {
             errors.push(FieldError::invalid(
@@ -330,15 +330,34 @@ pub fn validate(
     }
     let map = metadata(object);
     let get = |key: &str| map.and_then(|map| map.get(key));
-    check_labels(get("labels"), &path.child("labels"), errors);
-    check_annotations(get("annotations"), &path.child("annotations"), errors);
-    check_owners(
-        get("ownerReferences"),
-        &path.child("ownerReferences"),
-        errors,
-    );
-    check_finalizers(object, &path.child("finalizers"), errors);
-    check_managed_fields(object, &path.child("managedFields"), errors);
+    check_maps_and_owners(object, &path, errors);
+    if get("finalizers").is_some() {
+        check_finalizers(object, &path.child("finalizers"), errors);
+    }
+    check_managed_fields(object, &path, errors);
+    check_finalizer_words(object, &path, builtin, errors);
+}
+
+/// Labels, annotations and owners, which are checked in this order. Paths are made only for what is there.
+fn check_maps_and_owners(object: &Value, path: &Path, errors: &mut Errors) {
+    let get = |key: &str| metadata(object).and_then(|map| map.get(key));
+    if let labels @ Some(_) = get("labels") {
+        check_labels(labels, &path.child("labels"), errors);
+    }
+    if let annotations @ Some(_) = get("annotations") {
+        check_annotations(annotations, &path.child("annotations"), errors);
+    }
+    if let owners @ Some(_) = get("ownerReferences") {
+        check_owners(owners, &path.child("ownerReferences"), errors);
+    }
+}
+
+/// Checks the words of finalizers, which built-in kinds do.
+pub fn validate_finalizer_words(object: &Value, builtin: bool, errors: &mut Errors) {
+    check_finalizer_words(object, &Path::new("metadata"), builtin, errors);
+}
+
+fn check_finalizer_words(object: &Value, path: &Path, builtin: bool, errors: &mut Errors) {
     for (index, name) in finalizers(object).iter().enumerate().filter(|_| builtin) {
         check_finalizer_word(name, &path.child("finalizers").index(index), errors);
     }
@@ -346,6 +365,15 @@ pub fn validate(
 
 /// Checks the metadata of a changed object. `builtin` kinds also check the words of finalizers.
 pub fn validate_update(new: &Value, old: &Value, builtin: bool, errors: &mut Errors) {
+    let path = Path::new("metadata");
+    validate_changes(new, old, errors);
+    check_maps_and_owners(new, &path, errors);
+    check_managed_fields(new, &path, errors);
+    check_finalizer_words(new, &path, builtin, errors);
+}
+
+/// Checks what an update of metadata must not change.
+pub fn validate_changes(new: &Value, old: &Value, errors: &mut Errors) {
     let path = Path::new("metadata");
     if is_terminating(old) {
         let before = finalizers(old);
@@ -378,6 +406,7 @@ pub fn validate_update(new: &Value, old: &Value, builtin: bool, errors: &mut Err
             "must not be decremented",
         ));
     }
+    let (new_metadata, old_metadata) = (metadata(new), metadata(old));
     for key in [
         "name",
         "namespace",
@@ -387,8 +416,8 @@ pub fn validate_update(new: &Value, old: &Value, builtin: bool, errors: &mut Err
         "deletionGracePeriodSeconds",
     ] {
         let (after, before) = (
-            metadata(new).and_then(|map| map.get(key)),
-            metadata(old).and_then(|map| map.get(key)),
+            new_metadata.and_then(|map| map.get(key)),
+            old_metadata.and_then(|map| map.get(key)),
         );
         if after != before {
             let missing = if matches!(key, "name" | "namespace" | "uid") {
@@ -402,18 +431,5 @@ pub fn validate_update(new: &Value, old: &Value, builtin: bool, errors: &mut Err
                 "field is immutable",
             ));
         }
-    }
-    let map = metadata(new);
-    let get = |key: &str| map.and_then(|map| map.get(key));
-    check_labels(get("labels"), &path.child("labels"), errors);
-    check_annotations(get("annotations"), &path.child("annotations"), errors);
-    check_owners(
-        get("ownerReferences"),
-        &path.child("ownerReferences"),
-        errors,
-    );
-    check_managed_fields(new, &path.child("managedFields"), errors);
-    for (index, name) in finalizers(new).iter().enumerate().filter(|_| builtin) {
-        check_finalizer_word(name, &path.child("finalizers").index(index), errors);
     }
 }

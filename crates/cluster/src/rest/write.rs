@@ -472,10 +472,18 @@ pub fn replace(
         crate::kinds::names::path_segment,
         &mut errors,
     );
-    meta::validate_update(&new, old, false, &mut errors);
+    // What was found to be right need not be looked at again.
+    match errors.is_empty() {
+        true => meta::validate_changes(&new, old, &mut errors),
+        false => meta::validate_update(&new, old, false, &mut errors),
+    }
     let to_main = call.target.subresource.is_empty();
     if resource.rules.checks_metadata || !to_main {
-        meta::validate_update(&new, old, !resource.is_custom(), &mut errors);
+        let builtin = !resource.is_custom();
+        match errors.is_empty() {
+            true => meta::validate_finalizer_words(&new, builtin, &mut errors),
+            false => meta::validate_update(&new, old, builtin, &mut errors),
+        }
     }
     match call.target.subresource.as_str() {
         _ if resource.is_custom() => {}
