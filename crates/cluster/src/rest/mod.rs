@@ -106,7 +106,6 @@ impl Call<'_> {
                 };
                 Ok(Answer::stored(self.request, status, stored, text))
             }
-            }
             outcome => self.answer(status, outcome.value()),
         }
     }

@@ -90,11 +90,12 @@ pub(super) fn patched_by_media(
 fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) -> ApiResult<Value> {
     match kind {
         Kind::Json => {
-            let patch = call
-                .request
-                .body
-                .read(json::parse)
-                .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+            // What is nothing but operations needs no other form.
+            if let Some(patch) = call.request.body.tree().filter(|tree| is_plain_patch(tree)) {
+                let result = operated(live, patch)?;
+                return finish(call, live, result, Vec::new(), options);
+            }
+            let patch = read_patch(call)?;
             let mut findings = Vec::new();
             check_operations(&patch, &mut findings)?;
             if let Json::Array(operations) = &patch
@@ -105,23 +106,11 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
                     operations.len()
                 )));
             }
-            let result =
-                everflow_merge::json_patch::apply(live, &patch.into_value()).map_err(|_| {
-                    ApiError::new(
-                        422,
-                        "Invalid",
-                        "the server rejected our request due to an error in our request",
-                    )
-                    .with_details(everflow_json::json!({}))
-                })?;
+            let result = operated(live, &patch.into_value())?;
             finish(call, live, result, findings, options)
         }
         Kind::Merge => {
-            let patch = call
-                .request
-                .body
-                .read(json::parse)
-                .map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))?;
+            let patch = read_patch(call)?;
             let findings = patch
                 .duplicates()
                 .into_iter()
@@ -139,6 +128,37 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
         }
         Kind::Strategic | Kind::Apply => super::apply::strategic(call, live, options),
     }
+}
+
+fn read_patch(call: &Call<'_>) -> ApiResult<Json> {
+    let read = call.request.body.read(json::parse);
+    read.map_err(|why| ApiError::bad_request(format!("error decoding patch: {why}")))
+}
+
+/// The document after the operations of a JSON patch.
+fn operated(live: &Value, patch: &Value) -> ApiResult<Value> {
+    everflow_merge::json_patch::apply(live, patch).map_err(|_| {
+        ApiError::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+        .with_details(everflow_json::json!({}))
+    })
+}
+
+/// The members of an operation.
+fn is_member(key: &str) -> bool {
+    matches!(key, "op" | "path" | "from" | "value")
+}
+
+/// Whether there is nothing to say about the operations of a JSON patch before they are tried.
+fn is_plain_patch(patch: &Value) -> bool {
+    patch.as_array().is_some_and(|operations| {
+        let mut maps = operations.iter().map(Value::as_object);
+        operations.len() <= OPERATIONS_LIMIT
+            && maps.all(|map| map.is_some_and(|map| map.keys().all(|key| is_member(key))))
+    })
 }
 
 pub(crate) fn json_kind(value: &Json) -> &'static str {
@@ -165,7 +185,7 @@ fn check_operations(patch: &Json, findings: &mut Vec<String>) -> ApiResult<()> {
             continue;
         };
         for (at, (key, _)) in entries.iter().enumerate() {
-            if !matches!(key.as_str(), "op" | "path" | "from" | "value") {
+            if !is_member(key) {
                 findings.push(format!("json patch unknown field \"[{index}].{key}\""));
             } else if entries[..at].iter().any(|(earlier, _)| earlier == key) {
                 findings.push(format!("json patch duplicate field \"[{index}].{key}\""));
