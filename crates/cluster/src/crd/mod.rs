@@ -5,6 +5,7 @@ mod columns;
 mod definition;
 mod names;
 mod serve;
+mod settled;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use everflow_cel::rules::Rules;
 use everflow_json::{Map, Value};
 use everflow_schema::structural::{
-    Prune, Validator, apply_defaults, blocks_rules, check_embedded, check_lists, is_settled, prune,
+    Prune, Validator, apply_defaults, blocks_rules, check_embedded, check_lists, prune,
     prune_nulls, rules_not_checked,
 };
 use everflow_schema::{Schema, SchemaView};
@@ -22,6 +23,7 @@ pub use definition::{
     TABLE, after_write, any_name, prepare_definition, prepare_definition_update, restore,
     validate_definition, validate_definition_update,
 };
+pub use settled::is_surely_decoded;
 
 use crate::codec::gotypes::types;
 use crate::codec::json::Json;
@@ -150,36 +152,6 @@ pub fn decode(
             .map(|path| format!("unknown field \"{path}\"")),
     );
     Ok(value)
-}
-
-/// Whether [`decode`](crate::rest::decode::decode_tree) of an object is known to give the object itself and to find
-/// nothing. `false` says nothing.
-pub fn is_surely_decoded(resource: &Resource, object: &Value) -> bool {
-    let text = |field: &str| {
-        object
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let (Some(custom), Some(metadata)) = (&resource.custom, object.get("metadata")) else {
-        return false;
-    };
-    let metadata_type = types().struct_named("v1.ObjectMeta");
-    crate::resource::split_version(text("apiVersion"))
-        == (resource.group.as_str(), resource.version.as_str())
-        && text("kind") == resource.kind
-        && metadata_type.is_some_and(|ty| types().is_surely_encoded(&ty, metadata))
-        && custom.view().is_none_or(|view| is_settled(object, view))
-        && all_numbers_are_whole(object)
-}
-
-fn all_numbers_are_whole(value: &Value) -> bool {
-    match value {
-        Value::Number(number) => number.is_i64(),
-        Value::Array(items) => items.iter().all(all_numbers_are_whole),
-        Value::Object(map) => map.values().all(all_numbers_are_whole),
-        _ => true,
-    }
 }
 
 fn decode_metadata(
@@ -431,26 +403,10 @@ pub fn is_read_as_stored(resource: &Resource, stored: &Stored) -> bool {
         None => reads_as_stored(resource),
         Some(_) if !crate::kinds::convert::is_storage(resource) => false,
         Some(custom) => stored.reads_the_same(custom.number, || {
-            is_surely_read_as_it_is(resource, custom, &stored.value)
+            settled::is_surely_read_as_it_is(resource, custom, &stored.value)
                 || on_read(resource, stored.value.clone()) == stored.value
         }),
     }
-}
-
-/// Whether [`on_read`] is known to change nothing. `false` says nothing.
-fn is_surely_read_as_it_is(resource: &Resource, custom: &CustomKind, object: &Value) -> bool {
-    let api_version = object.get("apiVersion").and_then(Value::as_str);
-    let (group, version) = crate::resource::split_version(api_version.unwrap_or_default());
-    let is_empty = |key: &str| {
-        let value = meta::metadata(object).and_then(|metadata| metadata.get(key));
-        value.is_some_and(is_empty_part)
-    };
-    group == resource.group
-        && version == resource.version
-        && !DROPPED_WHEN_EMPTY.into_iter().any(is_empty)
-        && custom
-            .view_of(version)
-            .is_none_or(|view| is_settled(object, view))
 }
 
 /// The value of a selectable field.
