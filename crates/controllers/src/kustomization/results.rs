@@ -87,10 +87,10 @@ impl<T> Results<T> {
         Some(entry.result.clone())
     }
 
-    /// Keeps a result of so many bytes, unless it would take the place of too many others.
+    /// Keeps a result of so many bytes, unless it would take most of the room.
     pub(super) fn keep(&self, key: Key, bytes: usize, result: Arc<T>) {
         let bytes = bytes + key.0.len() + PER_RESULT;
-        if bytes > self.limit / 8 {
+        if bytes > self.limit / 2 {
             return;
         }
         let mut kept = self.lock();
