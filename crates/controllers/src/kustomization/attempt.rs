@@ -1,5 +1,6 @@
 //! One attempt of a Kustomization.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ pub(super) struct Attempt<'a> {
     /// The object as it was when the attempt began: `object` is what was read from it.
     pub(super) given: &'a Value,
     /// The object as last seen, our own writes included.
-    pub(super) value: Value,
+    pub(super) value: Cow<'a, Value>,
     pub(super) object: Object<Kustomization>,
     pub(super) draft: Draft,
     /// Whether this attempt has written a status that says it is under way.
@@ -80,7 +81,7 @@ impl<'a> Attempt<'a> {
             controller,
             context,
             given: value,
-            value: value.clone(),
+            value: Cow::Borrowed(value),
             object,
             draft,
             written: false,
@@ -131,7 +132,7 @@ impl<'a> Attempt<'a> {
                     // Somebody else has applied something meanwhile: this attempt knows nothing of it.
                     return Err(Interrupted::Superseded);
                 }
-                self.value = stored;
+                self.value = Cow::Owned(stored);
             }
             Ok(Edited::Unchanged) => {}
             Ok(Edited::Gone) => return Ok(silent(Next::retry("Gone"), Verdict::Success)),
@@ -460,7 +461,7 @@ impl<'a> Attempt<'a> {
             .await
         {
             Ok(Some(stored)) => {
-                self.value = stored;
+                self.value = Cow::Owned(stored);
                 self.written = true;
                 Ok(())
             }

@@ -7,7 +7,7 @@ use everflow_api::names::{ORIGIN_REVISION, condition, group};
 use everflow_api::reason::Reason;
 use everflow_api::view;
 use everflow_api::wire::Wire;
-use everflow_json::{Value, json};
+use everflow_json::{Map, Value};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{At, Resource};
@@ -126,7 +126,9 @@ impl SourceName {
     fn stored(&self, context: &Context) -> Option<Value> {
         let store = context.store(&self.resource.kind)?;
         let status = store.get(&self.namespace, &self.name)?.status();
-        Some(json!({ "status": status }))
+        let mut object = Map::new();
+        object.insert("status".into(), status);
+        Some(Value::Object(object))
     }
 
     /// From the store where all there is has been told. That it is not there is said only by the server: the
