@@ -98,6 +98,9 @@ fn packed(files: &BTreeMap<String, String>) -> Vec<u8> {
     packed().map(|(bytes, _)| bytes).unwrap_or_default()
 }
 
+/// How much a web server reads at once.
+const AT_ONCE: usize = 16 * 1024;
+
 /// A web server. What is posted to it is taken, and nothing of interest is said.
 fn listen(dialer: &MemoryDialer, host: &str, web: Web) {
     let mut incoming = dialer.listen(host, 80);
@@ -105,10 +108,8 @@ fn listen(dialer: &MemoryDialer, host: &str, web: Web) {
         while let Some(mut stream) = incoming.recv().await {
             let web = web.clone();
             tokio::spawn(async move {
-                let mut buffer = [0; 16 * 1024];
-                let mut seen: Vec<u8> = Vec::new();
-                while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-                    seen.extend_from_slice(&buffer[..count]);
+                let mut seen: Vec<u8> = Vec::with_capacity(AT_ONCE);
+                while let Ok(1..) = stream.read_buf(&mut seen).await {
                     if whole(&seen) {
                         let answer = answer(&seen, &web);
                         seen.clear();
@@ -116,6 +117,7 @@ fn listen(dialer: &MemoryDialer, host: &str, web: Web) {
                             return;
                         }
                     }
+                    seen.reserve(AT_ONCE);
                 }
             });
         }

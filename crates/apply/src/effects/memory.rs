@@ -327,8 +327,7 @@ fn digest(desired: &Value) -> [u8; 32] {
 }
 
 fn write(value: &Value, text: &mut Vec<u8>) {
-    // Into memory: there is nothing that could fail.
-    let _ = everflow_json::to_writer(text, value);
+    everflow_json::text::write(value, text);
 }
 
 #[cfg(test)]

@@ -70,7 +70,8 @@ impl ProvingGround {
         let at = At::new(if namespaced { NAMESPACE } else { "" }, name);
         let path = resource.object_path(&at);
         let target = format!("{path}?fieldManager=proving&force=true&dryRun=All");
-        let body = everflow_json::to_vec(&object).unwrap_or_default();
+        let mut body = Vec::with_capacity(1_024);
+        everflow_json::text::write(&object, &mut body);
         let mut digest = Sha256::new_with_prefix(&target);
         digest.update([0]);
         digest.update(&body);

@@ -385,9 +385,7 @@ pub fn list_text(call: &Call<'_>, metadata: &Value, items: &[Arc<Stored>]) -> Ve
             map.remove("kind");
             map.remove("apiVersion");
         }
-        if everflow_json::to_writer(&mut text, &*value).is_err() {
-            text.extend_from_slice(b"null");
-        }
+        everflow_json::text::write(&value, &mut text);
     }
     text.extend_from_slice(b"]}\n");
     text

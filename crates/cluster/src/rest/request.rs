@@ -185,7 +185,8 @@ impl Answer {
 
 /// A value as JSON on a line of its own, as the real server writes it.
 pub fn json_line(value: &everflow_json::Value) -> Bytes {
-    let mut text = everflow_json::to_vec(value).unwrap_or_default();
+    let mut text = Vec::with_capacity(512);
+    everflow_json::text::write(value, &mut text);
     text.push(b'\n');
     text.into()
 }

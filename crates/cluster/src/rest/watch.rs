@@ -451,7 +451,9 @@ impl Watch {
                 line: frame.into(),
             };
         }
-        event(kind, &everflow_json::to_vec(object).unwrap_or_default())
+        let mut text = Vec::with_capacity(256);
+        everflow_json::text::write(object, &mut text);
+        event(kind, &text)
     }
 
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Event {

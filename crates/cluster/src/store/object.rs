@@ -56,10 +56,9 @@ impl Text {
         let mut line = Vec::with_capacity(512);
         let write = |line: &mut Vec<u8>, key: &str, value: &Value| {
             line.push(if line.is_empty() { b'{' } else { b',' });
-            // Writing to memory does not fail, and keys are text.
-            let _ = everflow_json::to_writer(&mut *line, key);
+            everflow_json::text::write_string(key, line);
             line.push(b':');
-            let _ = everflow_json::to_writer(line, value);
+            everflow_json::text::write(value, line);
         };
         let empty = Map::new();
         let map = value.as_object().unwrap_or(&empty);

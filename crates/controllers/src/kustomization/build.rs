@@ -26,11 +26,23 @@ const KEPT: usize = 512 << 10;
 /// Trees of JSON take several times the room of their text.
 const ROOM: usize = 4;
 
-/// What builds came to. All controllers share it: a result is found by all that it depends on.
-static BUILDS: Results<Result<Built, Unbuilt>> = Results::new(KEPT);
+/// What is kept of builds.
+#[derive(Debug)]
+pub(super) struct Builds {
+    /// What they came to.
+    results: Results<Result<Built, Unbuilt>>,
+    /// Where objects stand that were refused; failures are tried again often. A few are enough.
+    places: Results<Vec<Option<Place>>>,
+}
 
-/// Where objects stand that were refused; failures are tried again often. A few are enough.
-static PLACES: Results<Vec<Option<Place>>> = Results::new(KEPT / 8);
+impl Default for Builds {
+    fn default() -> Self {
+        Builds {
+            results: Results::new(KEPT),
+            places: Results::new(KEPT / 8),
+        }
+    }
+}
 
 /// Why something cannot be built.
 #[derive(Debug, Clone)]
@@ -152,7 +164,10 @@ impl Attempt<'_> {
             variables,
         };
         let key = with.key(&self.object, &self.given["spec"], &tree);
-        let built = match key.as_ref().and_then(|key| BUILDS.get(key)) {
+        let built = match key
+            .as_ref()
+            .and_then(|key| self.controller.builds.results.get(key))
+        {
             Some(known) => known,
             None => self.build_anew(with, tree, key).await?,
         };
@@ -180,10 +195,11 @@ impl Attempt<'_> {
         key: Option<Key>,
     ) -> Result<Arc<Result<Built, Unbuilt>>, Stop> {
         let (kustomization, cache) = (self.object.clone(), self.controller.cache.clone());
+        let builds = self.controller.builds.clone();
         let built = run_blocking(&*self.context.env.blocking, move || {
             let built = Arc::new(with.build(&kustomization, &tree, &cache));
             if let Some(key) = key {
-                BUILDS.keep(key, size(&built), built.clone());
+                builds.results.keep(key, size(&built), built.clone());
             }
             built
         });
@@ -203,7 +219,8 @@ impl Attempt<'_> {
         let key = wanted.iter().fold(key, |key, (api_version, kind, name)| {
             key.and(api_version).and(kind).and(name)
         });
-        if let Some(known) = PLACES.get(&key) {
+        let builds = self.controller.builds.clone();
+        if let Some(known) = builds.places.get(&key) {
             return known;
         }
         let kustomization = self.object.clone();
@@ -212,7 +229,7 @@ impl Attempt<'_> {
             let places = Arc::new(everflow_build::places(&request, &wanted));
             let paths = places.iter().flatten().map(|place| place.path.len());
             let size = paths.sum::<usize>() + places.len() * size_of::<Option<Place>>();
-            PLACES.keep(key, size, places.clone());
+            builds.places.keep(key, size, places.clone());
             places
         });
         places.await.unwrap_or_default()

@@ -75,6 +75,7 @@ pub(crate) struct KustomizationController {
     /// Those of whom a stage takes longer than a moment.
     settling: Mutex<BTreeMap<Key, Settling>>,
     cache: Arc<everflow_kustomize::Cache>,
+    builds: Arc<build::Builds>,
     /// Those who have waited a moment for their source already.
     patient: Mutex<BTreeSet<Key>>,
     proving: Arc<everflow_apply::effects::ProvingGround>,
@@ -90,6 +91,7 @@ impl KustomizationController {
             waits: Mutex::default(),
             settling: Mutex::default(),
             cache: Arc::new(everflow_kustomize::Cache::new(CACHED)),
+            builds: Arc::default(),
             patient: Mutex::default(),
             proving: Arc::default(),
         }

@@ -26,8 +26,7 @@ impl Key {
     /// The work depends on this value too.
     pub(super) fn and_value(mut self, value: &Value) -> Self {
         let before = self.0.len();
-        // Into memory: there is nothing that could fail.
-        let _ = everflow_json::to_writer(&mut self.0, value);
+        everflow_json::text::write(value, &mut self.0);
         let length = self.0.len() - before;
         self.end(length)
     }
@@ -62,7 +61,7 @@ struct Entry<T> {
 
 impl<T> Results<T> {
     /// Keeps at most so many bytes.
-    pub(super) const fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Results {
             limit,
             kept: Mutex::new(Kept {
