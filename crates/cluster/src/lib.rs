@@ -33,4 +33,4 @@ mod tree;
 pub use rest::request::{Answer, Body, Request};
 pub use server::{Authority, Tls, kubeconfig, serve};
 pub use server_core::{ApiServer, Options};
-pub use service::{ApiService, InProcess};
+pub use service::ApiService;

@@ -25,14 +25,6 @@ use stream::{Connection, stream};
 /// The body of an HTTP answer.
 pub type ApiBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// Goes with requests of callers in the same process: what they send is a tree, and they take answers that are objects
-/// as the [`Stored`](crate::store::Stored) in the extensions of the answer.
-#[derive(Clone, Debug, Default)]
-pub struct InProcess {
-    /// What is sent.
-    pub body: Option<everflow_json::Value>,
-}
-
 /// Bodies beyond this size are not read at all.
 const READ_LIMIT: usize = 3 * 1024 * 1024 + 64 * 1024;
 /// Answers beyond this size are compressed where the client asks for it.
@@ -113,37 +105,9 @@ impl ApiService {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (mut parts, body) = request.into_parts();
-        let gzip = parts
-            .headers
-            .get("accept-encoding")
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.contains("gzip"));
-        let mut plain = Request {
-            method: parts.method.as_str().to_owned(),
-            path: percent_decode(parts.uri.path(), false),
-            query: parse_query(parts.uri.query().unwrap_or_default()),
-            headers: parts
-                .headers
-                .iter()
-                .map(|(name, value)| {
-                    (
-                        name.as_str().to_owned(),
-                        String::from_utf8_lossy(value.as_bytes()).into_owned(),
-                    )
-                })
-                .collect(),
-            body: Sent::default(),
-            user: self.user.clone(),
-            certificate_refused: self.peer_refused,
-            in_process: false,
-        };
-        if let Some(InProcess { body }) = parts.extensions.remove() {
-            plain.in_process = true;
-            plain.body = body.map(Sent::of_tree).unwrap_or_default();
-        }
+        let (parts, body) = request.into_parts();
+        let mut plain = self.read(&parts);
         match Limited::new(body, READ_LIMIT).collect().await {
-            Ok(_) if plain.in_process => {}
             Ok(collected) => plain.body = collected.to_bytes().into(),
             Err(_) => {
                 return respond(
@@ -156,6 +120,47 @@ impl ApiService {
                 );
             }
         }
+        self.carry_out(plain).await
+    }
+
+    /// Answers a request from the same process: an answer that is an object comes as the
+    /// [`Stored`](crate::store::Stored) in its extensions.
+    ///
+    /// The request is read here and now, and what has to wait for it is small: there are very many of them.
+    pub fn answer_in_process(
+        self,
+        parts: &http::request::Parts,
+        body: Sent,
+    ) -> impl Future<Output = HttpResponse<ApiBody>> + Send + 'static {
+        let mut plain = self.read(parts);
+        plain.in_process = true;
+        plain.body = body;
+        self.carry_out(plain)
+    }
+
+    /// A request without its body.
+    fn read(&self, parts: &http::request::Parts) -> Request {
+        let headers = parts.headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        });
+        Request {
+            method: parts.method.as_str().to_owned(),
+            path: percent_decode(parts.uri.path(), false),
+            query: parse_query(parts.uri.query().unwrap_or_default()),
+            headers: headers.collect(),
+            body: Sent::default(),
+            user: self.user.clone(),
+            certificate_refused: self.peer_refused,
+            in_process: false,
+        }
+    }
+
+    /// Handles a request as the faults let it.
+    async fn carry_out(self, plain: Request) -> HttpResponse<ApiBody> {
+        let gzip = plain
+            .first_header("accept-encoding")
+            .is_some_and(|value| value.contains("gzip"));
         let connection = Connection::open(&self.server, self.line.as_deref());
         let mut twice = false;
         match self.faults.before(&plain) {

@@ -35,7 +35,8 @@ pub struct Entry<'m> {
     key: Text,
 }
 
-/// Maps of up to so many entries are searched from their start to their end.
+/// Maps of up to so many entries are searched from their start to their end, of twice as many where only
+/// equal ones matter.
 const FEW: usize = 8;
 
 /// From so many entries on nothing is put between others in a list.
@@ -68,7 +69,7 @@ fn place(list: &[(Text, Value)], key: &str) -> Result<usize, usize> {
 
 /// The place of a key in a list.
 fn found(list: &[(Text, Value)], key: &str) -> Option<usize> {
-    if list.len() > FEW {
+    if list.len() > 2 * FEW {
         return place(list, key).ok();
     }
     // Whether two are the same is told by their lengths most of the time.

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use everflow_cluster::InProcess;
 use everflow_cluster::store::Stored;
 use everflow_env::{Clock, within};
 use everflow_json::Value;
@@ -31,7 +30,7 @@ pub(crate) use meter::LATENCY_BUCKETS;
 pub use meter::{Latency, Meter};
 pub use options::{DeleteOptions, Impersonation, Patch, Selection, WriteOptions};
 pub use resource::{At, Resource, annotation, generation, meta_text, revision};
-pub use transport::{BodyStream, Transport, TransportError};
+pub use transport::{BodyStream, Transport, TransportError, Tree};
 pub use watching::{WatchEvent, WatchFrom, WatchStream};
 
 use crate::error::{Error, Refusal};
@@ -451,8 +450,8 @@ impl Client {
         let mut request = request
             .body(bytes)
             .map_err(|error| undecodable(format!("the request cannot be made: {error}")))?;
-        if in_process {
-            request.extensions_mut().insert(InProcess { body: tree });
+        if let Some(tree) = tree {
+            request.extensions_mut().insert(Tree(tree));
         }
         self.shared.meter.sent(|| {
             let body = body.map_or_else(String::new, |(_, value)| value.to_string());

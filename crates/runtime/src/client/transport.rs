@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use everflow_env::BoxFuture;
+use everflow_json::Value;
 use futures_util::Stream;
 
 /// The body of an answer, as it arrives.
@@ -40,6 +41,10 @@ impl TransportError {
     }
 }
 
+/// The body of a request to an API server in the same process.
+#[derive(Debug, Clone)]
+pub struct Tree(pub Value);
+
 /// Sends requests to one API server. Credentials are its business; deadlines, retries and the
 /// meaning of answers are not.
 pub trait Transport: Send + Sync + fmt::Debug {
@@ -49,8 +54,8 @@ pub trait Transport: Send + Sync + fmt::Debug {
         request: http::Request<Bytes>,
     ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>>;
 
-    /// Whether the API server is in the same process: then objects are handed over as trees, by
-    /// [`InProcess`](everflow_cluster::InProcess), and no text is made of them.
+    /// Whether the API server is in the same process: then the body of a request is the [`Tree`] in its
+    /// extensions, an answer that is an object is the `Stored` in its own, and no text is made of either.
     fn is_in_process(&self) -> bool {
         false
     }

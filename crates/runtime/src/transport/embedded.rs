@@ -5,12 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use everflow_cluster::ApiService;
 use everflow_cluster::env::Environment;
+use everflow_cluster::rest::sent::Sent;
 use everflow_cluster::time::Timestamp;
 use everflow_env::{BoxFuture, Clock, Random};
 use futures_util::StreamExt as _;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 
-use crate::client::{BodyStream, Transport, TransportError};
+use crate::client::{BodyStream, Transport, TransportError, Tree};
 
 /// Sends requests to the embedded API server, without a socket between.
 #[derive(Debug, Clone)]
@@ -34,9 +35,14 @@ impl Transport for EmbeddedTransport {
         &self,
         request: http::Request<Bytes>,
     ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>> {
-        let service = self.service.clone();
+        let (mut parts, text) = request.into_parts();
+        let body = match parts.extensions.remove() {
+            Some(Tree(tree)) => Sent::of_tree(tree),
+            None => text.into(),
+        };
+        let answer = self.service.clone().answer_in_process(&parts, body);
         Box::pin(async move {
-            let response = service.answer(request.map(Full::new)).await;
+            let response = answer.await;
             Ok(response.map(|body| {
                 let frames = body.into_data_stream();
                 let bytes = frames.map(|frame| frame.map_err(|error| TransportError::new(&error)));
