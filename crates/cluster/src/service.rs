@@ -20,7 +20,8 @@ use crate::rest::request::{Answer, Body, Request, parse_query, percent_decode};
 use crate::rest::sent::Sent;
 use crate::server_core::ApiServer;
 use crate::status::ApiError;
-use stream::{Connection, stream};
+use stream::Connection;
+pub use stream::{Events, Watching};
 
 /// The body of an HTTP answer.
 pub type ApiBody = UnsyncBoxBody<Bytes, std::io::Error>;
@@ -124,7 +125,7 @@ impl ApiService {
     }
 
     /// Answers a request from the same process: an answer that is an object comes as the
-    /// [`Stored`](crate::store::Stored) in its extensions.
+    /// [`Stored`](crate::store::Stored) in its extensions, a watch as the [`Watching`] there.
     ///
     /// The request is read here and now, and what has to wait for it is small: there are very many of them.
     pub fn answer_in_process(
@@ -271,6 +272,7 @@ fn respond(
     open: Option<(Arc<dyn Faults>, Connection)>,
 ) -> HttpResponse<ApiBody> {
     let mut headers = answer.headers;
+    let mut watching = None;
     let body: ApiBody = match answer.body {
         Body::Full(bytes) => {
             let bytes = if is_json(&headers) && wants_indent(request) {
@@ -299,11 +301,23 @@ fn respond(
                 .boxed_unsync()
         }
         Body::Watch(watch) => match open {
-            Some((faults, connection)) => stream(watch, faults, connection),
+            Some((faults, connection)) => {
+                let events = Events::new(watch, faults, connection);
+                match request.in_process {
+                    true => {
+                        watching = Some(Watching::new(events));
+                        nothing()
+                    }
+                    false => events.into_body(),
+                }
+            }
             None => nothing(),
         },
     };
     let mut response = HttpResponse::new(body);
+    if let Some(watching) = watching {
+        response.extensions_mut().insert(watching);
+    }
     if let Some(object) = answer.object {
         response.extensions_mut().insert(object);
     }

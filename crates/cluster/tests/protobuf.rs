@@ -40,7 +40,7 @@ fn bytes(answer: Answer) -> Vec<u8> {
         Body::Watch(mut watch) => watch
             .poll()
             .iter()
-            .flat_map(|event| event.line.to_vec())
+            .flat_map(|event| event.line().to_vec())
             .collect(),
     }
 }

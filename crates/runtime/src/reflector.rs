@@ -7,7 +7,7 @@ use everflow_env::{Env, Wrong, within};
 use everflow_json::Value;
 
 use crate::client::{
-    Client, List, Paging, Resource, Selection, WatchEvent, WatchFrom, WatchStream, revision,
+    Client, List, Paging, Resource, Seen, Selection, WatchEvent, WatchFrom, WatchStream, revision,
 };
 use crate::error::Error;
 use crate::store::{Keep, Store, Verdict};
@@ -82,7 +82,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Everything that a watch begins with.
 struct Told {
-    objects: Vec<Value>,
+    objects: Vec<Seen>,
     revision: u64,
     stream: WatchStream,
 }
@@ -131,7 +131,10 @@ impl std::fmt::Debug for Note {
 impl Reflector {
     /// A reflector with an empty store.
     pub fn new(env: Env, client: Client, watched: Watched, options: ReflectorOptions) -> Self {
-        let store = Store::new(env.clock.clone(), watched.keep);
+        let store = match client.is_in_process() {
+            true => Store::of_trees(env.clock.clone(), watched.keep),
+            false => Store::new(env.clock.clone(), watched.keep),
+        };
         Reflector {
             audited: env.clock.elapsed(),
             env,
@@ -212,7 +215,7 @@ impl Reflector {
             }
         }
         let list = self.read_pages(&self.watched.selection).await?;
-        self.adopt(list.items, list.revision)?;
+        self.adopt(&seen(list.items), list.revision)?;
         Ok(Then::Resume)
     }
 
@@ -242,7 +245,7 @@ impl Reflector {
         {
             return Err(self.undecodable("an object of the first list makes no sense"));
         }
-        self.adopt(told.objects, told.revision)?;
+        self.adopt(&told.objects, told.revision)?;
         self.listen(told.stream, start, span).await
     }
 
@@ -254,7 +257,7 @@ impl Reflector {
     ) -> Result<Told, Error> {
         let start = self.env.clock.elapsed();
         let mut stream = self.open(selection, WatchFrom::Everything, span).await?;
-        let mut objects: Vec<Value> = Vec::new();
+        let mut objects: Vec<Seen> = Vec::new();
         loop {
             let left = (span + GRACE).saturating_sub(self.env.clock.elapsed() - start);
             // A server that says nothing while it should tell everything is not to be waited for.
@@ -270,7 +273,7 @@ impl Reflector {
                     all_told: true,
                 }))) => {
                     // The same object may come twice when it changes while all is told.
-                    objects.sort_by_key(revision);
+                    objects.sort_by_key(|object| revision(object));
                     return Ok(Told {
                         objects,
                         revision: told,
@@ -298,7 +301,7 @@ impl Reflector {
     }
 
     /// Puts a whole list into the store, unless it is older than what is known.
-    fn adopt(&mut self, objects: Vec<Value>, told: u64) -> Result<(), Error> {
+    fn adopt(&mut self, objects: &[Seen], told: u64) -> Result<(), Error> {
         let known = self.store.revision();
         let doubted = self.store.is_doubted();
         let rewound = told < known || doubted;
@@ -445,7 +448,7 @@ impl Reflector {
     }
 
     /// The metadata of everything and its revision: told by a watch, which costs the server least, or page by page.
-    async fn read_metadata(&mut self) -> Result<(Vec<Value>, u64), Error> {
+    async fn read_metadata(&mut self) -> Result<(Vec<Seen>, u64), Error> {
         let selection = self.watched.selection.clone().metadata();
         if self.streams_now() {
             match self.stream_everything(&selection, AUDIT).await {
@@ -454,7 +457,7 @@ impl Reflector {
             }
         }
         let list = self.read_pages(&selection).await?;
-        Ok((list.items, list.revision))
+        Ok((seen(list.items), list.revision))
     }
 
     /// Watches end at different times, so that they do not all begin again at once.
@@ -462,4 +465,9 @@ impl Reflector {
         let longest = self.options.watch_span.as_secs_f64();
         Duration::from_secs_f64(longest * (0.75 + 0.25 * self.env.random.unit()))
     }
+}
+
+/// The objects of a list.
+fn seen(items: Vec<Value>) -> Vec<Seen> {
+    items.into_iter().map(Seen::Read).collect()
 }

@@ -32,6 +32,7 @@ pub(crate) use line::{Cut, Switch};
 pub use view::View;
 
 use crate::rest::request::Request;
+use crate::rest::watch::Event;
 use crate::status::ApiError;
 use crate::store::Stored;
 
@@ -99,7 +100,7 @@ pub trait Faults: Send + Sync + 'static {
     }
 
     /// Before a watch event is sent.
-    fn event(&self, _request: &Request, _kind: &str, _line: &[u8]) -> EventVerdict {
+    fn event(&self, _request: &Request, _event: &Event) -> EventVerdict {
         EventVerdict::Pass
     }
 }

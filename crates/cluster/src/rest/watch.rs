@@ -28,13 +28,88 @@ const CHUNK: usize = 16 * 1024;
 /// How often a client that wants bookmarks gets one, in seconds.
 const BOOKMARK_PERIOD: i64 = 60;
 
-/// One event, encoded.
+/// About how many bytes an object counts as that is handed over without a text of it.
+const UNWRITTEN: usize = 512;
+
+/// One event.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     pub kind: &'static str,
+    /// What it says.
+    pub told: Told,
+}
+
+/// What an event says. Readers in the same process are handed objects as they are stored, and no text is made of them.
+#[derive(Clone, Debug)]
+pub enum Told {
     /// The line on the wire.
-    pub line: Bytes,
+    Line(Bytes),
+    /// An object that is read as it is stored.
+    Object(Arc<Stored>, Written),
+    /// All up to a revision has been told.
+    Bookmark {
+        /// The revision.
+        revision: u64,
+        /// Whether all there was at the beginning has been told.
+        all_told: bool,
+    },
+}
+
+/// How the text of an object is written that is read as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// With its type in front.
+    Typed,
+    /// With all keys in order, as custom resources are.
+    Sorted,
+    /// Its metadata alone.
+    Metadata,
+}
+
+impl Written {
+    fn text(self, stored: &Stored) -> Bytes {
+        match self {
+            Written::Typed => stored.text(),
+            Written::Sorted => {
+                let line = stored.sorted_line();
+                line.slice(..line.len() - 1)
+            }
+            Written::Metadata => {
+                stored.metadata_text(|object| crate::negotiate::partial_text(object, "v1"))
+            }
+        }
+    }
+}
+
+impl Event {
+    /// An event that is text.
+    pub fn line_of(kind: &'static str, line: Bytes) -> Self {
+        Event {
+            kind,
+            told: Told::Line(line),
+        }
+    }
+
+    /// The line on the wire; of a bookmark that was none, the shortest there can be.
+    pub fn line(&self) -> Bytes {
+        match &self.told {
+            Told::Line(line) => line.clone(),
+            Told::Object(stored, written) => line(self.kind, &written.text(stored)),
+            Told::Bookmark { revision, .. } => {
+                let object = json!({"metadata": {"resourceVersion": revision.to_string()}});
+                line(self.kind, object.to_string().as_bytes())
+            }
+        }
+    }
+
+    /// About how many bytes it takes.
+    fn size(&self) -> usize {
+        match &self.told {
+            Told::Line(line) => line.len(),
+            Told::Object(..) | Told::Bookmark { .. } => UNWRITTEN,
+        }
+    }
 }
 
 /// The state a watch begins with, of which some is still to be sent: read page by page as it was at that revision.
@@ -288,7 +363,7 @@ impl Watch {
                     if change.key.starts_with(&prefix)
                         && let Some(event) = self.translate(&change)
                     {
-                        size += event.line.len();
+                        size += event.size();
                         events.push(event);
                         if size >= CHUNK {
                             break;
@@ -339,7 +414,7 @@ impl Watch {
             for item in &page.items {
                 if self.selects(&item.value) {
                     let event = self.encode("ADDED", item, None);
-                    size += event.line.len();
+                    size += event.size();
                     events.push(event);
                 }
             }
@@ -395,17 +470,16 @@ impl Watch {
     }
 
     fn encode(&mut self, kind: &'static str, stored: &Arc<Stored>, revision: Option<u64>) -> Event {
-        let plain = self.form.is_plain_json()
-            && revision.is_none()
-            && convert::is_storage(&self.resource)
-            && crate::crd::reads_as_stored(&self.resource);
-        if plain {
-            return event(kind, &stored.text());
-        }
         if revision.is_none()
-            && let Some(text) = self.shared_text(stored)
+            && let Some(written) = self.written(stored)
         {
-            return event(kind, &text);
+            return match self.request.in_process && !self.is_reduced(written) {
+                true => Event {
+                    kind,
+                    told: Told::Object(stored.clone(), written),
+                },
+                false => Event::line_of(kind, line(kind, &written.text(stored))),
+            };
         }
         let call = self.call();
         let mut object = read_shared(&call, stored);
@@ -421,21 +495,24 @@ impl Watch {
         self.frame(kind, &shaped)
     }
 
-    /// The text that all watches of this form have in common for an object.
-    fn shared_text(&self, stored: &Arc<Stored>) -> Option<Bytes> {
+    /// Whether the metadata alone says less than the metadata of the object.
+    fn is_reduced(&self, written: Written) -> bool {
+        written == Written::Metadata && self.resource.kind == "DaemonSet"
+    }
+
+    /// How an object is written that all watches of this form write alike, because it is read as it is stored.
+    fn written(&self, stored: &Arc<Stored>) -> Option<Written> {
         let resource = &self.resource;
-        let reads_as_stored = || {
-            self.form.media == Media::Json
-                && convert::is_storage(resource)
-                && crate::crd::is_read_as_stored(resource, stored)
-        };
+        if self.form.media != Media::Json || !convert::is_storage(resource) {
+            return None;
+        }
         match self.form.shape {
-            Shape::Whole if resource.is_custom() && reads_as_stored() => {
-                let line = stored.sorted_line();
-                Some(line.slice(..line.len() - 1))
+            Shape::Whole if crate::crd::reads_as_stored(resource) => Some(Written::Typed),
+            Shape::Whole if resource.is_custom() => {
+                crate::crd::is_read_as_stored(resource, stored).then_some(Written::Sorted)
             }
-            Shape::Partial(version @ "v1") if reads_as_stored() => {
-                Some(stored.metadata_text(|object| crate::negotiate::partial_text(object, version)))
+            Shape::Partial("v1") => {
+                crate::crd::is_read_as_stored(resource, stored).then_some(Written::Metadata)
             }
             _ => None,
         }
@@ -446,17 +523,24 @@ impl Watch {
         if self.form.media == Media::Protobuf
             && let Ok(frame) = everflow_schema::protobuf::encode_watch_event(kind, object)
         {
-            return Event {
-                kind,
-                line: frame.into(),
-            };
+            return Event::line_of(kind, frame.into());
         }
         let mut text = Vec::with_capacity(256);
         everflow_json::text::write(object, &mut text);
-        event(kind, &text)
+        Event::line_of(kind, line(kind, &text))
     }
 
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Event {
+        if self.request.in_process {
+            let told = Told::Bookmark {
+                revision,
+                all_told: initial_end,
+            };
+            return Event {
+                kind: "BOOKMARK",
+                told,
+            };
+        }
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
@@ -478,15 +562,12 @@ impl Watch {
     }
 }
 
-fn event(kind: &'static str, object: &[u8]) -> Event {
+fn line(kind: &'static str, object: &[u8]) -> Bytes {
     let mut line = Vec::with_capacity(object.len() + 40);
     line.extend_from_slice(b"{\"type\":\"");
     line.extend_from_slice(kind.as_bytes());
     line.extend_from_slice(b"\",\"object\":");
     line.extend_from_slice(object);
     line.extend_from_slice(b"}\n");
-    Event {
-        kind,
-        line: line.into(),
-    }
+    line.into()
 }

@@ -1,8 +1,8 @@
-//! Watches as bodies.
+//! Watches as bodies, and as events for readers in the same process.
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,43 +49,66 @@ impl Connection {
     }
 }
 
-struct Streaming {
+/// The events of a watch as they come. It reads from the log only when the client takes more, so a slow client costs
+/// nothing.
+pub struct Events {
     watch: Box<Watch>,
     faults: Arc<dyn Faults>,
     connection: Connection,
     /// Events that were read and not judged yet.
     waiting: VecDeque<Event>,
     /// An event that takes its time.
-    late: Option<(Duration, Bytes)>,
+    late: Option<(Duration, Event)>,
     /// Events that go behind others: how many of them, and the event.
-    behind: Vec<(usize, Bytes)>,
+    behind: Vec<(usize, Event)>,
     closed: bool,
 }
 
-/// A watch as a body. It reads from the log only when the client takes more, so a slow client costs nothing.
-pub(super) fn stream(
-    watch: Box<Watch>,
-    faults: Arc<dyn Faults>,
-    connection: Connection,
-) -> ApiBody {
-    let state = Streaming {
-        watch,
-        faults,
-        connection,
-        waiting: VecDeque::new(),
-        late: None,
-        behind: Vec::new(),
-        closed: false,
-    };
-    let frames = unfold(state, |mut state| async move {
-        let chunk = state.next().await?;
-        Some((chunk.map(Frame::data), state))
-    });
-    StreamBody::new(frames).boxed_unsync()
+impl std::fmt::Debug for Events {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("Events").field(&self.watch).finish()
+    }
 }
 
-impl Streaming {
-    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+/// The events of a watch in the extensions of the answer to a reader in the same process. One takes them.
+#[derive(Clone, Debug)]
+pub struct Watching(Arc<Mutex<Option<Box<Events>>>>);
+
+impl Watching {
+    pub(super) fn new(events: Events) -> Self {
+        Watching(Arc::new(Mutex::new(Some(Box::new(events)))))
+    }
+
+    /// The events, for the first who asks.
+    pub fn take(&self) -> Option<Box<Events>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Events {
+    pub(super) fn new(watch: Box<Watch>, faults: Arc<dyn Faults>, connection: Connection) -> Self {
+        Events {
+            watch,
+            faults,
+            connection,
+            waiting: VecDeque::new(),
+            late: None,
+            behind: Vec::new(),
+            closed: false,
+        }
+    }
+
+    /// As a body.
+    pub(super) fn into_body(self) -> ApiBody {
+        let frames = unfold(self, |mut events| async move {
+            let chunk = events.next().await?.map(|told| lines(&told));
+            Some((chunk.map(Frame::data), events))
+        });
+        StreamBody::new(frames).boxed_unsync()
+    }
+
+    /// What comes next, at least one event. `None` is an orderly end, an error a connection that was lost.
+    pub async fn next(&mut self) -> Option<io::Result<Vec<Event>>> {
         loop {
             if self.connection.is_cut() && !self.closed {
                 self.closed = true;
@@ -95,11 +118,11 @@ impl Streaming {
                 return None;
             }
             let mut chunk = Vec::new();
-            if let Some((time, line)) = self.late.take() {
+            if let Some((time, event)) = self.late.take() {
                 tokio::select! {
                     biased;
                     () = self.connection.cut() => continue,
-                    () = tokio::time::sleep(time) => self.deliver(&line, &mut chunk),
+                    () = tokio::time::sleep(time) => self.deliver(event, &mut chunk),
                 }
             }
             if self.waiting.is_empty() {
@@ -107,7 +130,7 @@ impl Streaming {
             }
             self.judge(&mut chunk);
             if !chunk.is_empty() {
-                return Some(Ok(chunk.into()));
+                return Some(Ok(chunk));
             }
             // What was read may all have been for others, with more behind it.
             if self.late.is_some() || self.closed || self.watch.has_more() {
@@ -138,28 +161,29 @@ impl Streaming {
     }
 
     /// Puts the events that wait into the chunk, as far as the faults let them.
-    fn judge(&mut self, chunk: &mut Vec<u8>) {
+    fn judge(&mut self, chunk: &mut Vec<Event>) {
         while let Some(event) = self.waiting.pop_front() {
-            let line = event.line;
-            match self.faults.event(self.watch.request(), event.kind, &line) {
-                EventVerdict::Pass | EventVerdict::Behind(0) => self.deliver(&line, chunk),
+            match self.faults.event(self.watch.request(), &event) {
+                EventVerdict::Pass | EventVerdict::Behind(0) => self.deliver(event, chunk),
                 EventVerdict::Delay(time) => {
-                    self.late = Some((time, line));
+                    self.late = Some((time, event));
                     return;
                 }
                 EventVerdict::Drop => {}
-                EventVerdict::Replace(other) => self.deliver(&other, chunk),
-                EventVerdict::Duplicate => {
-                    chunk.extend_from_slice(&line);
-                    self.deliver(&line, chunk);
+                EventVerdict::Replace(other) => {
+                    self.deliver(Event::line_of(event.kind, other), chunk);
                 }
-                EventVerdict::Behind(others) => self.behind.push((others, line)),
+                EventVerdict::Duplicate => {
+                    chunk.push(event.clone());
+                    self.deliver(event, chunk);
+                }
+                EventVerdict::Behind(others) => self.behind.push((others, event)),
                 EventVerdict::Close => {
                     self.closed = true;
                     return;
                 }
                 EventVerdict::Expire => {
-                    chunk.extend_from_slice(&self.watch.cut_history().line);
+                    chunk.push(self.watch.cut_history());
                     self.closed = true;
                     return;
                 }
@@ -172,14 +196,22 @@ impl Streaming {
     }
 
     /// Sends an event, and those whose turn comes behind it.
-    fn deliver(&mut self, line: &[u8], chunk: &mut Vec<u8>) {
-        chunk.extend_from_slice(line);
+    fn deliver(&mut self, event: Event, chunk: &mut Vec<Event>) {
+        chunk.push(event);
         self.behind.retain_mut(|(others, held)| {
             *others -= 1;
             if *others == 0 {
-                chunk.extend_from_slice(held);
+                chunk.push(held.clone());
             }
             *others > 0
         });
+    }
+}
+
+/// Events on the wire.
+fn lines(events: &[Event]) -> Bytes {
+    match events {
+        [one] => one.line(),
+        all => all.iter().flat_map(Event::line).collect::<Vec<u8>>().into(),
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use everflow_cluster::env::ManualEnvironment;
 use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
+use everflow_cluster::rest::watch::Event;
 use everflow_cluster::status::ApiError;
 use everflow_cluster::time::Timestamp;
 use everflow_cluster::{ApiServer, ApiService, Options, Request};
@@ -116,7 +117,7 @@ impl Faults for Script {
         self.after.lock().unwrap().pop().unwrap_or(Verdict::Pass)
     }
 
-    fn event(&self, _request: &Request, _kind: &str, _line: &[u8]) -> EventVerdict {
+    fn event(&self, _request: &Request, _event: &Event) -> EventVerdict {
         let told = self.events.lock().unwrap().pop();
         told.unwrap_or(EventVerdict::Pass)
     }

@@ -104,7 +104,7 @@ impl Events for Polled {
             }
             events
                 .iter()
-                .for_each(|event| lines.extend_from_slice(&event.line));
+                .for_each(|event| lines.extend_from_slice(&event.line()));
         }
     }
 }

@@ -240,8 +240,9 @@ fn follow(
         if path.len() >= LONGEST_CYCLE || !seen.insert(next.clone()) {
             continue;
         }
-        let found = store.get(&next.0, &next.1).map(|found| found.value());
-        let Some(Ok(found)) = found.map(|found| Object::<Kustomization>::read(&found)) else {
+        let found = store.get(&next.0, &next.1);
+        let Some(Ok(found)) = found.map(|found| Object::<Kustomization>::read(&found.look()))
+        else {
             continue;
         };
         path.push(next);

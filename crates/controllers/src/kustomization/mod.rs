@@ -168,5 +168,5 @@ pub(crate) fn readiness_changed(change: &Change) -> bool {
         return true;
     }
     // An expression may look at anything in the status.
-    old.status_text() != new.status_text()
+    !old.has_status_of(new)
 }

@@ -1,5 +1,6 @@
 //! What is known of applied objects, and who is woken when someone touches them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -72,16 +73,16 @@ impl Memories {
 
     /// Whether a change of an object that has an owner's labels matters to that owner.
     fn matter(&self, resource: &Resource, change: &Change) -> bool {
-        let old = change.old.as_ref().map(|stored| stored.value());
-        let new = change.new.as_ref().map(|stored| stored.value());
-        let owners = [old.as_ref(), new.as_ref()].into_iter().flatten();
-        let now = new.as_ref().and_then(owner);
-        owners.filter_map(owner).any(|owner| {
+        let owner = |stored: &Option<Arc<Stored>>| owner(&stored.as_ref()?.look());
+        let (before, now) = (owner(&change.old), owner(&change.new));
+        let new = OnceCell::new();
+        let new = || new.get_or_init(|| change.new.as_ref().map(|stored| stored.value()));
+        [&before, &now].into_iter().flatten().any(|owner| {
             // Another Kustomization has it now: they do not fight between intervals.
-            if now.as_ref().is_some_and(|now| *now != owner) {
+            if now.as_ref().is_some_and(|now| now != owner) {
                 return false;
             }
-            let memory = self.lock().get(&owner).map(|known| known.memory.clone());
+            let memory = self.lock().get(owner).map(|known| known.memory.clone());
             let id = ObjectId {
                 namespace: change.name.0.to_string(),
                 name: change.name.1.to_string(),
@@ -89,7 +90,7 @@ impl Memories {
                 kind: resource.kind.to_string(),
             };
             // What is remembered is doubted when the attempt looks at the store.
-            memory.is_some_and(|memory| change.goes_back() || memory.matters(&id, new.as_ref()))
+            memory.is_some_and(|memory| change.goes_back() || memory.matters(&id, new().as_ref()))
         })
     }
 }

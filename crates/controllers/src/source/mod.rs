@@ -53,7 +53,7 @@ pub(crate) fn helm_chart(setup: &Setup) -> impl Controller + 'static {
 /// Whether a change of a source matters to those who build on it: it is new, or has another artifact.
 pub fn artifact_changed(change: &Change) -> bool {
     let artifact = |stored: &Option<Arc<Stored>>| {
-        let object = stored.as_ref()?.value();
+        let object = stored.as_ref()?.look();
         let artifact = object.pointer("/status/artifact")?;
         let part = |name: &str| {
             artifact

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_cluster::Request;
 use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
+use everflow_cluster::rest::watch::Event;
 use everflow_controllers::ControllerKind;
 use everflow_fetch::testing::Buckets;
 use everflow_json::{Value, json};
@@ -50,7 +51,7 @@ impl Faults for Switches {
         rule.as_mut().map_or(Verdict::Pass, |rule| rule(request))
     }
 
-    fn event(&self, request: &Request, _kind: &str, _line: &[u8]) -> EventVerdict {
+    fn event(&self, request: &Request, _event: &Event) -> EventVerdict {
         let frozen = self.frozen.lock().unwrap();
         match frozen
             .as_ref()

@@ -31,7 +31,7 @@ pub use meter::{Latency, Meter};
 pub use options::{DeleteOptions, Impersonation, Patch, Selection, WriteOptions};
 pub use resource::{At, Resource, annotation, generation, meta_text, revision};
 pub use transport::{BodyStream, Transport, TransportError, Tree};
-pub use watching::{WatchEvent, WatchFrom, WatchStream};
+pub use watching::{Seen, WatchEvent, WatchFrom, WatchStream};
 
 use crate::error::{Error, Refusal};
 use budget::Budget;
@@ -168,6 +168,11 @@ impl Client {
     /// What was asked for so far.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.shared.meter
+    }
+
+    /// Whether the API server is in the same process.
+    pub fn is_in_process(&self) -> bool {
+        self.shared.transport.is_in_process()
     }
 
     /// The clock of the deadlines.
@@ -439,7 +444,7 @@ impl Client {
             }
         }
         let (mut bytes, mut tree) = (Bytes::new(), None);
-        let in_process = self.shared.transport.is_in_process();
+        let in_process = self.is_in_process();
         if let Some((media_type, value)) = body {
             request = request.header(http::header::CONTENT_TYPE, media_type);
             match in_process {

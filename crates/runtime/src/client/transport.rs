@@ -55,7 +55,8 @@ pub trait Transport: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>>;
 
     /// Whether the API server is in the same process: then the body of a request is the [`Tree`] in its
-    /// extensions, an answer that is an object is the `Stored` in its own, and no text is made of either.
+    /// extensions, an answer that is an object is the `Stored` in its own, a watch the `Watching` there, and no text is
+    /// made of any of them.
     fn is_in_process(&self) -> bool {
         false
     }

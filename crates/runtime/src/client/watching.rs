@@ -1,8 +1,14 @@
 //! Watches on the wire.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
+use everflow_cluster::rest::watch::{Event, Told};
+use everflow_cluster::service::{Events, Watching};
+use everflow_cluster::store::Stored;
 use everflow_env::{Wrong, is_wrong};
 use everflow_json::Value;
 use futures_util::StreamExt as _;
@@ -12,7 +18,7 @@ use super::lean;
 use super::lines::LineBuffer;
 use super::options::Query;
 use super::resource::Resource;
-use super::transport::BodyStream;
+use super::transport::{BodyStream, TransportError};
 use super::{Client, Selection, named_as, refusal, revision};
 use crate::error::Error;
 
@@ -28,13 +34,33 @@ pub enum WatchFrom {
     Everything,
 }
 
-/// Something that a watch tells, objects without their `managedFields`.
-#[derive(Debug, Clone, PartialEq)]
+/// An object as a watch tells it.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    /// Read from a text, without its `managedFields`.
+    Read(Value),
+    /// The very one that an API server in the same process has, whatever part of it was asked for.
+    Shared(Arc<Stored>),
+}
+
+impl Deref for Seen {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        match self {
+            Seen::Read(object) => object,
+            Seen::Shared(stored) => &stored.value,
+        }
+    }
+}
+
+/// Something that a watch tells.
+#[derive(Debug, Clone)]
 pub enum WatchEvent {
     /// An object came or changed.
-    Set(Value),
+    Set(Seen),
     /// An object went; this is how it looked last.
-    Gone(Value),
+    Gone(Seen),
     /// All up to this revision has been told.
     Bookmark {
         /// The revision.
@@ -51,8 +77,18 @@ pub struct WatchStream {
     what: String,
     resource: Resource,
     metadata_only: bool,
-    body: BodyStream,
-    read: LineBuffer,
+    source: Source,
+}
+
+/// Where events come from.
+enum Source {
+    /// A line, event by event.
+    Lines { body: BodyStream, read: LineBuffer },
+    /// An API server in the same process.
+    Events {
+        events: Box<Events>,
+        waiting: VecDeque<Event>,
+    },
 }
 
 impl fmt::Debug for WatchStream {
@@ -93,13 +129,23 @@ impl Client {
         let what = format!("watch of {resource}");
         let accept = selection.accept(false);
         let opening = self.send(&Method::GET, &target, accept, None);
-        let response = self.timed(&Method::GET, &what, opening).await?;
+        let mut response = self.timed(&Method::GET, &what, opening).await?;
+        let shared: Option<Watching> = response.extensions_mut().remove();
+        let source = match shared.and_then(|shared| shared.take()) {
+            Some(events) => Source::Events {
+                events,
+                waiting: VecDeque::new(),
+            },
+            None => Source::Lines {
+                body: response.into_body(),
+                read: LineBuffer::default(),
+            },
+        };
         Ok(WatchStream {
             what,
             resource: resource.clone(),
             metadata_only: selection.metadata_only,
-            body: response.into_body(),
-            read: LineBuffer::default(),
+            source,
         })
     }
 }
@@ -108,26 +154,42 @@ impl WatchStream {
     /// The next event. `None` is an orderly end; an error is the server's or the connection's.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         loop {
-            if let Some(line) = self.read.line() {
+            let (body, read) = match &mut self.source {
+                Source::Lines { body, read } => (body, read),
+                Source::Events { events, waiting } => match waiting.pop_front() {
+                    Some(event) => return self.shared_event(event).map(Some),
+                    None => match events.next().await {
+                        Some(Ok(more)) => {
+                            waiting.extend(more);
+                            continue;
+                        }
+                        Some(Err(error)) => return Err(self.lost(TransportError::new(&error))),
+                        None => return Ok(None),
+                    },
+                },
+            };
+            if let Some(line) = read.line() {
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
                 return self.event(&line).map(Some);
             }
-            if self.read.bytes.len() > LONGEST_LINE {
+            if read.bytes.len() > LONGEST_LINE {
                 return Err(self.undecodable("an event has no end"));
             }
-            match self.body.next().await {
-                Some(Ok(chunk)) => self.read.bytes.extend_from_slice(&chunk),
-                Some(Err(source)) => {
-                    return Err(Error::Transport {
-                        what: self.what.clone(),
-                        source,
-                    });
-                }
-                None if self.read.bytes.iter().all(u8::is_ascii_whitespace) => return Ok(None),
+            match body.next().await {
+                Some(Ok(chunk)) => read.bytes.extend_from_slice(&chunk),
+                Some(Err(source)) => return Err(self.lost(source)),
+                None if read.bytes.iter().all(u8::is_ascii_whitespace) => return Ok(None),
                 None => return Err(self.undecodable("it ends in the middle of an event")),
             }
+        }
+    }
+
+    fn lost(&self, source: TransportError) -> Error {
+        Error::Transport {
+            what: self.what.clone(),
+            source,
         }
     }
 
@@ -135,6 +197,20 @@ impl WatchStream {
         Error::Undecodable {
             what: self.what.clone(),
             why: why.to_owned(),
+        }
+    }
+
+    /// An event of an API server in the same process.
+    fn shared_event(&self, event: Event) -> Result<WatchEvent, Error> {
+        match event.told {
+            Told::Line(line) => self.event(&line),
+            Told::Object(stored, _) => Ok(match event.kind {
+                "DELETED" => WatchEvent::Gone(Seen::Shared(stored)),
+                _ => WatchEvent::Set(Seen::Shared(stored)),
+            }),
+            Told::Bookmark { revision, all_told } => {
+                Ok(WatchEvent::Bookmark { revision, all_told })
+            }
         }
     }
 
@@ -148,7 +224,7 @@ impl WatchStream {
             .get("type")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let name = |object| named_as(object, &self.resource, self.metadata_only);
+        let name = |object| Seen::Read(named_as(object, &self.resource, self.metadata_only));
         Ok(match told {
             "ADDED" | "MODIFIED" => WatchEvent::Set(name(object)),
             "DELETED" => WatchEvent::Gone(name(object)),

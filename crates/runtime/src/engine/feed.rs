@@ -63,9 +63,7 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
     };
     let Some(priority) = priority else {
         let ours = shared.lock().own_writes.get(key).copied();
-        if ours != Some(new.revision)
-            && old.is_some_and(|old| old.status_text() != new.status_text())
-        {
+        if ours != Some(new.revision) && old.is_some_and(|old| !old.has_status_of(new)) {
             let soon = shared.now() + FOREIGN_STATUS;
             shared.lock().queue.no_later_than(key, soon);
             shared.turn.notify_one();
@@ -73,7 +71,7 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
         return;
     };
     shared.enqueue(key, priority);
-    let host = controller.host(&new.value()).map(SmolStr::from);
+    let host = controller.host(&new.look()).map(SmolStr::from);
     shared.lock().queue.set_host(key, host);
 }
 

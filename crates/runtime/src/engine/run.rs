@@ -261,9 +261,9 @@ async fn publish(
     let freshest = store.and_then(|store| store.get(&key.namespace, &key.name));
     let known = freshest
         .filter(|freshest| !Arc::ptr_eq(freshest, &seen))
-        .map(|stored| stored.value())
-        .filter(|known| known["metadata"]["uid"] == object["metadata"]["uid"]);
-    let known = known.as_ref().unwrap_or(&object);
+        .filter(|known| object["metadata"]["uid"] == known.uid.as_str());
+    let known = known.as_ref().map(|known| known.look());
+    let known = known.as_deref().unwrap_or(&object);
     if let Some(status) = &report.status {
         if forgets(known, &object, status) {
             return again_soon();

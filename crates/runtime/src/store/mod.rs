@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc};
 
 pub use object::{Keep, Name, Stored};
 
-use crate::client::{meta_text, revision};
+use crate::client::{Seen, meta_text, revision};
 
 /// A change of an object: how it was and how it is; `None` when it was or is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub struct Store {
 struct Shared {
     clock: Arc<dyn Clock>,
     keep: Keep,
+    /// Whether objects are kept as trees.
+    trees: bool,
     inner: Mutex<Inner>,
     synced: watch::Sender<bool>,
     doubted: Notify,
@@ -92,10 +94,20 @@ impl fmt::Debug for Store {
 impl Store {
     /// A store that has heard nothing yet.
     pub fn new(clock: Arc<dyn Clock>, keep: Keep) -> Self {
+        Self::with(clock, keep, false)
+    }
+
+    /// The same for a server in the same process: objects are kept as trees, which it has most of anyway.
+    pub fn of_trees(clock: Arc<dyn Clock>, keep: Keep) -> Self {
+        Self::with(clock, keep, true)
+    }
+
+    fn with(clock: Arc<dyn Clock>, keep: Keep, trees: bool) -> Self {
         Store {
             shared: Arc::new(Shared {
                 clock,
                 keep,
+                trees,
                 inner: Mutex::default(),
                 synced: watch::Sender::new(false),
                 doubted: Notify::new(),
@@ -224,7 +236,11 @@ impl Store {
     /// Takes in the server's answer to a write of ours. It is never put over something newer,
     /// and an object that went meanwhile does not come back by it.
     pub fn learn(&self, object: &Value) {
-        let Some(stored) = Stored::read(object, self.shared.keep) else {
+        let read = match self.shared.trees {
+            true => Stored::as_tree(object, self.shared.keep),
+            false => Stored::read(object, self.shared.keep),
+        };
+        let Some(stored) = read else {
             return;
         };
         let mut inner = self.lock();
@@ -272,14 +288,14 @@ impl Store {
     }
 
     /// An object came or changed, by the watch.
-    pub(crate) fn set(&self, object: &Value) -> Verdict {
+    pub(crate) fn set(&self, object: &Seen) -> Verdict {
         let mut inner = self.lock();
         inner.heard = Some(self.shared.clock.elapsed());
         if let Some(version) = inner.knows(object) {
             inner.revision = inner.revision.max(version);
             return Verdict::Old;
         }
-        let Some(stored) = Stored::read(object, self.shared.keep) else {
+        let Some(stored) = Stored::of_seen(object, self.shared.keep) else {
             // The first time it may be the event, and not the object, that cannot be read.
             return match inner.note_unreadable(object) {
                 true => Verdict::OutOfOrder,
@@ -327,14 +343,14 @@ impl Store {
 
     /// Everything there is at a revision. What we wrote later than that stays. `rewound` says that
     /// the server's revisions went back: then nothing of ours stays.
-    pub(crate) fn replace(&self, objects: Vec<Value>, revision: u64, rewound: bool) {
+    pub(crate) fn replace(&self, objects: &[Seen], revision: u64, rewound: bool) {
         let mut inner = self.lock();
         inner.heard = Some(self.shared.clock.elapsed());
         inner.unreadable.clear();
         inner.doubted = false;
         let mut there: BTreeMap<Name, Stored> = BTreeMap::new();
-        for object in &objects {
-            match Stored::read(object, self.shared.keep) {
+        for object in objects {
+            match Stored::of_seen(object, self.shared.keep) {
                 Some(stored) => {
                     there.insert(stored.key(), stored);
                 }
@@ -379,7 +395,7 @@ impl Store {
     }
 
     /// Whether metadata read from the server says the same as the store.
-    pub(crate) fn agrees(&self, objects: &[Value], revision: u64) -> bool {
+    pub(crate) fn agrees(&self, objects: &[Seen], revision: u64) -> bool {
         let inner = self.lock();
         let there: BTreeMap<Name, (u64, &str)> = objects
             .iter()

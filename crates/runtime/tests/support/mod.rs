@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
+use everflow_cluster::rest::watch::Event;
 use everflow_cluster::status::ApiError;
 use everflow_cluster::{ApiServer, ApiService, Options, Request};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
@@ -99,9 +100,9 @@ impl Faults for Switches {
         }
     }
 
-    fn event(&self, request: &Request, kind: &str, line: &[u8]) -> EventVerdict {
+    fn event(&self, request: &Request, event: &Event) -> EventVerdict {
         match &mut self.rules.lock().unwrap().event {
-            Some(rule) => rule(request, kind, line),
+            Some(rule) => rule(request, event.kind, &event.line()),
             None => EventVerdict::Pass,
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use everflow_cluster::Request;
 use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
+use everflow_cluster::rest::watch::Event;
 use everflow_cluster::status::ApiError;
 
 use crate::history::Who;
@@ -381,7 +382,8 @@ impl Faults for Hook {
         }
     }
 
-    fn event(&self, request: &Request, kind: &str, line: &[u8]) -> EventVerdict {
+    fn event(&self, request: &Request, event: &Event) -> EventVerdict {
+        let kind = event.kind;
         let plural = Parts::of(&request.path).plural;
         let shared = &self.shared;
         if let Some(left) = shared.stopped(self.replica) {
@@ -399,9 +401,9 @@ impl Faults for Hook {
                 None => EventVerdict::Pass,
             };
         }
-        shared.history.note(self.who(), || {
-            format!("hears {}", heard(kind, plural, line))
-        });
+        shared
+            .history
+            .note(self.who(), || format!("hears {}", heard(plural, event)));
         for (fault, what, left) in shared.weather(self.replica) {
             let (of, late) = match what {
                 Weather::EventsLate(of, millis) => (of, *millis),
@@ -441,7 +443,7 @@ impl Faults for Hook {
         let Some((class, fate)) = found else {
             return EventVerdict::Pass;
         };
-        shared.hit(class, || format!("{}: {fate:?}", heard(kind, plural, line)));
+        shared.hit(class, || format!("{}: {fate:?}", heard(plural, event)));
         match fate {
             EventFate::Late(millis) => EventVerdict::Delay(Duration::from_millis(millis)),
             EventFate::Lost => EventVerdict::Drop,
@@ -449,7 +451,7 @@ impl Faults for Hook {
             EventFate::Behind(others) => EventVerdict::Behind(others),
             EventFate::Ends => EventVerdict::Close,
             EventFate::Expires => EventVerdict::Expire,
-            EventFate::Garbled => EventVerdict::Replace(garbled(kind, line)),
+            EventFate::Garbled => EventVerdict::Replace(garbled(event)),
             EventFate::Dies(down) => {
                 shared.kill(self.replica, self.life, down, false);
                 EventVerdict::Close
@@ -459,7 +461,8 @@ impl Faults for Hook {
 }
 
 /// An event that nobody can read: what there is of it breaks off in the middle, or says nothing.
-fn garbled(kind: &str, line: &[u8]) -> bytes::Bytes {
+fn garbled(event: &Event) -> bytes::Bytes {
+    let (kind, line) = (event.kind, event.line());
     match line.len() % 2 {
         0 => bytes::Bytes::from(format!(
             "{{\"type\":{kind:?},\"object\":{{\"metadata\":{{\"name\":\"?\"}},\"spec\":7}}}}\n"
@@ -473,8 +476,9 @@ fn garbled(kind: &str, line: &[u8]) -> bytes::Bytes {
 }
 
 /// A watch event in words.
-fn heard(kind: &str, plural: &str, line: &[u8]) -> String {
-    let event: everflow_json::Value = everflow_json::from_slice(line).unwrap_or_default();
+fn heard(plural: &str, event: &Event) -> String {
+    let kind = event.kind;
+    let event: everflow_json::Value = everflow_json::from_slice(&event.line()).unwrap_or_default();
     let metadata = &event["object"]["metadata"];
     let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
     format!(
