@@ -28,7 +28,7 @@ impl Fields {
     }
 
     /// The list, to be changed. It has to stay sorted.
-    pub fn as_mut(&mut self) -> &mut Vec<Field> {
+    pub fn list_mut(&mut self) -> &mut Vec<Field> {
         self.places = OnceLock::new();
         &mut self.list
     }
@@ -171,7 +171,7 @@ mod tests {
     fn a_changed_list_is_looked_at_anew() {
         let mut known = fields(&["b".to_owned(), "c".to_owned()]);
         assert!(known.find("b").is_some());
-        known.as_mut()[0].name = "a".into();
+        known.list_mut()[0].name = "a".into();
         assert!(known.find("b").is_none());
         assert!(known.find("a").is_some());
     }
