@@ -11,6 +11,7 @@
 pub mod crd;
 pub mod data;
 mod error;
+mod fields;
 mod json_text;
 pub mod model;
 pub mod names;
@@ -23,6 +24,7 @@ mod time;
 pub mod validation;
 
 pub use error::Error;
+pub use fields::Fields;
 pub use model::{
     Field, JsonType, ListKind, ListType, MapType, ObjectType, PatchRule, ScalarKind, Shape, Type,
     TypeId, TypeTable, WireEncoding, WireField,

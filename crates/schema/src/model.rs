@@ -7,6 +7,7 @@ use everflow_json::Value;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use crate::fields::Fields;
 use crate::validation::Validation;
 
 /// The number of a type in its [`TypeTable`].
@@ -156,7 +157,7 @@ pub enum ScalarKind {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ObjectType {
     /// The known fields, sorted by name.
-    pub fields: Vec<Field>,
+    pub fields: Fields,
     /// The type of the values under all other keys (`additionalProperties: SCHEMA`).
     pub additional: Option<TypeId>,
     /// `additionalProperties` as a boolean, where it is one.
@@ -172,16 +173,7 @@ pub struct ObjectType {
 impl ObjectType {
     /// The field with the given JSON name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        /// So many names are looked at one after the other: most differ in their length already.
-        const FEW: usize = 8;
-        if self.fields.len() <= FEW {
-            return self.fields.iter().find(|field| field.name == name);
-        }
-        let at = self
-            .fields
-            .binary_search_by(|field| field.name.as_str().cmp(name))
-            .ok()?;
-        self.fields.get(at)
+        self.fields.find(name)
     }
 
     /// The type of the value under a key: a known field's, or that of additional properties.

@@ -112,8 +112,8 @@ fn put_field(object: &mut ObjectType, name: &str, type_id: TypeId) {
         .fields
         .binary_search_by(|field| field.name.as_str().cmp(name))
     {
-        Ok(at) => object.fields[at].type_id = type_id,
-        Err(at) => object.fields.insert(
+        Ok(at) => object.fields.list_mut()[at].type_id = type_id,
+        Err(at) => object.fields.list_mut().insert(
             at,
             Field {
                 name: name.into(),
@@ -151,7 +151,7 @@ fn import_with(
     let mut copy = source.clone();
     match &mut copy.shape {
         Shape::Object(object) => {
-            for field in &mut object.fields {
+            for field in object.fields.list_mut() {
                 field.type_id = import_with(into, from, field.type_id, known);
             }
             object.additional = object

@@ -237,19 +237,22 @@ impl Run<'_> {
             (Shape::Object(object), Json::Object(map)) => {
                 let old = old.and_then(Json::as_object);
                 for (name, data) in map {
-                    let (next, path) = match object.field(name) {
-                        Some(field) => (field.type_id, child(path, name)),
-                        None => match object.additional {
-                            Some(additional) => (additional, format!("{path}[{name}]")),
-                            None => continue,
-                        },
+                    let field = object.field(name);
+                    let next = field.map(|field| field.type_id).or(object.additional);
+                    // Most fields have no rule below them.
+                    let Some(next) = next.filter(|next| rules.sites.contains_key(next)) else {
+                        continue;
+                    };
+                    let path = match field {
+                        Some(_) => child(path, name),
+                        None => format!("{path}[{name}]"),
                     };
                     let old = old.and_then(|old| old.get(name));
                     let ratchet = ratchet.field(types, name, data);
                     self.node(next, &path, data, old, ratchet)?;
                 }
             }
-            (Shape::List(list), Json::Array(items)) => {
+            (Shape::List(list), Json::Array(items)) if rules.sites.contains_key(&list.item) => {
                 let before = old.map(|old| Before { old, type_id: id });
                 for (at, item) in items.iter().enumerate() {
                     let old = before

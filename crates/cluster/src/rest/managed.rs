@@ -96,8 +96,9 @@ fn with_manager<T>(
     };
     // An object whose fields are managed is never compared with an empty one.
     let is_managed = live.is_some_and(|live| {
-        let entries = live.pointer("/metadata/managedFields");
-        entries
+        let metadata = live.get("metadata");
+        metadata
+            .and_then(|metadata| metadata.get("managedFields"))
             .and_then(Value::as_array)
             .is_some_and(|entries| !entries.is_empty())
     });

@@ -11,14 +11,15 @@ const OLD_UPDATES: &str = "ancient-changes";
 
 /// Merges the oldest updaters, version by version, until few enough are left.
 pub(super) fn cap(managers: &mut Managers) {
+    let updates = |manager: &&Manager| manager.operation == Operation::Update;
+    if managers.values().filter(updates).count() <= MAX_UPDATE_MANAGERS {
+        return;
+    }
     let mut updaters: Vec<(i64, ManagerId)> = managers
         .iter()
         .filter(|(_, manager)| manager.operation == Operation::Update)
         .map(|(id, manager)| (seconds(manager), id.clone()))
         .collect();
-    if updaters.len() <= MAX_UPDATE_MANAGERS {
-        return;
-    }
     updaters.sort();
     let mut left = updaters.len();
     let mut first_of_version: BTreeMap<String, ManagerId> = BTreeMap::new();

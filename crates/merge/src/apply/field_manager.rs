@@ -1,6 +1,7 @@
 //! The field manager: ownership over all writes of an object.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use everflow_json::Value;
 use everflow_schema::SchemaView;
@@ -23,7 +24,7 @@ use crate::typed::{Duplicates, TypedValue};
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// The name under which a write is tracked until it is known whether it changed anything.
-const CURRENT_OPERATION: &str = "current-operation";
+pub(super) const CURRENT_OPERATION: &str = "current-operation";
 
 /// Merges applied documents and tracks ownership for one kind in one version.
 #[derive(Clone, Copy)]
@@ -86,19 +87,34 @@ impl<'a> FieldManager<'a> {
         new: &mut Value,
         writer: Writer<'_>,
     ) -> Result<(), MergeError> {
-        let managers = self.managers_of_write(live, new);
+        let mut managers = self.managers_of_write(live, new);
         let is_create = uid(live).is_empty();
         if managers.is_empty() && !is_create {
             remove_from(new);
             return Ok(());
         }
+        if self.update_in_one_version(live, new, &mut managers, writer) {
+            write_to(new, &managers, entries_of(live));
+            return Ok(());
+        }
+        self.update_in_any_version(live, new, managers, writer)
+    }
+
+    /// A write of an object with any managers.
+    pub(super) fn update_in_any_version(
+        &self,
+        live: &Value,
+        new: &mut Value,
+        managers: Managers,
+        writer: Writer<'_>,
+    ) -> Result<(), MergeError> {
         // Lists that are equal differ nowhere, and cost less than a copy of the old object without one.
         let Some(replaced) = share_list(live, new) else {
             remove_from(new);
             return self.update_without_lists(live, new, managers, writer);
         };
         match self.update_managers(live, new, managers, writer) {
-            Ok(managers) => write_to(new, &managers),
+            Ok(managers) => write_to(new, &managers, &[]),
             Err(_) => {
                 // What is wrong is said of the objects without their lists.
                 replaced.put_back(new);
@@ -119,7 +135,7 @@ impl<'a> FieldManager<'a> {
     ) -> Result<(), MergeError> {
         let live = copy_without(live);
         let managers = self.update_managers(&live, new, managers, writer)?;
-        write_to(new, &managers);
+        write_to(new, &managers, &[]);
         Ok(())
     }
 
@@ -153,7 +169,7 @@ impl<'a> FieldManager<'a> {
         if writer.manager == KUBECTL && last_applied(&object).is_some() {
             record(&mut object, applied);
         }
-        write_to(&mut object, &managers);
+        write_to(&mut object, &managers, entries_of(live));
         Ok(object)
     }
 
@@ -175,7 +191,7 @@ impl<'a> FieldManager<'a> {
     }
 
     /// The managers to start from on a write that may bring its own list.
-    fn managers_of_write(&self, live: &Value, new: &Value) -> Managers {
+    pub(super) fn managers_of_write(&self, live: &Value, new: &Value) -> Managers {
         let of_live = || decode_managers(entries_of(live)).unwrap_or_default();
         if !self.subresource.is_empty() {
             return of_live();
@@ -227,7 +243,7 @@ impl<'a> FieldManager<'a> {
         })
     }
 
-    fn manager(&self, name: &str, operation: Operation) -> (ManagerId, Manager) {
+    pub(super) fn manager(&self, name: &str, operation: Operation) -> (ManagerId, Manager) {
         let name = if name.is_empty() { "unknown" } else { name };
         let id = ManagerId::new(name, operation, self.api_version, self.subresource);
         let manager = Manager {
@@ -421,29 +437,31 @@ fn kind_text(api_version: &str, kind: &str) -> String {
 
 fn uid(object: &Value) -> &str {
     object
-        .pointer("/metadata/uid")
+        .get("metadata")
+        .and_then(|metadata| metadata.get("uid"))
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
 /// Identity and server-set metadata belong to nobody.
+pub(super) static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
+    FieldSet::of_field_paths(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
+
 fn strip(managers: &mut Managers, id: &ManagerId) {
-    static STRIPPED: std::sync::LazyLock<FieldSet> = std::sync::LazyLock::new(|| {
-        FieldSet::of_field_paths(&[
-            &["apiVersion"],
-            &["kind"],
-            &["metadata"],
-            &["metadata", "name"],
-            &["metadata", "namespace"],
-            &["metadata", "creationTimestamp"],
-            &["metadata", "selfLink"],
-            &["metadata", "uid"],
-            &["metadata", "clusterName"],
-            &["metadata", "generation"],
-            &["metadata", "managedFields"],
-            &["metadata", "resourceVersion"],
-        ])
-    });
     let Some(manager) = managers.get_mut(id) else {
         return;
     };

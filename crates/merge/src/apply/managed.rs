@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use everflow_json::{Map, Value, json};
+use everflow_json::{Map, Text, Value, json};
 
 use super::time::unix_seconds;
 use crate::MergeError;
@@ -104,10 +104,14 @@ pub fn decode(object: &Value) -> Result<Vec<Manager>, MergeError> {
     Ok(decode_managers(entries_of(object))?.into_values().collect())
 }
 
+/// `metadata.managedFields` as it stands.
+fn list_of(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
 /// The entries of `metadata.managedFields` as they stand.
 pub(super) fn entries_of(object: &Value) -> &[Value] {
-    object
-        .pointer("/metadata/managedFields")
+    list_of(object)
         .and_then(Value::as_array)
         .map_or(&[], Vec::as_slice)
 }
@@ -155,28 +159,32 @@ pub(super) fn decode_managers(entries: &[Value]) -> Result<Managers, MergeError>
 }
 
 /// The entries in the server's order: appliers first, then by time, name, version, subresource. Those that are known
-/// as they have to be are taken.
-pub(super) fn encode_managers(managers: &Managers, known: &mut [Value]) -> Vec<Value> {
+/// as they have to be are taken, or copied from the `others`.
+pub(super) fn encode_managers(
+    managers: &Managers,
+    known: &mut [Value],
+    others: &[Value],
+) -> Vec<Value> {
     let mut sorted: Vec<&Manager> = managers.values().collect();
-    sorted.sort_by(|a, b| {
-        (
-            a.operation,
-            seconds(a),
-            &a.name,
-            &a.api_version,
-            &a.subresource,
-        )
-            .cmp(&(
-                b.operation,
-                seconds(b),
-                &b.name,
-                &b.api_version,
-                &b.subresource,
-            ))
-    });
+    if sorted.len() > 1 {
+        sorted.sort_by_cached_key(|manager| {
+            let Manager {
+                operation,
+                name,
+                api_version,
+                subresource,
+                ..
+            } = *manager;
+            (*operation, seconds(manager), name, api_version, subresource)
+        });
+    }
     let entry_of = |manager: &Manager| {
-        let same = known.iter_mut().find(|entry| is_written_as(manager, entry));
-        let Some(Value::Object(mut entry)) = same.map(std::mem::take) else {
+        let own = known.iter_mut().find(|entry| is_written_as(manager, entry));
+        let same = own.map(std::mem::take).or_else(|| {
+            let mut others = others.iter();
+            others.find(|entry| is_written_as(manager, entry)).cloned()
+        });
+        let Some(Value::Object(mut entry)) = same else {
             return encode_manager(manager);
         };
         match &manager.time {
@@ -194,21 +202,23 @@ pub(super) fn seconds(manager: &Manager) -> i64 {
 }
 
 fn encode_manager(manager: &Manager) -> Value {
-    let mut entry = Map::new();
-    if !manager.name.is_empty() {
-        entry.insert("manager".into(), json!(manager.name));
-    }
-    entry.insert("operation".into(), json!(manager.operation.as_str()));
-    entry.insert("apiVersion".into(), json!(manager.api_version));
-    if let Some(time) = &manager.time {
-        entry.insert("time".into(), json!(time));
-    }
-    entry.insert("fieldsType".into(), json!("FieldsV1"));
-    entry.insert("fieldsV1".into(), manager.set.to_fields_v1());
-    if !manager.subresource.is_empty() {
-        entry.insert("subresource".into(), json!(manager.subresource));
-    }
-    Value::Object(entry)
+    let text = |key: &'static str, text: &str| Some((Text::new_static(key), Value::from(text)));
+    let optional = |key: &'static str, value: &str| match value {
+        "" => None,
+        value => text(key, value),
+    };
+    let fields = (Text::new_static("fieldsV1"), manager.set.to_fields_v1());
+    // In the order of the keys, so that nothing has to be moved.
+    let entries = [
+        text("apiVersion", &manager.api_version),
+        text("fieldsType", "FieldsV1"),
+        Some(fields),
+        optional("manager", &manager.name),
+        text("operation", manager.operation.as_str()),
+        optional("subresource", &manager.subresource),
+        manager.time.as_deref().and_then(|time| text("time", time)),
+    ];
+    Value::Object(entries.into_iter().flatten().collect())
 }
 
 /// Whether an entry is just what [`encode_manager`] would write, but for its time.
@@ -260,7 +270,7 @@ impl Replaced {
 /// Gives `new` the list that `live` has. None when it has no place for one.
 pub(super) fn share_list(live: &Value, new: &mut Value) -> Option<Replaced> {
     let metadata = new.get_mut("metadata").and_then(Value::as_object_mut)?;
-    let list = live.pointer("/metadata/managedFields");
+    let list = list_of(live);
     if metadata.get("managedFields") == list {
         return Some(Replaced(None));
     }
@@ -291,8 +301,9 @@ pub(super) fn copy_without(object: &Value) -> Value {
     Value::Object(copy.collect())
 }
 
-/// Writes the managers into an object; without any the field is absent.
-pub(super) fn write_to(object: &mut Value, managers: &Managers) {
+/// Writes the managers into an object; without any the field is absent. Entries that are known already, from the
+/// object itself or from the `others`, are not made again.
+pub(super) fn write_to(object: &mut Value, managers: &Managers, others: &[Value]) {
     let mut known = remove_from(object);
     if managers.is_empty() {
         return;
@@ -309,14 +320,14 @@ pub(super) fn write_to(object: &mut Value, managers: &Managers) {
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.insert(
             "managedFields".into(),
-            Value::Array(encode_managers(managers, &mut known)),
+            Value::Array(encode_managers(managers, &mut known, others)),
         );
     }
 }
 
 /// Whether a write asks to forget all ownership: an empty list, or a list of one empty entry.
 pub(super) fn asks_for_reset(object: &Value) -> bool {
-    match object.pointer("/metadata/managedFields") {
+    match list_of(object) {
         Some(Value::Array(entries)) => match entries.as_slice() {
             [] => true,
             [only] => match only {

@@ -6,6 +6,7 @@ mod field_manager;
 mod last_applied;
 mod managed;
 mod no_op;
+mod one_version;
 mod reset;
 mod scale;
 mod time;

@@ -36,7 +36,7 @@ pub fn entries_for_scale(
         manager.set = set.clone();
         manager.api_version = SCALE_VERSION.to_owned();
     }
-    Ok(encode_managers(&managers, &mut []))
+    Ok(encode_managers(&managers, &mut [], &[]))
 }
 
 /// The `managedFields` of the object after a write through scale that left `scale` there.
@@ -92,5 +92,5 @@ pub fn entries_from_scale(
             },
         );
     }
-    Ok(encode_managers(&result, &mut []))
+    Ok(encode_managers(&result, &mut [], &[]))
 }

@@ -133,7 +133,11 @@ fn read(map: &Map, levels: usize) -> Result<(FieldSet, bool), MergeError> {
             Value::Null => (FieldSet::new(), true),
             _ => return Err(invalid(format!("the value of {key:?} is not an object"))),
         };
-        nodes.push(element, child_is_member, children);
+        // Names are in order here, before all else, and what is empty is a member.
+        match element {
+            PathElement::Field(_) => nodes.push_next(element, child_is_member, children),
+            _ => nodes.push(element, child_is_member, children),
+        }
     }
     // Text order and element order differ for numbers in keys.
     let set = nodes.finish();

@@ -202,6 +202,37 @@ impl FieldSet {
         false
     }
 
+    /// Whether a path is in both sets.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let (mut left, mut right) = (self.nodes.as_slice(), other.nodes.as_slice());
+        while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
+            match a.element.cmp(&b.element) {
+                std::cmp::Ordering::Less => left = left_rest,
+                std::cmp::Ordering::Greater => right = right_rest,
+                std::cmp::Ordering::Equal => {
+                    if (a.member && b.member) || a.children.overlaps(&b.children) {
+                        return true;
+                    }
+                    (left, right) = (left_rest, right_rest);
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether all paths of the other set are in this one.
+    pub(crate) fn contains_all(&self, other: &Self) -> bool {
+        let mut left = self.nodes.iter();
+        other.nodes.iter().all(|b| {
+            let same = left.find(|a| a.element >= b.element);
+            same.is_some_and(|a| {
+                a.element == b.element
+                    && (a.member || !b.member)
+                    && a.children.contains_all(&b.children)
+            })
+        })
+    }
+
     /// All paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
@@ -378,6 +409,15 @@ impl FieldSetBuilder {
             .last()
             .is_some_and(|last| last.element >= node.element);
         self.nodes.push(node);
+    }
+
+    /// As [`FieldSetBuilder::push`] for a step that comes after all others and has something to keep.
+    pub(crate) fn push_next(&mut self, element: PathElement, member: bool, children: FieldSet) {
+        self.nodes.push(Node {
+            element,
+            member,
+            children,
+        });
     }
 
     /// The set of all steps; equal steps become one.

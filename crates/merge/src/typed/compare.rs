@@ -59,9 +59,9 @@ pub(crate) fn compare(
 }
 
 #[derive(Clone, Copy)]
-struct Pair<'v> {
-    old: Option<&'v Value>,
-    new: Option<&'v Value>,
+pub(super) struct Pair<'v> {
+    pub(super) old: Option<&'v Value>,
+    pub(super) new: Option<&'v Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ enum Here {
 }
 
 /// What a walk found: how the place itself changed, and the changes below it.
-struct Found {
+pub(super) struct Found {
     here: Here,
     /// The place was compared as one value.
     is_leaf: bool,
@@ -81,7 +81,7 @@ struct Found {
 }
 
 impl Found {
-    fn leaf(pair: Pair<'_>) -> Self {
+    pub(super) fn leaf(pair: Pair<'_>) -> Self {
         let here = match (pair.old, pair.new) {
             (None, _) => Here::Added,
             (_, None) => Here::Removed,
@@ -94,9 +94,23 @@ impl Found {
             below: Comparison::default(),
         }
     }
+
+    /// A place that was compared by what is in it.
+    pub(super) fn container(pair: Pair<'_>, below: Comparison) -> Self {
+        let here = match (pair.old, pair.new) {
+            (None, _) => Here::Added,
+            (_, None) => Here::Removed,
+            _ => Here::Same,
+        };
+        Self {
+            here,
+            is_leaf: false,
+            below,
+        }
+    }
 }
 
-fn compare_pair(pair: Pair<'_>, view: TypeView<'_>, errors: &mut FieldErrors) -> Found {
+pub(super) fn compare_pair(pair: Pair<'_>, view: TypeView<'_>, errors: &mut FieldErrors) -> Found {
     // Equal values differ nowhere, whatever their types.
     if let (Some(old), Some(new)) = (pair.old, pair.new)
         && old == new
@@ -196,7 +210,7 @@ fn compare_scalars(scalar: Scalar, pair: Pair<'_>, errors: &mut FieldErrors) -> 
 
 /// Collects the changes of the children of one place.
 #[derive(Default)]
-struct Changes {
+pub(super) struct Changes {
     removed: FieldSetBuilder,
     modified: FieldSetBuilder,
     added: FieldSetBuilder,
@@ -215,7 +229,23 @@ impl Changes {
         put(&mut self.added, here == Here::Added, below.added);
     }
 
-    fn finish(self) -> Comparison {
+    /// As [`Changes::push`] for the field with the next greater name.
+    pub(super) fn push_next(&mut self, key: &str, found: Found) {
+        let Found { here, below, .. } = found;
+        if here == Here::Same && below.is_same() {
+            return;
+        }
+        let put = |set: &mut FieldSetBuilder, member: bool, below: FieldSet| {
+            if member || !below.is_empty() {
+                set.push_next(PathElement::field(key), member, below);
+            }
+        };
+        put(&mut self.removed, here == Here::Removed, below.removed);
+        put(&mut self.modified, here == Here::Modified, below.modified);
+        put(&mut self.added, here == Here::Added, below.added);
+    }
+
+    pub(super) fn finish(self) -> Comparison {
         Comparison {
             removed: self.removed.finish(),
             modified: self.modified.finish(),

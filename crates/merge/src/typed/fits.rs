@@ -35,10 +35,7 @@ fn all_fields<'s>(
         return false;
     };
     fields.iter().all(|(key, value)| {
-        let inner = match object.field(key) {
-            Some(field) => Some(view.of_declared(field)),
-            None => view.map_of(object).element,
-        };
+        let inner = view.of_key(object, key);
         inner.is_some_and(|inner| passes(key, value, inner))
     })
 }

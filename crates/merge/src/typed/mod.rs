@@ -6,6 +6,7 @@ mod field_set;
 mod fits;
 mod list_items;
 mod merge;
+mod quick;
 mod reconcile;
 mod remove;
 mod types;
@@ -130,6 +131,16 @@ impl<'s> TypedValue<'s> {
         Ok(compare::compare(&self.value, &newer.value, self.view)?)
     }
 
+    /// What [`TypedValue::compare`] says of two documents that are known to fit their schema, both without
+    /// `metadata.managedFields`. None says nothing.
+    pub(crate) fn quick_changes(
+        old: &Value,
+        new: &Value,
+        schema: SchemaView<'_>,
+    ) -> Option<Comparison> {
+        quick::changes_beside_managed_fields(old, new, TypeView::root(schema)?)
+    }
+
     /// Merges an applied document of the same type into this one; nothing is removed.
     ///
     /// # Errors
@@ -177,6 +188,11 @@ impl<'s> TypedValue<'s> {
                 }
             },
         )
+    }
+
+    /// As [`TypedValue::reconcile`] of any object of the schema.
+    pub(crate) fn reconciled(set: &FieldSet, schema: SchemaView<'_>) -> Option<FieldSet> {
+        reconcile::reconcile(set, TypeView::root(schema)?)
     }
 
     /// The set as the current schema records it, or none when it already is so.

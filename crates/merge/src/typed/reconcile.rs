@@ -18,9 +18,9 @@ enum Fate {
     Collapse,
 }
 
-fn fate(set: &FieldSet, is_member: bool, view: TypeView<'_>) -> Fate {
+fn fate(set: &FieldSet, is_member: bool, sort: &Sort<'_>) -> Fate {
     let is_whole = is_member && set.is_empty();
-    match view.atom().sort() {
+    match sort {
         Sort::Scalar(_) => Fate::Keep,
         Sort::List(list) if list.associative.is_none() && !is_whole => Fate::Collapse,
         Sort::List(_) => Fate::Descend,
@@ -37,8 +37,8 @@ fn fate(set: &FieldSet, is_member: bool, view: TypeView<'_>) -> Fate {
 }
 
 /// The type behind one step; none for steps that the schema does not know.
-fn step_type<'s>(view: TypeView<'s>, element: &PathElement) -> Option<TypeView<'s>> {
-    match view.atom().sort() {
+fn step_type<'s>(sort: &Sort<'s>, element: &PathElement) -> Option<TypeView<'s>> {
+    match sort {
         Sort::List(list) => Some(list.item),
         Sort::Map(map) => match element {
             PathElement::Field(name) => map.value_type(name),
@@ -49,27 +49,48 @@ fn step_type<'s>(view: TypeView<'s>, element: &PathElement) -> Option<TypeView<'
 }
 
 fn needs_change(set: &FieldSet, is_member: bool, view: TypeView<'_>) -> bool {
-    match fate(set, is_member, view) {
+    let sort = view.atom().sort();
+    match fate(set, is_member, &sort) {
         Fate::Keep => false,
         Fate::Collapse => true,
         Fate::Descend => set.steps().any(|(element, member, below)| {
-            step_type(view, element).is_some_and(|view| needs_change(below, member, view))
+            // What is owned as a whole stays so, whatever its type.
+            let is_whole = member && below.is_empty();
+            !is_whole
+                && step_type(&sort, element).is_some_and(|view| needs_change(below, member, view))
         }),
     }
 }
 
 fn rebuild(set: &FieldSet, view: TypeView<'_>) -> FieldSet {
     let mut rebuilt = FieldSetBuilder::default();
+    let sort = view.atom().sort();
     for (element, member, below) in set.steps() {
-        let Some(view) = step_type(view, element) else {
+        let Some(view) = step_type(&sort, element) else {
             rebuilt.push(element.clone(), member, below.clone());
             continue;
         };
-        match fate(below, member, view) {
+        match fate(below, member, &view.atom().sort()) {
             Fate::Keep => rebuilt.push(element.clone(), member, below.clone()),
             Fate::Collapse => rebuilt.push(element.clone(), true, FieldSet::new()),
             Fate::Descend => rebuilt.push(element.clone(), member, rebuild(below, view)),
         }
     }
     rebuilt.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use everflow_schema::builtin;
+
+    use super::*;
+
+    #[test]
+    fn what_is_owned_as_a_whole_stays_so_whatever_its_type() {
+        let schema = builtin().schema("apps", "v1", "Deployment").unwrap();
+        for (id, _) in schema.types.iter() {
+            let view = TypeView::root(schema.at(id)).unwrap();
+            assert!(!needs_change(&FieldSet::new(), true, view), "{id:?}");
+        }
+    }
 }

@@ -124,6 +124,19 @@ impl<'s> TypeView<'s> {
         Self::of_field(self.table, field, self.preserve)
     }
 
+    /// The type under a key of an object that is declared here; none when the key is not allowed.
+    pub(super) fn of_key(self, object: &'s ObjectType, key: &str) -> Option<Self> {
+        match object.field(key) {
+            Some(field) => Some(self.of_declared(field)),
+            None => self.map_of(object).element,
+        }
+    }
+
+    /// Whether an object that is declared here is one value.
+    pub(super) fn is_atomic(self, object: &ObjectType) -> bool {
+        self.map_type.unwrap_or(object.map_type) == MapType::Atomic
+    }
+
     /// The sorts of values that the type allows.
     pub(crate) fn atom(self) -> Atom<'s> {
         let node = match self.node {
@@ -216,7 +229,7 @@ impl<'s> TypeView<'s> {
             object: Some(object),
             preserve: self.preserve,
             element,
-            atomic: self.map_type.unwrap_or(object.map_type) == MapType::Atomic,
+            atomic: self.is_atomic(object),
             is_deduced,
         }
     }

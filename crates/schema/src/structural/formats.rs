@@ -221,6 +221,29 @@ fn is_date(text: &str) -> bool {
 }
 
 fn is_date_time(text: &str) -> bool {
+    is_usual_date_time(text) || is_any_date_time(text)
+}
+
+/// Whether a text is a time as servers write it: in whole seconds, UTC, of these centuries, and on a day that every
+/// month has. `false` says nothing.
+fn is_usual_date_time(text: &str) -> bool {
+    const SHAPE: &[u8; 20] = b"0000-00-00T00:00:00Z";
+    let Ok(bytes) = <&[u8; 20]>::try_from(text.as_bytes()) else {
+        return false;
+    };
+    let is_shaped = |(byte, shape): (&u8, &u8)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == shape,
+    };
+    let pair = |at: usize| (bytes[at], bytes[at + 1]);
+    bytes.iter().zip(SHAPE).all(is_shaped)
+        && matches!(bytes[0], b'1' | b'2')
+        && (pair(5) > (b'0', b'0') && pair(5) <= (b'1', b'2'))
+        && (pair(8) > (b'0', b'0') && pair(8) <= (b'2', b'8'))
+        && (pair(11) <= (b'2', b'3') && pair(14) <= (b'5', b'9') && pair(17) <= (b'5', b'9'))
+}
+
+fn is_any_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
     let (Some(date), Some(clock)) = (parts.next(), parts.next()) else {
@@ -404,6 +427,34 @@ mod tests {
     #[test]
     fn our_patterns_compile() {
         assert!(all_patterns().iter().all(|pattern| pattern.0.is_some()));
+    }
+
+    #[test]
+    fn usual_times_are_times() {
+        let mut found = 0;
+        let years = [
+            "0000", "0999", "1000", "1970", "2024", "2999", "3000", "20x4",
+        ];
+        for year in years {
+            for two in 0..100 {
+                let texts = [
+                    format!("{year}-{two:02}-10T10:10:10Z"),
+                    format!("{year}-02-{two:02}T10:10:10Z"),
+                    format!("{year}-12-10T{two:02}:10:10Z"),
+                    format!("{year}-12-10T10:{two:02}:10Z"),
+                    format!("{year}-12-10T10:10:{two:02}Z"),
+                    format!("{year}-12-10t10:10:{two:02}z"),
+                    format!("{year}-12-10T10:10:{two:02}.5Z"),
+                    format!("{year}-12-10T10:10.{two:02}Z"),
+                ];
+                for text in texts {
+                    let is_usual = is_usual_date_time(&text);
+                    assert!(!is_usual || is_any_date_time(&text), "{text}");
+                    found += usize::from(is_usual);
+                }
+            }
+        }
+        assert_eq!(found, 4 * (12 + 28 + 24 + 60 + 60));
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Parser {
                 let type_id = self.within("properties", |parser| {
                     parser.within(name.as_str(), |parser| parser.node(property))
                 })?;
-                object.fields.push(Field {
+                object.fields.list_mut().push(Field {
                     name: name.clone(),
                     type_id,
                     required: object.required.iter().any(|required| required == name),

@@ -42,26 +42,24 @@ impl<'s> Pruner<'s> {
         }
         match value {
             Value::Object(fields) => {
-                let names: Vec<Text> = fields.keys().cloned().collect();
-                for name in names {
-                    let resource = as_resource || node.is_some_and(|node| node.embedded_resource);
-                    if resource && OBJECT_FIELDS.contains(&name.as_str()) {
-                        continue;
+                let resource = as_resource || node.is_some_and(|node| node.embedded_resource);
+                fields.retain(|name, inner| {
+                    let is_object_field = OBJECT_FIELDS.contains(&name.as_str());
+                    if resource && is_object_field {
+                        return true;
                     }
-                    match node.and_then(|node| child(node, &name)) {
-                        Some(next) => {
-                            if let Some(inner) = fields.get_mut(&name) {
-                                self.within(&name, |pruner| pruner.node(inner, next, false));
-                            }
+                    let known = node.and_then(|node| child(node, name));
+                    match known {
+                        // There is nothing inside of a scalar.
+                        Some(next) if inner.is_array() || inner.is_object() => {
+                            self.within(name, |pruner| pruner.node(inner, next, false));
                         }
-                        None => {
-                            if !self.path.is_empty() || !OBJECT_FIELDS.contains(&name.as_str()) {
-                                self.record(&name);
-                            }
-                            fields.remove(&name);
-                        }
+                        Some(_) => {}
+                        None if !self.path.is_empty() || !is_object_field => self.record(name),
+                        None => {}
                     }
-                }
+                    known.is_some()
+                });
             }
             Value::Array(items) => {
                 let next = node.and_then(Type::as_list).map(|list| list.item);

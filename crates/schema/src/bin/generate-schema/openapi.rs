@@ -184,7 +184,7 @@ impl<'d> Builder<'d> {
         };
         let declared = map_type(schema)?;
         Ok(ObjectType {
-            fields,
+            fields: fields.into(),
             additional,
             additional_allowed: None,
             required,

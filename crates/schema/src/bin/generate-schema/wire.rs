@@ -147,7 +147,7 @@ impl Sources<'_> {
         flat: &Flat<'_>,
         table: &TypeTable,
     ) -> Result<(), Failure> {
-        for field in &mut object.fields {
+        for field in object.fields.list_mut() {
             match flat.get(field.name.as_str()) {
                 Some((go, on_wire, inside)) => {
                     field.wire = Some(self.wire(field, go, on_wire, *inside, table)?);
