@@ -13,6 +13,8 @@ mod access;
 mod convert;
 mod from_tree;
 mod macros;
+#[doc(hidden)]
+pub use macros::written;
 pub mod map;
 mod read;
 pub mod text;

@@ -12,7 +12,54 @@ macro_rules! json {
         $crate::json_entries!(map () ($($entries)+));
         $crate::Value::Object(map)
     }};
-    ($value:expr) => { $crate::value_of(&$value) };
+    ($value:expr) => {{
+        #[allow(unused_imports)]
+        use $crate::written::{Other as _, Tree as _};
+        (&&$crate::written::Written(&$value)).to_tree()
+    }};
+}
+
+/// What is written between JSON: of what is a tree already a copy is made, which costs a third of describing it anew. Which
+/// of the two it is, is decided by its type: methods for references come before those for what they lead to.
+#[doc(hidden)]
+pub mod written {
+    use serde::Serialize;
+
+    use crate::Value;
+
+    /// An expression.
+    #[derive(Debug)]
+    pub struct Written<'a, T: ?Sized>(pub &'a T);
+
+    /// An expression that is a tree.
+    pub trait Tree {
+        /// The tree.
+        fn to_tree(&self) -> Value;
+    }
+
+    impl Tree for &Written<'_, Value> {
+        fn to_tree(&self) -> Value {
+            self.0.clone()
+        }
+    }
+
+    impl Tree for &Written<'_, &Value> {
+        fn to_tree(&self) -> Value {
+            (*self.0).clone()
+        }
+    }
+
+    /// Any other expression.
+    pub trait Other {
+        /// Its tree.
+        fn to_tree(&self) -> Value;
+    }
+
+    impl<T: Serialize + ?Sized> Other for Written<'_, T> {
+        fn to_tree(&self) -> Value {
+            crate::value_of(self.0)
+        }
+    }
 }
 
 /// The items of a list: in brackets those that are done, behind them the rest.
@@ -78,8 +125,9 @@ mod tests {
             "call": format!("{name}!"),
             "block": if list.is_empty() { 1 } else { 2 },
             "nested": json!({"v": name}),
+            "tree": &Value::from(7),
         });
-        let text = r#"{"a":[null,[],{},{"b":-1.5},"n",[1,2],2],"block":2,"call":"n!","n":{"deep":[[true]]},"nested":{"v":"n"},"xy":null}"#;
+        let text = r#"{"a":[null,[],{},{"b":-1.5},"n",[1,2],2],"block":2,"call":"n!","n":{"deep":[[true]]},"nested":{"v":"n"},"tree":7,"xy":null}"#;
         assert_eq!(value.to_string(), text);
         assert_eq!(json!({}), Value::Object(Map::new()));
         assert_eq!(json!(null), Value::Null);

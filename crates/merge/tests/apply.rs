@@ -373,7 +373,7 @@ fn versions_with_different_fields() {
         schema(json!({"old": text, "new": text})),
     );
     let versions = SameContent::new(vec![("x.io/v1", first.view()), ("x.io/v2", second.view())]);
-    let manager = |api_version| {
+    let manager = |api_version: &'static str| {
         (
             api_version,
             json!({"apiVersion": api_version, "kind": "Widget"}),

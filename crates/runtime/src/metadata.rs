@@ -1,5 +1,7 @@
 //! Finalizers and annotations: guarded by the version of the object, read again when it moved.
 
+use std::borrow::Cow;
+
 use everflow_json::{Value, json};
 
 use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
@@ -68,7 +70,7 @@ pub async fn edit(
 ) -> Result<Edited, Error> {
     let uid = meta_text(known, "uid").to_owned();
     let options = WriteOptions::by(field_manager).lean();
-    let mut base = known.clone();
+    let mut base = Cow::Borrowed(known);
     for _ in 0..TRIES {
         let Some(operations) = change(&base) else {
             return Ok(Edited::Unchanged);
@@ -99,7 +101,7 @@ pub async fn edit(
             Err(error) => return Err(error),
         }
         base = match client.get(resource, At::of(&base)).await {
-            Ok(live) if meta_text(&live, "uid") == uid => live,
+            Ok(live) if meta_text(&live, "uid") == uid => Cow::Owned(live),
             Ok(_) | Err(Error::NotFound(_)) => return Ok(Edited::Gone),
             Err(error) => return Err(error),
         };

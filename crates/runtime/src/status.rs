@@ -8,12 +8,13 @@
 //! lost. When that test fails the object is read from the server and the write made again on top of
 //! it; after a few rounds the conditions are left out of the test, and after a few more all of it.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use everflow_env::{Env, Wrong};
-use everflow_json::{Value, json};
+use everflow_json::{Text, Value, json};
 
 use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text, revision};
 use crate::error::Error;
@@ -73,7 +74,7 @@ impl StatusWriter<'_> {
         }
         let started = self.env.clock.elapsed();
         let uid = meta_text(known, "uid").to_owned();
-        let mut base = known.clone();
+        let mut base = Cow::Borrowed(known);
         let (mut rounds, mut failures) = (0, 0);
         loop {
             let mut desired = with_foreign_conditions(status, base.get("status"), self.owned);
@@ -82,7 +83,7 @@ impl StatusWriter<'_> {
                 // An answer was lost, and the write was not: this is news to those who ask.
                 return Ok(match rounds {
                     0 => Written::Unchanged,
-                    _ => Written::Stored(base),
+                    _ => Written::Stored(base.into_owned()),
                 });
             }
             if pointless() {
@@ -112,7 +113,7 @@ impl StatusWriter<'_> {
                         return Err(Error::Invalid(refusal));
                     }
                     Ok(Some(live)) => {
-                        base = live;
+                        base = Cow::Owned(live);
                         rounds += 1;
                     }
                     Err(error) if error.is_transient() && patient => {
@@ -244,28 +245,29 @@ fn keep_times(status: &mut Value, current: Option<&Value>) {
 /// A status with the conditions of others from `current` added, in Flux's order.
 pub fn with_foreign_conditions(status: &Value, current: Option<&Value>, owned: &[&str]) -> Value {
     let mut merged = status.clone();
-    let kind_of = |condition: &Value| condition["type"].as_str().unwrap_or_default().to_owned();
-    let ours: Vec<Value> = merged["conditions"].as_array().cloned().unwrap_or_default();
+    let kind_of = |condition: &Value| condition["type"].as_text().cloned().unwrap_or_default();
+    let ours = status["conditions"].as_array();
     let present = current.and_then(|current| current["conditions"].as_array());
     let foreign: Vec<Value> = present
         .into_iter()
         .flatten()
         .filter(|condition| {
             let kind = kind_of(condition);
-            !owned.contains(&kind.as_str()) && !ours.iter().any(|own| kind_of(own) == kind)
+            let mut ours = ours.into_iter().flatten();
+            !owned.contains(&kind.as_str()) && !ours.any(|own| kind_of(own) == kind)
         })
         .cloned()
         .collect();
     if foreign.is_empty() {
         return merged;
     }
-    let mut all = ours;
+    let mut all = ours.cloned().unwrap_or_default();
     all.extend(foreign);
     all.sort_by_cached_key(|condition| {
         let kind = kind_of(condition);
         let first = ["Stalled", "Reconciling", "Ready"];
         match first.iter().position(|name| *name == kind) {
-            Some(place) => (place, Reverse(0), String::new()),
+            Some(place) => (place, Reverse(0), Text::default()),
             None => {
                 let generation = condition["observedGeneration"].as_i64().unwrap_or_default();
                 (first.len(), Reverse(generation), kind)
