@@ -169,7 +169,7 @@ async fn make(
         .stores
         .get(&key.kind)?
         .get(&key.namespace, &key.name)?;
-    let object = stored.value();
+    let object = stored.lean();
     let waited = ticket.waited.as_secs_f64();
     let labels = [
         ("controller", controller.name()),
@@ -214,7 +214,7 @@ async fn make(
             return Some(again_soon());
         }
     };
-    Some(publish(shared, &*controller, (stored, object), report, &context).await)
+    Some(publish(shared, &*controller, (&stored, &object), report, &context).await)
 }
 
 /// Runs the controller's code within its deadline; what it breaks is its object's alone.
@@ -251,7 +251,7 @@ async fn attempt(
 async fn publish(
     shared: &Shared,
     controller: &dyn Controller,
-    (seen, object): (Arc<Stored>, Value),
+    (seen, object): (&Arc<Stored>, &Value),
     report: Report,
     context: &Context,
 ) -> Followup {
@@ -260,12 +260,12 @@ async fn publish(
     // Our own writes of this attempt, the finalizer for one, are in the store already.
     let freshest = store.and_then(|store| store.get(&key.namespace, &key.name));
     let known = freshest
-        .filter(|freshest| !Arc::ptr_eq(freshest, &seen))
+        .filter(|freshest| !Arc::ptr_eq(freshest, seen))
         .filter(|known| object["metadata"]["uid"] == known.uid.as_str());
     let known = known.as_ref().map(|known| known.look());
-    let known = known.as_deref().unwrap_or(&object);
+    let known = known.as_deref().unwrap_or(object);
     if let Some(status) = &report.status {
-        if forgets(known, &object, status) {
+        if forgets(known, object, status) {
             return again_soon();
         }
         let writer = StatusWriter {

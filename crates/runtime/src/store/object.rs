@@ -198,6 +198,14 @@ impl Stored {
         self.content.value()
     }
 
+    /// The object, without a copy where a tree of it is kept.
+    pub fn lean(&self) -> Cow<'_, Value> {
+        match &self.content {
+            Content::Tree(tree) => Cow::Borrowed(tree),
+            _ => Cow::Owned(self.value()),
+        }
+    }
+
     /// The object to look at, without a copy where that can be: it may show more than is kept.
     pub fn look(&self) -> Cow<'_, Value> {
         match &self.content {
