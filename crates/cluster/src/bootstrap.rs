@@ -50,7 +50,7 @@ fn create(server: &ApiServer, path: &str, object: &everflow_json::Value) {
     let mut request = Request::new("POST", path, body)
         .header("content-type", "application/json")
         .header("user-agent", "kube-apiserver/");
-    request.user = Some(crate::auth::User::admin());
+    request.user = Some(std::sync::Arc::new(crate::auth::User::admin()));
     // What exists already stays as it is.
     let _ = server.handle(&request);
 }

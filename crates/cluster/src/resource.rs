@@ -1,6 +1,5 @@
 //! Which resources the server knows: the built-in ones and those of custom resource definitions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use everflow_json::Value;
@@ -19,6 +18,8 @@ pub struct Resource {
     pub group: String,
     /// The version.
     pub version: String,
+    /// Both as objects name them, made once because every read and every write asks for it.
+    pub(crate) api_version: String,
     /// The plural name.
     pub plural: String,
     /// The singular name.
@@ -66,8 +67,15 @@ pub struct Subresource {
 
 impl Resource {
     /// `group/version`, or the version alone in the core group.
-    pub fn api_version(&self) -> String {
-        join_version(&self.group, &self.version)
+    pub fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    /// Makes it one of another group and version.
+    pub fn move_to(&mut self, group: &str, version: &str) {
+        self.group = group.to_owned();
+        self.version = version.to_owned();
+        self.api_version = join_version(group, version);
     }
 
     /// The name for messages.
@@ -96,7 +104,11 @@ impl Resource {
     /// The key of an object in its table.
     pub fn key(&self, namespace: &str, name: &str) -> String {
         if self.namespaced {
-            format!("{namespace}/{name}")
+            let mut key = String::with_capacity(namespace.len() + 1 + name.len());
+            key.push_str(namespace);
+            key.push('/');
+            key.push_str(name);
+            key
         } else {
             name.to_owned()
         }
@@ -115,8 +127,8 @@ pub fn join_version(group: &str, version: &str) -> String {
 /// All resources known at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    /// Resources by group, version and plural name.
-    resources: BTreeMap<(String, String, String), Arc<Resource>>,
+    /// Resources, sorted by group, version and plural name.
+    resources: Vec<Arc<Resource>>,
 }
 
 impl Registry {
@@ -165,9 +177,10 @@ impl Registry {
                 kind: text("kind"),
                 verbs: list("verbs"),
             };
-            let key = (group.to_owned(), version.to_owned(), parent.to_owned());
-            if let Some(resource) = self.resources.get_mut(&key) {
-                Arc::make_mut(resource).subresources.push(subresource);
+            if let Ok(at) = self.place(group, version, parent) {
+                Arc::make_mut(&mut self.resources[at])
+                    .subresources
+                    .push(subresource);
             }
             return;
         }
@@ -177,6 +190,7 @@ impl Registry {
         let resource = Resource {
             group: group.to_owned(),
             version: version.to_owned(),
+            api_version: join_version(group, version),
             singular: text("singularName"),
             list_kind: format!("{kind}List"),
             namespaced: entry
@@ -200,24 +214,35 @@ impl Registry {
 
     /// Adds or replaces a resource.
     pub fn insert(&mut self, resource: Resource) {
-        let key = (
-            resource.group.clone(),
-            resource.version.clone(),
-            resource.plural.clone(),
-        );
-        self.resources.insert(key, Arc::new(resource));
+        let place = self.place(&resource.group, &resource.version, &resource.plural);
+        let resource = Arc::new(resource);
+        match place {
+            Ok(at) => self.resources[at] = resource,
+            Err(at) => self.resources.insert(at, resource),
+        }
     }
 
     /// Removes the resources of a custom kind.
     pub fn remove(&mut self, group: &str, plural: &str) {
-        self.resources
-            .retain(|(g, _, p), resource| !(g == group && p == plural && resource.is_custom()));
+        self.resources.retain(|resource| {
+            !(resource.group == group && resource.plural == plural && resource.is_custom())
+        });
+    }
+
+    /// Where a resource is, or else where it belongs.
+    fn place(&self, group: &str, version: &str, plural: &str) -> Result<usize, usize> {
+        self.resources.binary_search_by(|known| {
+            let by_group = known.group.as_str().cmp(group);
+            by_group
+                .then_with(|| known.version.as_str().cmp(version))
+                .then_with(|| known.plural.as_str().cmp(plural))
+        })
     }
 
     /// A resource by group, version and plural name.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.resources
-            .get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
+        let at = self.place(group, version, plural).ok()?;
+        self.resources.get(at)
     }
 
     /// A resource by API version and kind.
@@ -228,29 +253,25 @@ impl Registry {
     }
 
     /// The resources of one API version, sorted by name.
-    pub fn in_version<'r>(
-        &'r self,
-        group: &str,
-        version: &str,
-    ) -> impl Iterator<Item = &'r Arc<Resource>> + use<'r> {
-        let start = (group.to_owned(), version.to_owned(), String::new());
-        let (group, version) = (group.to_owned(), version.to_owned());
-        self.resources
-            .range(start..)
-            .take_while(move |((g, v, _), _)| *g == group && *v == version)
-            .map(|(_, resource)| resource)
+    pub fn in_version(&self, group: &str, version: &str) -> std::slice::Iter<'_, Arc<Resource>> {
+        let (Ok(start) | Err(start)) = self.place(group, version, "");
+        let rest = self.resources.get(start..).unwrap_or_default();
+        let count = rest
+            .iter()
+            .take_while(|known| known.group == group && known.version == version);
+        rest.get(..count.count()).unwrap_or_default().iter()
     }
 
     /// Whether any resource has this group.
     pub fn has_group(&self, group: &str) -> bool {
-        self.resources.keys().any(|(g, _, _)| g == group)
+        self.resources.iter().any(|known| known.group == group)
     }
 
     /// Whether the group has built-in kinds.
     pub fn has_builtin_group(&self, group: &str) -> bool {
         self.resources
             .iter()
-            .any(|((g, _, _), resource)| g == group && !resource.is_custom())
+            .any(|resource| resource.group == group && !resource.is_custom())
     }
 
     /// Whether any resource has this group and version.
@@ -260,7 +281,7 @@ impl Registry {
 
     /// All resources in order.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values()
+        self.resources.iter()
     }
 }
 

@@ -413,12 +413,10 @@ impl ApiServer {
                 "Request entity too large: limit is {BODY_LIMIT}"
             )));
         }
-        if let Some(answer) = crate::discovery::answer(self, request, &user)? {
-            return Ok(answer);
+        if let Some(target) = &named {
+            return crate::rest::dispatch(self, request, target, &user);
         }
-        match &named {
-            Some(target) => crate::rest::dispatch(self, request, target, &user),
-            None => Ok(Answer::text(404, "404 page not found\n")),
-        }
+        let answer = crate::discovery::answer(self, request)?;
+        Ok(answer.unwrap_or_else(|| Answer::text(404, "404 page not found\n")))
     }
 }

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request as HttpRequest, Response as HttpResponse, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
+use smol_str::SmolStr;
 
 use crate::auth::User;
 use crate::auth::certificates::Peer;
@@ -37,7 +38,7 @@ pub struct ApiService {
     server: ApiServer,
     faults: Arc<dyn Faults>,
     line: Option<Arc<Line>>,
-    user: Option<User>,
+    user: Option<Arc<User>>,
     peer_refused: bool,
 }
 
@@ -64,7 +65,7 @@ impl ApiService {
     /// The same service with every request made by one caller.
     #[must_use]
     pub fn as_user(mut self, user: User) -> Self {
-        self.user = Some(user);
+        self.user = Some(Arc::new(user));
         self
     }
 
@@ -73,7 +74,7 @@ impl ApiService {
     pub fn from_peer(mut self, peer: Peer) -> Self {
         match peer {
             Peer::Unknown => {}
-            Peer::Known(user) => self.user = Some(user),
+            Peer::Known(user) => self.user = Some(Arc::new(user)),
             Peer::Refused => self.peer_refused = true,
         }
         self
@@ -142,12 +143,12 @@ impl ApiService {
     /// A request without its body.
     fn read(&self, parts: &http::request::Parts) -> Request {
         let headers = parts.headers.iter().map(|(name, value)| {
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            (name.as_str().to_owned(), value)
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().into(), value.into())
         });
         Request {
-            method: parts.method.as_str().to_owned(),
-            path: percent_decode(parts.uri.path(), false),
+            method: parts.method.as_str().into(),
+            path: percent_decode(parts.uri.path(), false).into(),
             query: parse_query(parts.uri.query().unwrap_or_default()),
             headers: headers.collect(),
             body: Sent::default(),
@@ -227,7 +228,7 @@ impl ApiService {
     }
 }
 
-fn is_json(headers: &[(String, String)]) -> bool {
+fn is_json(headers: &[(SmolStr, SmolStr)]) -> bool {
     headers
         .iter()
         .any(|(name, value)| name == "content-type" && value == "application/json")
@@ -324,14 +325,21 @@ fn respond(
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in headers {
-        if let (Ok(name), Ok(value)) = (
-            HeaderName::try_from(name),
-            HeaderValue::from_bytes(value.as_bytes()),
-        ) {
+        if let Some((name, value)) = header(&name, &value) {
             response.headers_mut().append(name, value);
         }
     }
     response
+}
+
+/// A header in its own form, unless it cannot be one. Nearly all answers have the same, which is not read each time.
+fn header(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    if (name, value) == ("content-type", "application/json") {
+        let value = HeaderValue::from_static("application/json");
+        return Some((http::header::CONTENT_TYPE, value));
+    }
+    let name = HeaderName::try_from(name).ok()?;
+    Some((name, HeaderValue::from_bytes(value.as_bytes()).ok()?))
 }
 
 /// A body without content.

@@ -58,7 +58,7 @@ fn usual() -> &'static ApiServer {
 fn create(server: &ApiServer, path: &str, object: &Value) {
     let body = everflow_json::to_vec(object).unwrap_or_default();
     let mut request = Request::new("POST", path, body).header("content-type", "application/json");
-    request.user = Some(User::admin());
+    request.user = Some(Arc::new(User::admin()));
     let _ = server.handle(&request);
 }
 

@@ -461,7 +461,7 @@ impl<'a> World<'a> {
         let stats = Stats {
             attempts: state.attempts,
             requests: state.requests.clone(),
-            events: state.events.clone(),
+            events: state.heard(),
             connections: state.connections.clone(),
             changes: state.changes.clone(),
             hits: state.hits.clone(),

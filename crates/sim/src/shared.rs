@@ -9,6 +9,7 @@ use everflow_cluster::faults::{Line, View};
 use everflow_env::MemoryDisk;
 use everflow_runtime::Signal;
 use everflow_runtime::engine::Handle;
+use smol_str::SmolStr;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
@@ -35,14 +36,8 @@ pub enum Command {
 pub struct Doing {
     /// Who asks.
     pub who: Who,
-    /// The HTTP method.
-    pub method: String,
-    /// The table of the store.
-    pub table: String,
-    /// The key in it; empty when the server makes it up.
-    pub key: String,
-    /// The subresource.
-    pub part: String,
+    /// Its path, which is taken apart only when something is written.
+    pub path: SmolStr,
     /// When it was sent, if it is done so late that its client does not wait any more.
     pub late: Option<Duration>,
 }
@@ -80,7 +75,7 @@ pub struct State {
     /// Requests so far, by replica.
     pub requests: BTreeMap<(usize, Asked), u64>,
     /// Events so far, by replica and kind.
-    pub events: BTreeMap<(usize, String), u64>,
+    pub events: BTreeMap<usize, BTreeMap<String, u64>>,
     /// Connections so far, by host.
     pub connections: BTreeMap<String, u64>,
     /// Changes on disk so far, by replica.
@@ -128,6 +123,27 @@ pub struct State {
 }
 
 impl State {
+    /// Counts an event of a kind that a replica hears of.
+    pub fn count_event(&mut self, replica: usize, kind: &str) -> u64 {
+        let counts = self.events.entry(replica).or_default();
+        if let Some(count) = counts.get_mut(kind) {
+            *count += 1;
+            return *count;
+        }
+        counts.insert(kind.to_owned(), 1);
+        1
+    }
+
+    /// Events so far, by replica and kind.
+    pub fn heard(&self) -> BTreeMap<(usize, String), u64> {
+        let replicas = self.events.iter();
+        let counts = replicas.flat_map(|(replica, counts)| {
+            let counts = counts.iter();
+            counts.map(|(kind, count)| ((*replica, kind.clone()), *count))
+        });
+        counts.collect()
+    }
+
     /// The newest revision at a moment; 0 before the first write.
     pub fn revision_at(&self, moment: Duration) -> u64 {
         let written = self.revisions.partition_point(|(at, _)| *at <= moment);

@@ -127,11 +127,11 @@ fn write(call: &Call<'_>, quota: &Arc<Stored>, mut updated: Value) -> ApiResult<
         return Ok(());
     };
     let target = Target {
-        verb: "update".into(),
+        verb: "update",
         version: "v1".into(),
         namespace: call.target.namespace.clone(),
         resource: "resourcequotas".into(),
-        name: usage::name(&quota.value).to_owned(),
+        name: usage::name(&quota.value).into(),
         subresource: "status".into(),
         ..Target::default()
     };

@@ -157,7 +157,7 @@ fn may(call: &Call<'_>, verb: &str, resource: &str, name: &str) -> bool {
         verb: verb.into(),
         group: GROUP.into(),
         resource: resource.into(),
-        namespace: call.target.namespace.clone(),
+        namespace: call.target.namespace.to_string(),
         name: name.into(),
         ..Attributes::default()
     };

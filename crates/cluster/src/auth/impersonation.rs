@@ -4,6 +4,7 @@
 //! bound to a kind of caller (`impersonate:MODE`) together with the right to do this very request as one of that kind
 //! (`impersonate-on:MODE:VERB`). The narrow ways are tried first, and the first refusal is the one that is told.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::{Attributes, Decision, User, decide, refusal, tokens};
@@ -15,23 +16,23 @@ use crate::status::{ApiError, ApiResult};
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// The caller somebody else acts as, if they may.
-pub fn impersonate(
+pub fn impersonate<'r>(
     server: &ApiServer,
     request: &Request,
     target: Option<&Target>,
-    user: User,
-) -> ApiResult<User> {
+    user: Cow<'r, User>,
+) -> ApiResult<Cow<'r, User>> {
     let Some(wanted) = wanted(request)? else {
         return Ok(user);
     };
     if !server.options().authorization {
-        return Ok(actual(&wanted, false));
+        return Ok(Cow::Owned(actual(&wanted, false)));
     }
     let attributes = Attributes::of_request(request, target);
     let mut first = None;
     for mode in modes(&wanted) {
         match check(server, &user, &wanted, mode, &attributes) {
-            Ok(()) => return Ok(actual(&wanted, mode.is_some())),
+            Ok(()) => return Ok(Cow::Owned(actual(&wanted, mode.is_some()))),
             Err(error) => first = first.or(Some(error)),
         }
     }
@@ -40,6 +41,10 @@ pub fn impersonate(
 
 /// The caller that the headers name, as they name it.
 fn wanted(request: &Request) -> ApiResult<Option<User>> {
+    let mut names = request.headers.iter().map(|(name, _)| name);
+    if !names.any(|name| name.starts_with("impersonate-")) {
+        return Ok(None);
+    }
     let mut wanted = User {
         name: request
             .first_header("impersonate-user")
@@ -58,8 +63,8 @@ fn wanted(request: &Request) -> ApiResult<Option<User>> {
     };
     for (name, value) in &request.headers {
         if let Some(key) = name.strip_prefix("impersonate-extra-") {
-            let key = crate::rest::request::percent_decode(key, false);
-            wanted.extra.entry(key).or_default().push(value.clone());
+            let key = crate::rest::request::percent_decode(key, false).into_owned();
+            wanted.extra.entry(key).or_default().push(value.to_string());
         }
     }
     if !wanted.name.is_empty() {

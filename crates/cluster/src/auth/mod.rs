@@ -8,6 +8,7 @@ pub mod rbac;
 pub mod reviews;
 pub mod tokens;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use everflow_json::Value;
@@ -115,9 +116,9 @@ pub fn user_of_token(
 }
 
 /// Finds out who asks.
-pub fn authenticate(server: &ApiServer, request: &Request) -> ApiResult<User> {
+pub fn authenticate<'r>(server: &'r ApiServer, request: &'r Request) -> ApiResult<Cow<'r, User>> {
     if let Some(user) = &request.user {
-        return Ok(user.clone());
+        return Ok(Cow::Borrowed(user));
     }
     let header = request.first_header("authorization").unwrap_or_default();
     let token = match header.split_once(' ') {
@@ -128,13 +129,13 @@ pub fn authenticate(server: &ApiServer, request: &Request) -> ApiResult<User> {
         return if request.certificate_refused {
             Err(ApiError::unauthorized())
         } else if server.options().authorization {
-            Ok(User::anonymous())
+            Ok(Cow::Owned(User::anonymous()))
         } else {
-            Ok(server.options().default_user.clone())
+            Ok(Cow::Borrowed(&server.options().default_user))
         };
     }
     user_of_token(server, token, &[tokens::ISSUER.to_owned()])
-        .map(|(user, _)| user)
+        .map(|(user, _)| Cow::Owned(user))
         .map_err(|_| ApiError::unauthorized())
 }
 

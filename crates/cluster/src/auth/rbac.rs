@@ -41,17 +41,17 @@ impl Attributes {
     pub fn of_request(request: &Request, target: Option<&Target>) -> Self {
         match target {
             Some(target) => Attributes {
-                verb: target.verb.clone(),
-                group: target.group.clone(),
-                resource: target.resource.clone(),
-                subresource: target.subresource.clone(),
-                namespace: target.namespace.clone(),
-                name: target.name.clone(),
-                path: request.path.clone(),
+                verb: target.verb.to_string(),
+                group: target.group.to_string(),
+                resource: target.resource.to_string(),
+                subresource: target.subresource.to_string(),
+                namespace: target.namespace.to_string(),
+                name: target.name.to_string(),
+                path: request.path.to_string(),
             },
             None => Attributes {
                 verb: request.method.to_lowercase(),
-                path: request.path.clone(),
+                path: request.path.to_string(),
                 ..Attributes::default()
             },
         }

@@ -322,8 +322,7 @@ pub fn create(call: &Call<'_>) -> ApiResult<Answer> {
 /// Notes who asked, as for an object of the kind TokenRequest.
 fn track(call: &Call<'_>, request: &mut Value) -> ApiResult<()> {
     let mut resource = (*call.resource).clone();
-    resource.group = "authentication.k8s.io".into();
-    resource.version = "v1".into();
+    resource.move_to("authentication.k8s.io", "v1");
     resource.kind = "TokenRequest".into();
     resource.go_type =
         crate::codec::gotypes::types().kind("authentication.k8s.io/v1", "TokenRequest");

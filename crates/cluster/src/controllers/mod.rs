@@ -261,6 +261,6 @@ fn send(server: &ApiServer, method: &str, path: &str, media: &str, body: &Value)
         .header("content-type", media)
         .header("accept", "application/json")
         .header("user-agent", "kube-controller-manager/");
-    request.user = Some(User::admin());
+    request.user = Some(std::sync::Arc::new(User::admin()));
     server.handle_quietly(&request)
 }

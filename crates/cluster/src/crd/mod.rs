@@ -325,7 +325,7 @@ pub fn on_read(resource: &Resource, mut object: Value) -> Value {
         prune_nulls(&mut object, view);
         apply_defaults(&mut object, view);
     }
-    convert_version(custom, &mut object, &resource.api_version());
+    convert_version(custom, &mut object, resource.api_version());
     drop_empty_metadata(&mut object);
     object
 }

@@ -11,7 +11,7 @@ use super::definition::{text, versions};
 use super::{CustomKind, CustomVersion, ScalePaths, columns};
 use crate::discovery::version_rank;
 use crate::kinds::KindRules;
-use crate::resource::{Registry, Resource, Subresource};
+use crate::resource::{Registry, Resource, Subresource, join_version};
 use crate::server_core::ApiServer;
 use crate::tree::strings;
 
@@ -153,6 +153,7 @@ fn resource(
     Resource {
         group: text(definition, "/spec/group").to_owned(),
         version: text(version, "/name").to_owned(),
+        api_version: join_version(text(definition, "/spec/group"), text(version, "/name")),
         plural: text(names, "/plural").to_owned(),
         singular: text(names, "/singular").to_owned(),
         list_kind: text(names, "/listKind").to_owned(),

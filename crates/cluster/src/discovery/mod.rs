@@ -4,7 +4,6 @@ pub mod services;
 
 use everflow_json::{Map, Value, json};
 
-use crate::auth::User;
 use crate::resource::{Registry, Resource, join_version};
 use crate::rest::request::{Answer, Request};
 use crate::server_core::ApiServer;
@@ -35,7 +34,7 @@ const GROUP_ORDER: &[&str] = &[
 ];
 
 /// Answers paths that are not of resources.
-pub fn answer(server: &ApiServer, request: &Request, _user: &User) -> ApiResult<Option<Answer>> {
+pub fn answer(server: &ApiServer, request: &Request) -> ApiResult<Option<Answer>> {
     let path = request.path.trim_end_matches('/');
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let registry = server.registry();
@@ -193,7 +192,7 @@ fn with_etag(request: &Request, media: &str, value: &Value) -> Answer {
     } else {
         Answer::new(200, media, body)
     };
-    answer.headers.push(("etag".into(), tag));
+    answer.headers.push(("etag".into(), tag.into()));
     answer.headers.push(("vary".into(), "Accept".into()));
     answer
 }

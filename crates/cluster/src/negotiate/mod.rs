@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use everflow_json::{Map, Value, json};
+use smol_str::SmolStr;
 
 use form::{ACCEPTED, ACCEPTED_STREAM, choose};
 pub use form::{Form, Media, Shape, no_representation, status_media};
@@ -68,7 +69,7 @@ pub fn failure(request: &Request, error: &ApiError) -> Answer {
         error
             .headers
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone())),
+            .map(|(name, value)| (SmolStr::new_static(name), value.into())),
     );
     answer
 }

@@ -78,7 +78,7 @@ fn with_tag(request: &Request, media: &str, (text, hash): Document) -> Answer {
     } else {
         Answer::new(200, media, text)
     };
-    answer.headers.push(("etag".into(), tag));
+    answer.headers.push(("etag".into(), tag.into()));
     answer.headers.push(("vary".into(), "Accept".into()));
     answer
 }

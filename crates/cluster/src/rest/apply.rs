@@ -54,7 +54,7 @@ pub fn apply(call: &Call<'_>, options: &WriteOptions) -> ApiResult<Answer> {
         let version = if resource.group.is_empty() {
             format!("/{}", resource.version)
         } else {
-            resource.api_version()
+            resource.api_version().to_owned()
         };
         let kind = format!("{version}, Kind={}", resource.kind);
         let name = format!(

@@ -154,7 +154,7 @@ pub fn decode_tree(
         given_kind
     };
     let effective = if given_version.is_empty() {
-        api_version.clone()
+        api_version.to_owned()
     } else {
         given_version.clone()
     };
@@ -303,7 +303,7 @@ pub fn convert_tree(resource: &Resource, value: &Value) -> Result<(Value, Vec<St
         return Ok((value.clone(), Vec::new()));
     };
     let mut tree = Json::from_value(value);
-    set_type(&mut tree, &resource.api_version(), &resource.kind);
+    set_type(&mut tree, resource.api_version(), &resource.kind);
     if let Some(problem) = crate::codec::restore::problem(ty, value) {
         return Err(problem);
     }

@@ -109,11 +109,11 @@ fn with_manager<T>(
     let api_version = resource.api_version();
     let versions = KindVersions {
         call,
-        own: (&api_version, schema_of(resource, &api_version)),
+        own: (api_version, schema_of(resource, api_version)),
     };
     let manager = FieldManager {
         versions: &versions,
-        api_version: &api_version,
+        api_version,
         kind: &resource.kind,
         subresource,
         reset: &reset,

@@ -18,6 +18,7 @@ pub mod write;
 use std::sync::Arc;
 
 use everflow_json::Value;
+use smol_str::SmolStr;
 
 use self::request::{Answer, Request, Target};
 use crate::auth::User;
@@ -164,10 +165,8 @@ pub fn dispatch(
     });
     result.map(|mut answer| {
         let quoted = warnings.iter().map(|text| {
-            (
-                "warning".to_owned(),
-                format!("299 - {}", quote_header(text)),
-            )
+            let quoted = format!("299 - {}", quote_header(text));
+            (SmolStr::new_static("warning"), quoted.into())
         });
         answer.headers.extend(quoted);
         answer
@@ -233,13 +232,13 @@ fn run(call: &Call<'_>) -> ApiResult<Answer> {
         if !target.extra.is_empty() {
             return Err(ApiError::no_such_resource());
         }
-        if !sub.verbs.contains(&target.verb) {
+        if !sub.verbs.iter().any(|verb| verb == target.verb) {
             return Err(not_allowed(call));
         }
-    } else if !call.resource.has_verb(&target.verb) || !method_fits(call) {
+    } else if !call.resource.has_verb(target.verb) || !method_fits(call) {
         return Err(not_allowed(call));
     }
-    let by_name = matches!(target.verb.as_str(), "get" | "patch" | "delete");
+    let by_name = matches!(target.verb, "get" | "patch" | "delete");
     let problems = crate::kinds::names::path_segment(&target.name);
     if by_name && !problems.is_empty() {
         return Err(ApiError::bad_request(format!(
@@ -248,7 +247,7 @@ fn run(call: &Call<'_>) -> ApiResult<Answer> {
             problems.join(";")
         )));
     }
-    match target.verb.as_str() {
+    match target.verb {
         "get" => read::get(call),
         "list" => read::list(call),
         "watch" => watch::start(call),
@@ -264,7 +263,7 @@ fn run(call: &Call<'_>) -> ApiResult<Answer> {
 /// Built-in paths have no such route; custom ones have, and refuse.
 fn not_allowed(call: &Call<'_>) -> Box<ApiError> {
     if call.resource.is_custom() {
-        return ApiError::method_not_supported(&call.resource.group_resource(), &call.target.verb);
+        return ApiError::method_not_supported(&call.resource.group_resource(), call.target.verb);
     }
     ApiError::method_not_allowed()
 }
@@ -273,7 +272,7 @@ fn not_allowed(call: &Call<'_>) -> Box<ApiError> {
 fn method_fits(call: &Call<'_>) -> bool {
     let target = call.target;
     let across = call.resource.namespaced && target.namespace.is_empty();
-    match target.verb.as_str() {
+    match target.verb {
         "create" => target.name.is_empty() && !across,
         "update" | "patch" => !target.name.is_empty(),
         "deletecollection" => !across,

@@ -1,8 +1,10 @@
 //! Requests and answers, and what a path means.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use smol_str::SmolStr;
 
 use super::sent::Sent;
 use super::watch::Watch;
@@ -10,21 +12,21 @@ use crate::auth::User;
 use crate::status::{ApiError, ApiResult};
 use crate::store::Stored;
 
-/// A request, free of any transport.
+/// A request, free of any transport. Its texts are mostly short, and watches keep copies of them.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The HTTP method.
-    pub method: String,
+    pub method: SmolStr,
     /// The decoded path.
-    pub path: String,
+    pub path: SmolStr,
     /// The decoded query parameters in order.
-    pub query: Vec<(String, String)>,
+    pub query: Vec<(SmolStr, SmolStr)>,
     /// Headers with lower-case names, in order.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(SmolStr, SmolStr)>,
     /// The body.
     pub body: Sent,
     /// Who asks, when the transport already knows (client certificate or in-process client).
-    pub user: Option<User>,
+    pub user: Option<Arc<User>>,
     /// Whether the client showed a certificate that this server does not accept.
     pub certificate_refused: bool,
     /// Whether who asks is in the same process and takes objects as they are.
@@ -36,8 +38,8 @@ impl Request {
     pub fn new(method: &str, target: &str, body: impl Into<Bytes>) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         Request {
-            method: method.to_owned(),
-            path: percent_decode(path, false),
+            method: method.into(),
+            path: percent_decode(path, false).into(),
             query: parse_query(query),
             headers: Vec::new(),
             body: Sent::from(body),
@@ -51,7 +53,7 @@ impl Request {
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers
-            .push((name.to_ascii_lowercase(), value.to_owned()));
+            .push((name.to_ascii_lowercase().into(), value.into()));
         self
     }
 
@@ -115,7 +117,7 @@ pub struct Answer {
     /// The HTTP status code.
     pub status: u16,
     /// Headers in order.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(SmolStr, SmolStr)>,
     /// The body.
     pub body: Body,
     /// The object that the answer is, for those in the same process; the body is empty then.
@@ -169,7 +171,7 @@ impl Answer {
             error
                 .headers
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.clone())),
+                .map(|(name, value)| (SmolStr::new_static(name), value.into())),
         );
         answer
     }
@@ -195,93 +197,79 @@ pub fn json_line(value: &everflow_json::Value) -> Bytes {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The verb as authorization sees it.
-    pub verb: String,
+    pub verb: &'static str,
     /// The API group.
-    pub group: String,
+    pub group: SmolStr,
     /// The API version.
-    pub version: String,
+    pub version: SmolStr,
     /// The namespace, empty when there is none.
-    pub namespace: String,
+    pub namespace: SmolStr,
     /// The plural name.
-    pub resource: String,
+    pub resource: SmolStr,
     /// The object's name, empty for collections.
-    pub name: String,
+    pub name: SmolStr,
     /// The subresource.
-    pub subresource: String,
+    pub subresource: SmolStr,
     /// Whether the old `/watch/` prefix was used.
     pub watch_prefix: bool,
     /// Path parts after the subresource.
-    pub extra: Vec<String>,
+    pub extra: Vec<SmolStr>,
     /// Whether the path names a namespace itself (or one of its subresources).
     pub names_namespace: bool,
 }
 
 /// Splits a path into what it names; `None` for paths that are not of resources.
 pub fn target(request: &Request) -> ApiResult<Option<Target>> {
-    let mut parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
-    if parts.len() < 3 {
-        return Ok(None);
-    }
+    let mut parts = words(request.path.trim_matches('/'), b'/');
     let mut target = Target::default();
-    match parts.remove(0) {
-        "api" => {}
-        "apis" => {
-            if parts.len() < 3 {
-                return Ok(None);
-            }
-            target.group = parts.remove(0).to_owned();
+    let head = match parts.next() {
+        Some("api") => parts.next().zip(parts.next()),
+        Some("apis") => {
+            target.group = parts.next().unwrap_or_default().into();
+            parts.next().zip(parts.next())
         }
-        _ => return Ok(None),
-    }
-    target.version = parts.remove(0).to_owned();
-    if parts[0] == "watch" {
-        if parts.len() < 2 {
-            return Err(ApiError::no_such_resource());
-        }
-        parts.remove(0);
+        _ => None,
+    };
+    let Some((version, mut first)) = head else {
+        return Ok(None);
+    };
+    target.version = version.into();
+    target.verb = match request.method.as_str() {
+        "POST" => "create",
+        "GET" | "HEAD" => "get",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "",
+    };
+    if first == "watch" {
+        first = parts.next().ok_or_else(ApiError::no_such_resource)?;
         target.watch_prefix = true;
-        target.verb = "watch".into();
-    } else {
-        target.verb = match request.method.as_str() {
-            "POST" => "create",
-            "GET" | "HEAD" => "get",
-            "PUT" => "update",
-            "PATCH" => "patch",
-            "DELETE" => "delete",
-            _ => "",
-        }
-        .to_owned();
+        target.verb = "watch";
     }
-    if parts[0] == "namespaces" && parts.len() > 1 && target.group.is_empty()
-        || parts[0] == "namespaces" && parts.len() > 2
+    let (mut second, mut third) = (parts.next(), parts.next());
+    if first == "namespaces"
+        && let Some(namespace) = second
+        && (target.group.is_empty() || third.is_some())
     {
-        target.namespace = parts[1].to_owned();
-        if parts.len() > 2 && !matches!(parts[2], "status" | "finalize") {
-            parts.drain(..2);
-        } else {
-            target.names_namespace = true;
+        target.namespace = namespace.into();
+        match third {
+            Some(resource) if !matches!(resource, "status" | "finalize") => {
+                first = resource;
+                (second, third) = (parts.next(), parts.next());
+            }
+            _ => target.names_namespace = true,
         }
     }
-    target.resource = parts[0].to_owned();
-    target.name = parts
-        .get(1)
-        .map_or(String::new(), |name| (*name).to_owned());
-    target.subresource = parts.get(2).map_or(String::new(), |sub| (*sub).to_owned());
-    target.extra = parts
-        .iter()
-        .skip(3)
-        .map(|part| (*part).to_owned())
-        .collect();
+    target.resource = first.into();
+    target.name = second.unwrap_or_default().into();
+    target.subresource = third.unwrap_or_default().into();
+    target.extra = parts.map(SmolStr::from).collect();
     if target.name.is_empty() {
-        match target.verb.as_str() {
-            "get" => {
-                target.verb = if wants_watch(request) {
-                    "watch".into()
-                } else {
-                    "list".into()
-                }
-            }
-            "delete" => target.verb = "deletecollection".into(),
+        match target.verb {
+            "get" if wants_watch(request) => target.verb = "watch",
+            "get" => target.verb = "list",
+            "delete" => target.verb = "deletecollection",
             _ => {}
         }
     }
@@ -297,24 +285,45 @@ pub fn wants_watch(request: &Request) -> bool {
 }
 
 /// Reads a query string; broken escapes are kept as they are.
-pub fn parse_query(query: &str) -> Vec<(String, String)> {
-    query
-        .split('&')
+pub fn parse_query(query: &str) -> Vec<(SmolStr, SmolStr)> {
+    words(query, b'&')
         .filter(|pair| !pair.is_empty())
         .map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (percent_decode(key, true), percent_decode(value, true))
+            let (key, value) = cut(pair, b'=').unwrap_or((pair, ""));
+            let (key, value) = (percent_decode(key, true), percent_decode(value, true));
+            (key.into(), value.into())
         })
         .collect()
 }
 
+/// The parts of a text between marks, as [`str::split`] has them. Paths and queries are short: looking at one byte after
+/// the other finds the marks sooner than a search that is made for long texts.
+pub fn words(text: &str, mark: u8) -> impl Iterator<Item = &str> + Clone {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (word, after) = match cut(text, mark) {
+            Some((word, after)) => (word, Some(after)),
+            None => (text, None),
+        };
+        rest = after;
+        Some(word)
+    })
+}
+
+/// What stands before and behind the first mark, an ASCII character.
+fn cut(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == mark)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
 /// Undoes percent escapes.
-pub fn percent_decode(text: &str, plus: bool) -> String {
-    let escaped = text.contains('%') || (plus && text.contains('+'));
-    if !escaped {
-        return text.to_owned();
-    }
+pub fn percent_decode(text: &str, plus: bool) -> Cow<'_, str> {
     let bytes = text.as_bytes();
+    let is_escape = |byte: &u8| *byte == b'%' || (plus && *byte == b'+');
+    if !bytes.iter().any(is_escape) {
+        return Cow::Borrowed(text);
+    }
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
@@ -338,5 +347,84 @@ pub fn percent_decode(text: &str, plus: bool) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&decoded).into_owned()
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_that_split_finds() {
+        for text in ["", "/", "a", "a/b", "/a//b/", "ä/ö", "a/b/c/d/e/f"] {
+            let split: Vec<&str> = text.split('/').collect();
+            assert_eq!(words(text, b'/').collect::<Vec<_>>(), split, "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_name_collections_objects_and_their_parts() {
+        let named = |method: &str, path: &str| {
+            let target = target(&Request::new(method, path, "")).unwrap()?;
+            let Target {
+                verb,
+                group,
+                namespace,
+                resource,
+                name,
+                subresource,
+                extra,
+                ..
+            } = target;
+            let mut text = format!("{verb} {group}|{namespace}|{resource}|{name}|{subresource}");
+            extra
+                .iter()
+                .for_each(|part| text.push_str(&format!("|{part}")));
+            Some(text)
+        };
+        for (method, path, expected) in [
+            ("GET", "/api/v1/pods", "list ||pods||"),
+            ("GET", "/api/v1/pods?watch=1", "watch ||pods||"),
+            ("GET", "/api/v1/watch/pods", "watch ||pods||"),
+            ("GET", "/api/v1/namespaces/a", "get |a|namespaces|a|"),
+            (
+                "PUT",
+                "/api/v1/namespaces/a/status",
+                "update |a|namespaces|a|status",
+            ),
+            ("POST", "/api/v1/namespaces/a/pods/", "create |a|pods||"),
+            (
+                "PATCH",
+                "/apis/apps/v1/namespaces/a/deployments/b/scale",
+                "patch apps|a|deployments|b|scale",
+            ),
+            (
+                "DELETE",
+                "/apis/apps/v1/namespaces/a/deployments",
+                "deletecollection apps|a|deployments||",
+            ),
+            (
+                "GET",
+                "/apis/apps/v1/namespaces/a",
+                "get apps||namespaces|a|",
+            ),
+            (
+                "GET",
+                "/api/v1/namespaces/a/pods/b/proxy/c/d",
+                "get |a|pods|b|proxy|c|d",
+            ),
+        ] {
+            assert_eq!(named(method, path).as_deref(), Some(expected), "{path}");
+        }
+        for path in [
+            "/",
+            "/api/v1",
+            "/apis/apps/v1",
+            "/version",
+            "/openapi/v3/apis/apps",
+        ] {
+            assert_eq!(named("GET", path), None, "{path}");
+        }
+        assert!(target(&Request::new("GET", "/api/v1/watch", "")).is_err());
+    }
 }

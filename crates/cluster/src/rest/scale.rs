@@ -108,7 +108,7 @@ fn scale_of(resource: &Resource, parent: &Value) -> Value {
 
 /// Answers a request for a scale subresource.
 pub fn run(call: &Call<'_>) -> ApiResult<Answer> {
-    match call.target.verb.as_str() {
+    match call.target.verb {
         "get" => {
             let current = call.current().ok_or_else(|| call.missing())?;
             let parent = super::read::read_value(call, &current);
@@ -185,7 +185,7 @@ fn write(call: &Call<'_>) -> ApiResult<Answer> {
     let owned = entries_from_scale(
         &entries,
         &after,
-        &call.resource.api_version(),
+        call.resource.api_version(),
         &replicas_paths,
     )
     .unwrap_or(entries);
@@ -217,7 +217,7 @@ fn replicas_paths(call: &Call<'_>) -> ReplicasPaths {
         .registry
         .all()
         .filter(|other| other.table == call.resource.table)
-        .map(|other| other.api_version())
+        .map(|other| other.api_version().to_owned())
         .collect();
     for version in versions {
         all.insert(version, Some(FieldPath::of_fields(&parts)));
@@ -280,8 +280,7 @@ fn changed(
 /// Scale as a resource, for decoding.
 fn scale_resource(call: &Call<'_>) -> ApiResult<std::sync::Arc<Resource>> {
     let mut resource = (*call.resource).clone();
-    resource.group = "autoscaling".into();
-    resource.version = "v1".into();
+    resource.move_to("autoscaling", "v1");
     resource.kind = "Scale".into();
     resource.custom = None;
     resource.go_type = crate::codec::gotypes::types().kind(API_VERSION, "Scale");

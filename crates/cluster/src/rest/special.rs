@@ -14,7 +14,7 @@ pub fn run(call: &Call<'_>) -> ApiResult<Option<Answer>> {
     let known = call
         .resource
         .subresource(&target.subresource)
-        .is_some_and(|sub| sub.verbs.contains(&target.verb));
+        .is_some_and(|sub| sub.verbs.iter().any(|verb| verb == target.verb));
     if target.subresource == "scale" && known {
         return super::scale::run(call).map(Some);
     }
@@ -27,7 +27,7 @@ pub fn run(call: &Call<'_>) -> ApiResult<Option<Answer>> {
     match (
         call.resource.plural.as_str(),
         target.subresource.as_str(),
-        target.verb.as_str(),
+        target.verb,
     ) {
         ("pods", "binding", "create") => bind(call).map(Some),
         ("pods", "eviction", "create") => evict(call).map(Some),

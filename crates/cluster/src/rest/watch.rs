@@ -155,7 +155,7 @@ pub fn start(call: &Call<'_>) -> ApiResult<Answer> {
         options
             .fields
             .terms
-            .push(("metadata.name".into(), true, call.target.name.clone()));
+            .push(("metadata.name".into(), true, call.target.name.to_string()));
     }
     check_fields(call, &options)?;
     let form = crate::negotiate::stream_form(call)?;

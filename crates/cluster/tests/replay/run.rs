@@ -84,9 +84,11 @@ impl Transport for InProcess {
             Body::Full(bytes) => Content::Full(bytes.to_vec()),
             Body::Watch(watch) => Content::Events(Box::new(Polled(watch))),
         };
+        let headers = answer.headers.iter();
+        let headers = headers.map(|(name, value)| (name.to_string(), value.to_string()));
         Reply {
             status: answer.status,
-            headers: answer.headers,
+            headers: headers.collect(),
             body,
         }
     }

@@ -147,7 +147,7 @@ fn request(world: &World<'_>, recorded: &Value) -> Request {
     for (name, value) in &mut request.query {
         // Revisions are this server's own.
         if name == "resourceVersion" && value != "0" {
-            *value = world.server.store().revision().to_string();
+            *value = world.server.store().revision().to_string().into();
         }
     }
     request

@@ -181,7 +181,7 @@ impl<'l> World<'l> {
             .then(|| text(recorded, "path"))
             .and_then(|path| path.split_once("fieldManager="))
             .map(|(_, rest)| rest.split('&').next().unwrap_or_default());
-        match named.verb.as_str() {
+        match named.verb {
             "create" if named.subresource.is_empty() => {
                 let name = [&recorded["response_body"], &body]
                     .into_iter()

@@ -356,7 +356,10 @@ impl Client {
         body: Option<(&str, &Value)>,
         part: Part,
     ) -> Result<Value, Error> {
-        let what = format!("{method} {target}");
+        let what = What {
+            method: &method,
+            target,
+        };
         let work = async {
             let _place = match self.view.urgent {
                 true => None,
@@ -374,7 +377,7 @@ impl Client {
             }
             let bytes = read(response, &what).await?;
             part.of_text(&bytes).map_err(|error| Error::Undecodable {
-                what: what.clone(),
+                what: what.to_string(),
                 why: error.to_string(),
             })
         };
@@ -385,7 +388,7 @@ impl Client {
     async fn timed<T>(
         &self,
         method: &Method,
-        what: &str,
+        what: &impl fmt::Display,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let mut span = self.view.deadline;
@@ -399,7 +402,7 @@ impl Client {
         let result = match within(clock, span, work).await {
             Ok(result) => result,
             Err(_) => Err(Error::Timeout {
-                what: what.to_owned(),
+                what: what.to_string(),
                 span,
             }),
         };
@@ -432,8 +435,11 @@ impl Client {
         accept: &str,
         body: Option<(&str, &Value)>,
     ) -> Result<Response<BodyStream>, Error> {
-        let what = || format!("{method} {target}");
-        let undecodable = |why: String| Error::Undecodable { what: what(), why };
+        let what = What { method, target };
+        let undecodable = |why: String| Error::Undecodable {
+            what: what.to_string(),
+            why,
+        };
         let mut request = Request::builder().method(method).uri(target);
         request = request
             .header(http::header::ACCEPT, accept)
@@ -468,13 +474,25 @@ impl Client {
             .send(request)
             .await
             .map_err(|source| Error::Transport {
-                what: what(),
+                what: what.to_string(),
                 source,
             })?;
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(refused(response, &what()).await)
+        Err(refused(response, &what).await)
+    }
+}
+
+/// A request in the words of its errors, which few requests need.
+struct What<'r> {
+    method: &'r Method,
+    target: &'r str,
+}
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method, self.target)
     }
 }
 
@@ -497,18 +515,18 @@ fn named_as(mut item: Value, resource: &Resource, metadata_only: bool) -> Value 
     item
 }
 
-async fn read(response: Response<BodyStream>, what: &str) -> Result<Bytes, Error> {
+async fn read(response: Response<BodyStream>, what: &What<'_>) -> Result<Bytes, Error> {
     let mut body = response.into_body();
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(|source| Error::Transport {
-            what: what.to_owned(),
+            what: what.to_string(),
             source,
         })?;
         if first.len() + rest.len() + chunk.len() > LONGEST_ANSWER {
             return Err(Error::Undecodable {
-                what: what.to_owned(),
+                what: what.to_string(),
                 why: format!("it is longer than {LONGEST_ANSWER} bytes"),
             });
         }
@@ -529,7 +547,7 @@ async fn read(response: Response<BodyStream>, what: &str) -> Result<Bytes, Error
     })
 }
 
-async fn refused(response: Response<BodyStream>, what: &str) -> Error {
+async fn refused(response: Response<BodyStream>, what: &What<'_>) -> Error {
     let code = response.status().as_u16();
     let retry_after = response
         .headers()

@@ -266,11 +266,7 @@ impl Shared {
                 continue;
             };
             let names = store.names();
-            let state = self.lock();
-            let keys = names
-                .into_iter()
-                .map(|(namespace, name)| Key::new(kind.clone(), namespace, name));
-            orphans.extend(keys.filter(|key| !state.queue.contains(key)));
+            orphans.extend(self.lock().queue.missing(kind, &names));
         }
         orphans
     }
@@ -310,6 +306,11 @@ impl Handle {
     /// When an object that waits for a moment on the clock is attempted next.
     pub fn sleeping_until(&self, key: &Key) -> Option<Duration> {
         self.shared.lock().queue.sleeping_until(key)
+    }
+
+    /// The last moment on the clock that an object waits for.
+    pub fn last_timer(&self) -> Option<Duration> {
+        self.shared.lock().queue.last_timer()
     }
 
     /// How many watches there are because attempts asked for them.

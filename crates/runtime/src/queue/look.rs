@@ -13,6 +13,11 @@ impl Queue {
         self.timers.first().map(|(until, _)| *until)
     }
 
+    /// When the last timer is due.
+    pub fn last_timer(&self) -> Option<Duration> {
+        self.timers.last().map(|(until, _)| *until)
+    }
+
     /// How often anything may have changed in it.
     pub fn changes(&self) -> u64 {
         self.changes
@@ -21,6 +26,27 @@ impl Queue {
     /// Whether an object is known.
     pub fn contains(&self, key: &Key) -> bool {
         self.items.contains_key(key)
+    }
+
+    /// Those of the objects of a kind that are not known. Their names, a namespace and a name each, must be in order: so
+    /// are the keys, and both are gone through once.
+    pub fn missing(&self, kind: &SmolStr, names: &[(SmolStr, SmolStr)]) -> Vec<Key> {
+        let first = Key::new(kind.clone(), "", "");
+        let keys = self.items.range(first..).map(|(key, _)| key);
+        let mut keys = keys.take_while(|key| key.kind == *kind).peekable();
+        let mut missing = Vec::new();
+        for (namespace, name) in names {
+            let wanted = (namespace, name);
+            while keys
+                .next_if(|key| (&key.namespace, &key.name) < wanted)
+                .is_some()
+            {}
+            let next = keys.peek().map(|key| (&key.namespace, &key.name));
+            if next != Some(wanted) {
+                missing.push(Key::new(kind.clone(), namespace.clone(), name.clone()));
+            }
+        }
+        missing
     }
 
     /// When an object is attempted next: a moment on the clock, or `None` when it waits for its

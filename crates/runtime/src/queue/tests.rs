@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use smol_str::SmolStr;
 
 use super::*;
 
@@ -37,6 +38,28 @@ fn urgent_ones_first_and_nobody_twice() {
     );
     assert_eq!(queue.check(), []);
     assert_eq!(queue.len(), 4);
+}
+
+#[test]
+fn what_is_missing_is_found() {
+    let mut queue = Queue::new(QueueOptions::default());
+    for (kind, name) in [("A", "b"), ("B", "a"), ("B", "c"), ("B", "d"), ("C", "b")] {
+        queue.enqueue(&key(kind, "n", name), Priority::Spec, seconds(1));
+    }
+    let names = |names: &[&'static str]| -> Vec<(SmolStr, SmolStr)> {
+        let names = names.iter();
+        names
+            .map(|name| ("n".into(), SmolStr::new_static(name)))
+            .collect()
+    };
+    let kind = SmolStr::new_static("B");
+    assert_eq!(queue.missing(&kind, &names(&["a", "c", "d"])), []);
+    assert_eq!(queue.missing(&kind, &names(&["d"])), []);
+    let missing = [key("B", "n", "b"), key("B", "n", "e")];
+    let found = queue.missing(&kind, &names(&["a", "b", "d", "e"]));
+    assert_eq!(found, missing);
+    let kind = SmolStr::new_static("D");
+    assert_eq!(queue.missing(&kind, &names(&["a"])), [key("D", "n", "a")]);
 }
 
 #[test]

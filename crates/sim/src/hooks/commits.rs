@@ -17,13 +17,9 @@ pub struct UserHook(pub Arc<Shared>);
 
 impl Faults for UserHook {
     fn handling(&self, request: &Request) {
-        let parts = Parts::of(&request.path);
         self.0.state().doing = Some(Doing {
             who: Who::User,
-            method: request.method.clone(),
-            table: parts.table(),
-            key: parts.key(),
-            part: parts.subresource.to_owned(),
+            path: request.path.clone(),
             late: None,
         });
     }
@@ -59,13 +55,14 @@ impl Commits for Observer {
         };
         let asked = doing
             .as_ref()
-            .filter(|doing| doing.table == table && (doing.key == key || doing.key.is_empty()));
-        let who = asked.map_or(Who::Cluster, |doing| doing.who);
+            .map(|doing| (doing, Parts::of(&doing.path)))
+            .filter(|(_, parts)| parts.is_in(table) && parts.may_be(key));
+        let who = asked.map_or(Who::Cluster, |(doing, _)| doing.who);
         let commit = Commit {
             at,
             who,
-            part: asked.map(|doing| doing.part.clone()).unwrap_or_default(),
-            late: asked.and_then(|doing| doing.late),
+            part: asked.map_or("", |(_, parts)| parts.subresource),
+            late: asked.and_then(|(doing, _)| doing.late),
             table,
             key,
             new: new.map(|stored| &*stored.value),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use everflow_cluster::Request;
 use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
+use everflow_cluster::rest::request::words;
 use everflow_cluster::rest::watch::Event;
 use everflow_cluster::status::ApiError;
 
@@ -45,7 +46,7 @@ impl<'p> Parts<'p> {
     }
 
     fn read(path: &'p str) -> Option<Self> {
-        let mut words = path.trim_matches('/').split('/');
+        let mut words = words(path.trim_matches('/'), b'/');
         let group = match words.next()? {
             "api" => "",
             "apis" => words.next()?,
@@ -74,20 +75,21 @@ impl<'p> Parts<'p> {
         })
     }
 
-    /// Where the store has the collection; empty when the path leads to none.
-    pub fn table(&self) -> String {
+    /// Whether the path leads to what the store has in a table.
+    fn is_in(&self, table: &str) -> bool {
         match self.plural {
-            "" => String::new(),
-            plural => format!("{}/{plural}", self.group),
+            "" => table.is_empty(),
+            plural => joins(table, self.group, plural),
         }
     }
 
-    /// Where the collection has the object; empty when the path leads to none.
-    pub fn key(&self) -> String {
+    /// Whether the path leads to the object that a table has under a key, or to none, so that the server makes its name
+    /// up.
+    fn may_be(&self, key: &str) -> bool {
         match (self.namespace, self.name) {
-            (_, "") => String::new(),
-            ("", name) => name.to_owned(),
-            (namespace, name) => format!("{namespace}/{name}"),
+            (_, "") => true,
+            ("", name) => key == name,
+            (namespace, name) => joins(key, namespace, name),
         }
     }
 
@@ -99,36 +101,55 @@ impl<'p> Parts<'p> {
     }
 }
 
+/// Whether a text is two others with a slash between.
+fn joins(text: &str, first: &str, second: &str) -> bool {
+    let rest = text.strip_prefix(first);
+    rest.and_then(|rest| rest.strip_prefix('/')) == Some(second)
+}
+
+/// The kinds that one request counts as: there are at most three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kinds([Option<Asked>; 3]);
+
+impl Kinds {
+    fn one(kind: Asked) -> Self {
+        Kinds([Some(kind), None, None])
+    }
+
+    fn contains(&self, kind: Asked) -> bool {
+        self.0.contains(&Some(kind))
+    }
+}
+
 /// The kinds that a request counts as.
-fn kinds_of(request: &Request) -> Vec<Asked> {
+fn kinds_of(request: &Request) -> Kinds {
     let parts = Parts::of(&request.path);
     if (parts.group, parts.plural) == ("coordination.k8s.io", "leases") {
-        return vec![Asked::Lease];
+        return Kinds::one(Asked::Lease);
     }
     if request
         .param("watch")
         .is_some_and(|value| value != "false" && value != "0")
     {
-        return vec![Asked::Watch];
+        return Kinds::one(Asked::Watch);
     }
-    let mut kinds = vec![Asked::Any];
     let told = parts.plural == "events";
-    match request.method.as_str() {
-        "GET" if !parts.plural.is_empty() && parts.name.is_empty() => kinds.push(Asked::List),
-        "GET" => kinds.push(Asked::Get),
-        _ if told || request.param("dryRun").is_some() => {}
+    let (second, third) = match request.method.as_str() {
+        "GET" if !parts.plural.is_empty() && parts.name.is_empty() => (Some(Asked::List), None),
+        "GET" => (Some(Asked::Get), None),
+        _ if told || request.param("dryRun").is_some() => (None, None),
         method => {
-            kinds.push(Asked::Write);
             let media = request.first_header("content-type").unwrap_or_default();
-            match method {
-                _ if parts.subresource == "status" => kinds.push(Asked::Status),
-                "DELETE" => kinds.push(Asked::Delete),
-                "PATCH" if media.starts_with("application/apply-patch") => kinds.push(Asked::Apply),
-                _ => {}
-            }
+            let which = match method {
+                _ if parts.subresource == "status" => Some(Asked::Status),
+                "DELETE" => Some(Asked::Delete),
+                "PATCH" if media.starts_with("application/apply-patch") => Some(Asked::Apply),
+                _ => None,
+            };
+            (Some(Asked::Write), which)
         }
-    }
-    kinds
+    };
+    Kinds([Some(Asked::Any), second, third])
 }
 
 fn failed(code: u16, reason: &'static str, text: &str) -> Verdict {
@@ -177,12 +198,11 @@ impl Hook {
         let kinds = kinds_of(request);
         self.shared.count(self.replica);
         let mut state = self.shared.state();
-        let mut numbers = Vec::new();
-        for kind in kinds {
-            let number = state.requests.entry((self.replica, kind)).or_default();
+        let numbers = kinds.0.map(|kind| {
+            let number = state.requests.entry((self.replica, kind?)).or_default();
             *number += 1;
-            numbers.push((kind, *number));
-        }
+            Some((kind?, *number))
+        });
         if state.healed {
             return None;
         }
@@ -193,7 +213,7 @@ impl Hook {
                 asked,
                 nth,
                 fate,
-            } if *replica == self.replica && numbers.contains(&(*asked, *nth)) => {
+            } if *replica == self.replica && numbers.contains(&Some((*asked, *nth))) => {
                 Some((fault.class(), *fate))
             }
             _ => None,
@@ -208,7 +228,7 @@ impl Hook {
     /// A request that is done when nobody waits for it any more. Reads are just lost.
     fn land_late(&self, request: &Request, millis: u64, breaks: bool) -> Verdict {
         let kinds = kinds_of(request);
-        if !kinds.contains(&Asked::Write) && kinds != [Asked::Lease] {
+        if !kinds.contains(Asked::Write) && kinds != Kinds::one(Asked::Lease) {
             return match breaks {
                 true => Verdict::Drop,
                 false => Verdict::Delay(Duration::from_millis(millis)),
@@ -226,7 +246,7 @@ impl Hook {
                 Weather::ApiDown => Verdict::Drop,
                 Weather::ApiSilent => Verdict::Delay(Duration::from_millis(left)),
                 Weather::ApiSlow(millis) => Verdict::Delay(Duration::from_millis(*millis)),
-                Weather::Conflicts if kinds_of(request).contains(&Asked::Write) => {
+                Weather::Conflicts if kinds_of(request).contains(Asked::Write) => {
                     let mut state = self.shared.state();
                     state.conflicts += 1;
                     match state.conflicts % 3 {
@@ -258,12 +278,12 @@ impl Hook {
                 {
                     failed(403, "Forbidden", "simulated: this user may do nothing")
                 }
-                Weather::ApiBusy(seconds) if kinds_of(request) != [Asked::Lease] => {
+                Weather::ApiBusy(seconds) if kinds_of(request) != Kinds::one(Asked::Lease) => {
                     too_busy(*seconds)
                 }
                 // It was restarted, and knows nothing of what the watch has seen.
                 Weather::ViewBehind(_)
-                    if kinds_of(request) == [Asked::Watch]
+                    if kinds_of(request) == Kinds::one(Asked::Watch)
                         && request.param("sendInitialEvents").is_none() =>
                 {
                     failed(410, "Expired", "simulated: too old resource version")
@@ -325,21 +345,17 @@ impl Faults for Hook {
     }
 
     fn handling(&self, request: &Request) {
-        let parts = Parts::of(&request.path);
-        let now = self.shared.history.now();
         let mut state = self.shared.state();
-        let landing = state.landing.iter();
-        let landed = landing
-            .enumerate()
-            .find(|(_, (due, which, _))| *due <= now && *which == mark(request))
-            .map(|(at, _)| at);
-        let late = landed.map(|at| state.landing.swap_remove(at).2);
+        let mut late = None;
+        if !state.landing.is_empty() {
+            let now = self.shared.history.now();
+            let mut landing = state.landing.iter();
+            let landed = landing.position(|(due, which, _)| *due <= now && *which == mark(request));
+            late = landed.map(|at| state.landing.swap_remove(at).2);
+        }
         state.doing = Some(Doing {
             who: self.who(),
-            method: request.method.clone(),
-            table: parts.table(),
-            key: parts.key(),
-            part: parts.subresource.to_owned(),
+            path: request.path.clone(),
             late,
         });
     }
@@ -383,13 +399,11 @@ impl Faults for Hook {
     }
 
     fn event(&self, request: &Request, event: &Event) -> EventVerdict {
-        let kind = event.kind;
-        let plural = Parts::of(&request.path).plural;
         let shared = &self.shared;
         if let Some(left) = shared.stopped(self.replica) {
             return EventVerdict::Delay(left);
         }
-        if kind == "BOOKMARK" {
+        if event.kind == "BOOKMARK" {
             let held = shared
                 .weather(self.replica)
                 .into_iter()
@@ -401,6 +415,7 @@ impl Faults for Hook {
                 None => EventVerdict::Pass,
             };
         }
+        let plural = Parts::of(&request.path).plural;
         shared
             .history
             .note(self.who(), || format!("hears {}", heard(plural, event)));
@@ -416,15 +431,7 @@ impl Faults for Hook {
             }
         }
         let mut state = shared.state();
-        let mut numbers = Vec::new();
-        for of in ["", plural] {
-            let number = state
-                .events
-                .entry((self.replica, of.to_owned()))
-                .or_default();
-            *number += 1;
-            numbers.push((of, *number));
-        }
+        let numbers = ["", plural].map(|of| (of, state.count_event(self.replica, of)));
         if state.healed {
             return EventVerdict::Pass;
         }

@@ -45,7 +45,7 @@ pub struct Commit<'a> {
     /// Who wrote.
     pub who: Who,
     /// The subresource it was written through.
-    pub part: String,
+    pub part: &'a str,
     /// When it was sent, if its client does not wait for it any more.
     pub late: Option<Duration>,
     /// Which table.

@@ -94,13 +94,17 @@ impl Queues {
         let mut now = BTreeSet::new();
         let at = shared.history.now();
         for (index, handle, elapsed, known) in handles {
-            let keys = self.attempts.keys();
-            for (_, key) in keys.filter(|(whose, _)| *whose == index) {
-                let until = handle.sleeping_until(key).unwrap_or_default();
-                let span = until.saturating_sub(elapsed);
-                found.extend(next(at, Who::Replica(index, 0), key, &Next::At(span)));
-            }
             let (orphans, flaws) = handle.orphans();
+            let last = handle.last_timer().unwrap_or_default();
+            // Where every sleeper has its timer, the last one speaks for all.
+            if !flaws.is_empty() || last.saturating_sub(elapsed) > FAR {
+                let keys = self.attempts.keys();
+                for (_, key) in keys.filter(|(whose, _)| *whose == index) {
+                    let until = handle.sleeping_until(key).unwrap_or_default();
+                    let span = until.saturating_sub(elapsed);
+                    found.extend(next(at, Who::Replica(index, 0), key, &Next::At(span)));
+                }
+            }
             if orphans.is_empty() && flaws.is_empty() {
                 self.sound.insert(index, known);
             }
