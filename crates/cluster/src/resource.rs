@@ -1,8 +1,12 @@
 //! Which resources the server knows: the built-in ones and those of custom resource definitions.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
 
 use everflow_json::Value;
+use smol_str::SmolStr;
 
 use crate::codec::gotypes::{GoType, types};
 use crate::crd::CustomKind;
@@ -129,9 +133,33 @@ pub fn join_version(group: &str, version: &str) -> String {
 pub struct Registry {
     /// Resources, sorted by group, version and plural name.
     resources: Vec<Arc<Resource>>,
+    lists: Lists,
+}
+
+/// The texts in which the resources of a version are listed, made once for all who ask for as long as nothing changes.
+#[derive(Debug, Default)]
+struct Lists(Mutex<BTreeMap<(SmolStr, SmolStr), Bytes>>);
+
+impl Clone for Lists {
+    /// A copy is made to be changed.
+    fn clone(&self) -> Self {
+        Lists::default()
+    }
 }
 
 impl Registry {
+    /// The text that lists the resources of a version, which always has to be made in the same way.
+    pub(crate) fn list_text(
+        &self,
+        group: &str,
+        version: &str,
+        make: impl FnOnce() -> Bytes,
+    ) -> Bytes {
+        let mut lists = self.lists.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = lists.entry((group.into(), version.into()));
+        place.or_insert_with(make).clone()
+    }
+
     /// The built-in resources, made once.
     pub fn shared() -> Arc<Self> {
         static SHARED: std::sync::OnceLock<Arc<Registry>> = std::sync::OnceLock::new();
@@ -214,6 +242,7 @@ impl Registry {
 
     /// Adds or replaces a resource.
     pub fn insert(&mut self, resource: Resource) {
+        self.lists = Lists::default();
         let place = self.place(&resource.group, &resource.version, &resource.plural);
         let resource = Arc::new(resource);
         match place {
@@ -224,6 +253,7 @@ impl Registry {
 
     /// Removes the resources of a custom kind.
     pub fn remove(&mut self, group: &str, plural: &str) {
+        self.lists = Lists::default();
         self.resources.retain(|resource| {
             !(resource.group == group && resource.plural == plural && resource.is_custom())
         });

@@ -143,8 +143,11 @@ impl ApiService {
     /// A request without its body.
     fn read(&self, parts: &http::request::Parts) -> Request {
         let headers = parts.headers.iter().map(|(name, value)| {
-            let value = String::from_utf8_lossy(value.as_bytes());
-            (name.as_str().into(), value.into())
+            let value = match value.to_str() {
+                Ok(text) => text.into(),
+                Err(_) => String::from_utf8_lossy(value.as_bytes()).into(),
+            };
+            (name.as_str().into(), value)
         });
         Request {
             method: parts.method.as_str().into(),

@@ -287,16 +287,27 @@ impl Value {
     }
 }
 
-/// The steps of a pointer; the empty one has none, and any other begins with a slash.
+/// The steps of a pointer; the empty one has none, and any other begins with a slash. Pointers are short: looking at one
+/// byte after the other finds the slashes sooner than a search that is made for long texts.
 fn tokens(pointer: &str) -> Option<impl Iterator<Item = &str>> {
-    if !pointer.is_empty() && !pointer.starts_with('/') {
-        return None;
-    }
-    Some(pointer.split('/').skip(1))
+    let mut rest = match pointer.strip_prefix('/') {
+        None if !pointer.is_empty() => return None,
+        rest => rest,
+    };
+    Some(std::iter::from_fn(move || {
+        let text = rest?;
+        let slash = text.bytes().position(|byte| byte == b'/');
+        let (token, after) = match slash.and_then(|at| text.split_at_checked(at)) {
+            Some((token, after)) => (token, after.get(1..)),
+            None => (text, None),
+        };
+        rest = after;
+        Some(token)
+    }))
 }
 
 fn unescaped(token: &str) -> std::borrow::Cow<'_, str> {
-    match token.contains('~') {
+    match token.bytes().any(|byte| byte == b'~') {
         true => token.replace("~1", "/").replace("~0", "~").into(),
         false => token.into(),
     }

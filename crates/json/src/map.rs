@@ -72,8 +72,27 @@ fn found(list: &[(Text, Value)], key: &str) -> Option<usize> {
     if list.len() > 2 * FEW {
         return place(list, key).ok();
     }
-    // Whether two are the same is told by their lengths most of the time.
-    list.iter().position(|(other, _)| other == key)
+    let key = key.as_bytes();
+    list.iter()
+        .position(|(other, _)| is_same(other.as_bytes(), key))
+}
+
+/// Whether two names are the same. Names are short, and looking at both ends of them costs less than asking for a
+/// comparison of any two texts.
+fn is_same(one: &[u8], two: &[u8]) -> bool {
+    fn same_ends<const N: usize>(one: &[u8], two: &[u8]) -> bool {
+        one.first_chunk::<N>() == two.first_chunk::<N>()
+            && one.last_chunk::<N>() == two.last_chunk::<N>()
+    }
+    if one.len() != two.len() {
+        return false;
+    }
+    match one.len() {
+        0..4 => one.iter().eq(two),
+        4..8 => same_ends::<4>(one, two),
+        8..=16 => same_ends::<8>(one, two),
+        _ => one == two,
+    }
 }
 
 impl Map {
@@ -409,6 +428,21 @@ mod tests {
             assert_eq!(keys(&map).get(1), Some(&"k01"));
             map.retain(|key, _| key != "k00");
             assert_eq!(keys(&map).first(), Some(&"k01"));
+        }
+    }
+
+    #[test]
+    fn names_are_the_same_when_all_their_letters_are() {
+        let letters = "abcdefghijklmnopqrstuvwxyz".as_bytes();
+        for length in 0..=letters.len() {
+            let name = &letters[..length];
+            assert!(is_same(name, &name.to_vec()));
+            assert!(!is_same(name, &letters[..letters.len() - length]) || length == 13);
+            for place in 0..length {
+                let mut other = name.to_vec();
+                other[place] = b'-';
+                assert!(!is_same(name, &other), "{place} of {length}");
+            }
         }
     }
 

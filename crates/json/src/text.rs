@@ -242,6 +242,13 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// The text of a tree on one line, as `serde_json` writes it.
+pub fn to_vec(value: &Value) -> Vec<u8> {
+    let mut text = Vec::with_capacity(512);
+    write(value, &mut text);
+    text
+}
+
 /// Writes a tree on one line, as `serde_json` does.
 pub fn write(value: &Value, out: &mut impl Sink) {
     match value {

@@ -56,7 +56,7 @@ pub(crate) async fn post(env: &Env, url: &Url, body: &Value) -> Result<u16, Tran
         .uri(&url.path)
         .header("host", format!("{}:{}", url.host, url.port))
         .header("content-type", "application/json")
-        .body(Full::new(Bytes::from(body.to_string())))
+        .body(Full::new(Bytes::from(everflow_json::text::to_vec(body))))
         .map_err(|error| TransportError::new(&error))?;
     let exchange = async {
         let response = sender.send_request(request).await?;

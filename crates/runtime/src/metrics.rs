@@ -148,6 +148,16 @@ pub struct Metrics {
     inner: Arc<Mutex<BTreeMap<&'static str, BTreeMap<Labels, Series>>>>,
 }
 
+/// In families of up to so many series one is found by looking at all of them, without a copy of its labels.
+const FEW: usize = 16;
+
+/// Whether a series has these labels, which come in order most of the time.
+fn is_named(named: &Labels, labels: &[(&str, &str)]) -> bool {
+    let mut both = named.iter().zip(labels);
+    named.len() == labels.len()
+        && both.all(|((name, value), (label, with))| name == label && value == with)
+}
+
 impl Metrics {
     /// Nothing yet.
     pub fn new() -> Self {
@@ -164,18 +174,19 @@ impl Metrics {
         labels: &[(&str, &str)],
         change: impl FnOnce(&mut Series),
     ) {
+        let mut inner = self.lock();
+        let family = inner.entry(name).or_default();
+        if family.len() <= FEW
+            && let Some((_, series)) = family.iter_mut().find(|(known, _)| is_named(known, labels))
+        {
+            return change(series);
+        }
         let mut named: Labels = labels
             .iter()
             .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()))
             .collect();
         named.sort();
-        change(
-            self.lock()
-                .entry(name)
-                .or_default()
-                .entry(named)
-                .or_default(),
-        );
+        change(family.entry(named).or_default());
     }
 
     /// Counts one more.

@@ -70,8 +70,7 @@ impl ProvingGround {
         let at = At::new(if namespaced { NAMESPACE } else { "" }, name);
         let path = resource.object_path(&at);
         let target = format!("{path}?fieldManager=proving&force=true&dryRun=All");
-        let mut body = Vec::with_capacity(1_024);
-        everflow_json::text::write(&object, &mut body);
+        let body = everflow_json::text::to_vec(&object);
         let mut digest = Sha256::new_with_prefix(&target);
         digest.update([0]);
         digest.update(&body);

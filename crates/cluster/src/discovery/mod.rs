@@ -5,7 +5,7 @@ pub mod services;
 use everflow_json::{Map, Value, json};
 
 use crate::resource::{Registry, Resource, join_version};
-use crate::rest::request::{Answer, Request};
+use crate::rest::request::{Answer, Request, json_line};
 use crate::server_core::ApiServer;
 use crate::status::{ApiError, ApiResult};
 
@@ -256,6 +256,13 @@ fn resource_list(registry: &Registry, group: &str, version: &str) -> ApiResult<A
     if !registry.has_version(group, version) {
         return Err(ApiError::no_such_resource());
     }
+    let text = registry.list_text(group, version, || {
+        json_line(&resources_of(registry, group, version))
+    });
+    Ok(Answer::new(200, "application/json", text))
+}
+
+fn resources_of(registry: &Registry, group: &str, version: &str) -> Value {
     let mut list = Vec::new();
     for resource in registry.in_version(group, version) {
         list.extend(entries(resource));
@@ -267,7 +274,7 @@ fn resource_list(registry: &Registry, group: &str, version: &str) -> ApiResult<A
     {
         map.insert("apiVersion".into(), "v1".into());
     }
-    Ok(Answer::json(200, &value))
+    value
 }
 
 fn entries(resource: &Resource) -> Vec<Value> {

@@ -187,8 +187,7 @@ impl Answer {
 
 /// A value as JSON on a line of its own, as the real server writes it.
 pub fn json_line(value: &everflow_json::Value) -> Bytes {
-    let mut text = Vec::with_capacity(512);
-    everflow_json::text::write(value, &mut text);
+    let mut text = everflow_json::text::to_vec(value);
     text.push(b'\n');
     text.into()
 }
@@ -320,8 +319,11 @@ fn cut(text: &str, mark: u8) -> Option<(&str, &str)> {
 /// Undoes percent escapes.
 pub fn percent_decode(text: &str, plus: bool) -> Cow<'_, str> {
     let bytes = text.as_bytes();
-    let is_escape = |byte: &u8| *byte == b'%' || (plus && *byte == b'+');
-    if !bytes.iter().any(is_escape) {
+    // Many bytes are looked at together where none of them ends the search.
+    let escapes = bytes.iter().fold(false, |found, byte| {
+        found | (*byte == b'%') | (*byte == b'+')
+    });
+    if !escapes {
         return Cow::Borrowed(text);
     }
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use everflow_json::Value;
+use everflow_json::text::to_vec;
 
 use crate::codec::json::Json;
 
@@ -30,7 +31,7 @@ impl Sent {
     /// A body that is a tree.
     pub fn of_tree(tree: Value) -> Self {
         let Some(room) = room(&tree, DEEP) else {
-            return text_of(&tree).into();
+            return to_vec(&tree).into();
         };
         Sent {
             tree: Some(Tree {
@@ -59,12 +60,6 @@ impl Sent {
             None => read(self),
         }
     }
-}
-
-fn text_of(tree: &Value) -> Vec<u8> {
-    let mut text = Vec::new();
-    everflow_json::text::write(tree, &mut text);
-    text
 }
 
 /// At least as many bytes as the text of a tree has: a character takes no more than six where it must be escaped. `None`
@@ -98,7 +93,7 @@ impl Deref for Sent {
 
     fn deref(&self) -> &Bytes {
         self.text
-            .get_or_init(|| self.tree().map(text_of).unwrap_or_default().into())
+            .get_or_init(|| self.tree().map(to_vec).unwrap_or_default().into())
     }
 }
 

@@ -525,9 +525,7 @@ impl Watch {
         {
             return Event::line_of(kind, frame.into());
         }
-        let mut text = Vec::with_capacity(256);
-        everflow_json::text::write(object, &mut text);
-        Event::line_of(kind, line(kind, &text))
+        Event::line_of(kind, line(kind, &everflow_json::text::to_vec(object)))
     }
 
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Event {

@@ -455,7 +455,7 @@ impl Client {
             request = request.header(http::header::CONTENT_TYPE, media_type);
             match in_process {
                 true => tree = Some(value.clone()),
-                false => bytes = text_of(value).into(),
+                false => bytes = everflow_json::text::to_vec(value).into(),
             }
         }
         let mut request = request
@@ -494,12 +494,6 @@ impl fmt::Display for What<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method, self.target)
     }
-}
-
-fn text_of(value: &Value) -> Vec<u8> {
-    let mut text = Vec::with_capacity(512);
-    everflow_json::text::write(value, &mut text);
-    text
 }
 
 /// Items of typed lists do not say what they are.

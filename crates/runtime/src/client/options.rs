@@ -235,6 +235,10 @@ impl Query {
         if value.is_empty() {
             return;
         }
+        if self.text.is_empty() {
+            // Most have room in it.
+            self.text.reserve(160);
+        }
         self.text.push(if self.text.is_empty() { '?' } else { '&' });
         self.text.push_str(name);
         self.text.push('=');
