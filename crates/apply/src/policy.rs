@@ -40,9 +40,13 @@ impl Wish {
     /// Whether the object asks for it.
     pub fn of(self, object: &Value) -> bool {
         let asks = |place: &str, key: &str, value: &str| {
-            let found = object["metadata"][place].get(format!("{PREFIX}{key}"));
+            let all = object["metadata"][place].as_object();
+            let found = all
+                .into_iter()
+                .flatten()
+                .find(|(name, _)| name.strip_prefix(PREFIX) == Some(key));
             found
-                .and_then(Value::as_str)
+                .and_then(|(_, found)| found.as_str())
                 .is_some_and(|found| found.eq_ignore_ascii_case(value))
         };
         let places = ["labels", "annotations"];

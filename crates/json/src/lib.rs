@@ -32,7 +32,7 @@ pub use smol_str::format_smolstr as format_text;
 
 pub use access::Index;
 pub use from_tree::from_value;
-pub use map::{Entry, Map};
+pub use map::{Entry, Map, is_same};
 pub use to_tree::to_value;
 #[doc(hidden)]
 pub use to_tree::value_of;

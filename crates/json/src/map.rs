@@ -50,12 +50,14 @@ impl Default for Entries {
 
 /// The place of a key in a list, or the one where it belongs.
 fn place(list: &[(Text, Value)], key: &str) -> Result<usize, usize> {
-    if list.len() > FEW {
+    match list.last() {
+        None => return Err(0),
         // Most come in order.
-        return match list.last() {
-            Some((last, _)) if last.as_str() < key => Err(list.len()),
-            _ => list.binary_search_by(|(other, _)| other.as_str().cmp(key)),
-        };
+        Some((last, _)) if last.as_str() < key => return Err(list.len()),
+        Some(_) if list.len() > FEW => {
+            return list.binary_search_by(|(other, _)| other.as_str().cmp(key));
+        }
+        Some(_) => {}
     }
     for (index, (other, _)) in list.iter().enumerate() {
         match other.as_str().cmp(key) {
@@ -79,7 +81,7 @@ fn found(list: &[(Text, Value)], key: &str) -> Option<usize> {
 
 /// Whether two names are the same. Names are short, and looking at both ends of them costs less than asking for a
 /// comparison of any two texts.
-fn is_same(one: &[u8], two: &[u8]) -> bool {
+pub fn is_same(one: &[u8], two: &[u8]) -> bool {
     fn same_ends<const N: usize>(one: &[u8], two: &[u8]) -> bool {
         one.first_chunk::<N>() == two.first_chunk::<N>()
             && one.last_chunk::<N>() == two.last_chunk::<N>()

@@ -1,12 +1,14 @@
 //! What is queued, and why.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
+use everflow_json::is_same;
 use smol_str::SmolStr;
 
 /// An object, by kind, namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The kind.
     pub kind: SmolStr,
@@ -28,6 +30,29 @@ impl Key {
             namespace: namespace.into(),
             name: name.into(),
         }
+    }
+}
+
+impl Ord for Key {
+    /// By kind, then namespace, then name. Keys are looked up all the time, and most have the kind and the namespace of
+    /// their neighbours.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let parts = [
+            (&self.kind, &other.kind),
+            (&self.namespace, &other.namespace),
+            (&self.name, &other.name),
+        ];
+        let mut parts = parts
+            .map(|(one, two)| (one.as_bytes(), two.as_bytes()))
+            .into_iter();
+        let differ = parts.find(|(one, two)| !is_same(one, two));
+        differ.map_or(Ordering::Equal, |(one, two)| one.cmp(two))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
