@@ -128,16 +128,15 @@ impl ApiService {
     /// Answers a request from the same process: an answer that is an object comes as the
     /// [`Stored`](crate::store::Stored) in its extensions, a watch as the [`Watching`] there.
     ///
-    /// The request is read here and now, and what has to wait for it is small: there are very many of them.
+    /// What has to wait for it is small: there are very many of them.
     pub fn answer_in_process(
         self,
-        parts: &http::request::Parts,
-        body: Sent,
+        mut request: Request,
     ) -> impl Future<Output = HttpResponse<ApiBody>> + Send + 'static {
-        let mut plain = self.read(parts);
-        plain.in_process = true;
-        plain.body = body;
-        self.carry_out(plain)
+        request.in_process = true;
+        request.user = self.user.clone();
+        request.certificate_refused = self.peer_refused;
+        self.carry_out(request)
     }
 
     /// A request without its body.

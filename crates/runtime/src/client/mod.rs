@@ -18,11 +18,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use everflow_cluster::Request as DirectRequest;
+use everflow_cluster::rest::sent::Sent;
 use everflow_cluster::store::Stored;
 use everflow_env::{Clock, within};
 use everflow_json::Value;
 use futures_util::StreamExt as _;
 use http::{HeaderValue, Method, Request, Response};
+use smol_str::SmolStr;
 
 use lean::Part;
 pub use lines::Lines;
@@ -30,7 +33,7 @@ pub(crate) use meter::LATENCY_BUCKETS;
 pub use meter::{Latency, Meter};
 pub use options::{DeleteOptions, Impersonation, Patch, Selection, WriteOptions};
 pub use resource::{At, Resource, annotation, generation, meta_text, revision};
-pub use transport::{BodyStream, Transport, TransportError, Tree};
+pub use transport::{BodyStream, Transport, TransportError};
 pub use watching::{Seen, WatchEvent, WatchFrom, WatchStream};
 
 use crate::error::{Error, Refusal};
@@ -436,12 +439,35 @@ impl Client {
         body: Option<(&str, &Value)>,
     ) -> Result<Response<BodyStream>, Error> {
         let what = What { method, target };
-        let undecodable = |why: String| Error::Undecodable {
-            what: what.to_string(),
-            why,
+        self.shared.meter.sent(|| {
+            let body = body.map_or_else(String::new, |(_, value)| value.to_string());
+            format!("{method} {target} {body}")
+        });
+        let transport = &self.shared.transport;
+        let sending = match self.is_in_process() {
+            true => transport.send_in_process(self.direct_request(&what, accept, body)),
+            false => transport.send(self.request(&what, accept, body)?),
         };
-        let mut request = Request::builder().method(method).uri(target);
-        request = request
+        let response = sending.await.map_err(|source| Error::Transport {
+            what: what.to_string(),
+            source,
+        })?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(refused(response, &what).await)
+    }
+
+    /// A request for the wire.
+    fn request(
+        &self,
+        what: &What<'_>,
+        accept: &str,
+        body: Option<(&str, &Value)>,
+    ) -> Result<Request<Bytes>, Error> {
+        let mut request = Request::builder()
+            .method(what.method)
+            .uri(what.target)
             .header(http::header::ACCEPT, accept)
             .header(http::header::USER_AGENT, self.view.user_agent.clone());
         if let Some(who) = &self.view.impersonation {
@@ -449,38 +475,47 @@ impl Client {
                 request = request.header(name, value);
             }
         }
-        let (mut bytes, mut tree) = (Bytes::new(), None);
-        let in_process = self.is_in_process();
+        let mut bytes = Bytes::new();
         if let Some((media_type, value)) = body {
             request = request.header(http::header::CONTENT_TYPE, media_type);
-            match in_process {
-                true => tree = Some(value.clone()),
-                false => bytes = everflow_json::text::to_vec(value).into(),
-            }
+            bytes = everflow_json::text::to_vec(value).into();
         }
-        let mut request = request
-            .body(bytes)
-            .map_err(|error| undecodable(format!("the request cannot be made: {error}")))?;
-        if let Some(tree) = tree {
-            request.extensions_mut().insert(Tree(tree));
+        request.body(bytes).map_err(|error| Error::Undecodable {
+            what: what.to_string(),
+            why: format!("the request cannot be made: {error}"),
+        })
+    }
+
+    /// The same request for an API server in the same process, with the body as a tree.
+    fn direct_request(
+        &self,
+        what: &What<'_>,
+        accept: &str,
+        body: Option<(&str, &Value)>,
+    ) -> DirectRequest {
+        let mut request = DirectRequest::new(what.method.as_str(), what.target, Bytes::new());
+        let mut add = |name: &'static str, value: &str| {
+            request
+                .headers
+                .push((SmolStr::new_static(name), value.into()));
+        };
+        add("accept", accept);
+        add(
+            "user-agent",
+            self.view.user_agent.to_str().unwrap_or_default(),
+        );
+        if let Some((media_type, _)) = body {
+            add("content-type", media_type);
         }
-        self.shared.meter.sent(|| {
-            let body = body.map_or_else(String::new, |(_, value)| value.to_string());
-            format!("{method} {target} {body}")
-        });
-        let response = self
-            .shared
-            .transport
-            .send(request)
-            .await
-            .map_err(|source| Error::Transport {
-                what: what.to_string(),
-                source,
-            })?;
-        if response.status().is_success() {
-            return Ok(response);
+        if let Some(who) = &self.view.impersonation {
+            let named = who.headers().into_iter();
+            let named = named.map(|(name, value)| (name.into(), value.into()));
+            request.headers.extend(named);
         }
-        Err(refused(response, &what).await)
+        if let Some((_, value)) = body {
+            request.body = Sent::of_tree(value.clone());
+        }
+        request
     }
 }
 

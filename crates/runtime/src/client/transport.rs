@@ -5,7 +5,6 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use everflow_env::BoxFuture;
-use everflow_json::Value;
 use futures_util::Stream;
 
 /// The body of an answer, as it arrives.
@@ -41,10 +40,6 @@ impl TransportError {
     }
 }
 
-/// The body of a request to an API server in the same process.
-#[derive(Debug, Clone)]
-pub struct Tree(pub Value);
-
 /// Sends requests to one API server. Credentials are its business; deadlines, retries and the
 /// meaning of answers are not.
 pub trait Transport: Send + Sync + fmt::Debug {
@@ -54,11 +49,19 @@ pub trait Transport: Send + Sync + fmt::Debug {
         request: http::Request<Bytes>,
     ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>>;
 
-    /// Whether the API server is in the same process: then the body of a request is the [`Tree`] in its
-    /// extensions, an answer that is an object is the `Stored` in its own, a watch the `Watching` there, and no text is
-    /// made of any of them.
+    /// Whether the API server is in the same process: then it is sent to with [`Transport::send_in_process`].
     fn is_in_process(&self) -> bool {
         false
+    }
+
+    /// Sends a request to an API server in the same process. The body may be a tree; an answer that is an object is the
+    /// `Stored` in its extensions, a watch the `Watching` there, and no text is made of any of them.
+    fn send_in_process(
+        &self,
+        _request: everflow_cluster::Request,
+    ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>> {
+        let elsewhere = TransportError::text("the API server is not in this process");
+        Box::pin(std::future::ready(Err(elsewhere)))
     }
 
     /// A request got no answer: whatever connections are open may be dead.

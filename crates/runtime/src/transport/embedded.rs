@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everflow_cluster::ApiService;
 use everflow_cluster::env::Environment;
-use everflow_cluster::rest::sent::Sent;
 use everflow_cluster::time::Timestamp;
+use everflow_cluster::{ApiService, Request};
 use everflow_env::{BoxFuture, Clock, Random};
 use futures_util::StreamExt as _;
 use http_body_util::BodyExt as _;
 
-use crate::client::{BodyStream, Transport, TransportError, Tree};
+use crate::client::{BodyStream, Transport, TransportError};
 
 /// Sends requests to the embedded API server, without a socket between.
 #[derive(Debug, Clone)]
@@ -35,12 +34,21 @@ impl Transport for EmbeddedTransport {
         &self,
         request: http::Request<Bytes>,
     ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>> {
-        let (mut parts, text) = request.into_parts();
-        let body = match parts.extensions.remove() {
-            Some(Tree(tree)) => Sent::of_tree(tree),
-            None => text.into(),
-        };
-        let answer = self.service.clone().answer_in_process(&parts, body);
+        let (parts, body) = request.into_parts();
+        let target = parts.uri.path_and_query();
+        let target = target.map_or("", http::uri::PathAndQuery::as_str);
+        let mut direct = Request::new(parts.method.as_str(), target, body);
+        for (name, value) in &parts.headers {
+            direct = direct.header(name.as_str(), value.to_str().unwrap_or_default());
+        }
+        self.send_in_process(direct)
+    }
+
+    fn send_in_process(
+        &self,
+        request: Request,
+    ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>> {
+        let answer = self.service.clone().answer_in_process(request);
         Box::pin(async move {
             let response = answer.await;
             Ok(response.map(|body| {
