@@ -272,12 +272,14 @@ pub fn search(
         most,
         kept: Mutex::default(),
     };
+    // Who works alone has no other thread beside: memory is had for less where nobody else asks for any.
     let mut failed = Ok(());
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.max(1))
+        let others: Vec<_> = (1..jobs.max(1))
             .map(|_| scope.spawn(|| search.work(go_on)))
             .collect();
-        for worker in workers {
+        failed = search.work(go_on);
+        for worker in others {
             if let Ok(Err(error)) = worker.join() {
                 failed = Err(error);
             }
