@@ -438,7 +438,7 @@ mod tests {
         let letters = "abcdefghijklmnopqrstuvwxyz".as_bytes();
         for length in 0..=letters.len() {
             let name = &letters[..length];
-            assert!(is_same(name, &name.to_vec()));
+            assert!(is_same(name, name));
             assert!(!is_same(name, &letters[..letters.len() - length]) || length == 13);
             for place in 0..length {
                 let mut other = name.to_vec();
