@@ -186,31 +186,25 @@ impl FieldSet {
 
     /// Whether a path of this set is in the other or below one of its members.
     pub(crate) fn meets(&self, other: &Self) -> bool {
-        let (mut left, mut right) = (self.nodes.as_slice(), other.nodes.as_slice());
-        while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
-            match a.element.cmp(&b.element) {
-                std::cmp::Ordering::Less => left = left_rest,
-                std::cmp::Ordering::Greater => right = right_rest,
-                std::cmp::Ordering::Equal => {
-                    if b.member || a.children.meets(&b.children) {
-                        return true;
-                    }
-                    (left, right) = (left_rest, right_rest);
-                }
-            }
-        }
-        false
+        self.shares_node(other, |a, b| b.member || a.children.meets(&b.children))
     }
 
     /// Whether a path is in both sets.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.shares_node(other, |a, b| {
+            (a.member && b.member) || a.children.overlaps(&b.children)
+        })
+    }
+
+    /// Whether there is an element in both sets whose nodes are found to be so.
+    fn shares_node(&self, other: &Self, is_so: impl Fn(&Node, &Node) -> bool) -> bool {
         let (mut left, mut right) = (self.nodes.as_slice(), other.nodes.as_slice());
         while let ([a, left_rest @ ..], [b, right_rest @ ..]) = (left, right) {
             match a.element.cmp(&b.element) {
                 std::cmp::Ordering::Less => left = left_rest,
                 std::cmp::Ordering::Greater => right = right_rest,
                 std::cmp::Ordering::Equal => {
-                    if (a.member && b.member) || a.children.overlaps(&b.children) {
+                    if is_so(a, b) {
                         return true;
                     }
                     (left, right) = (left_rest, right_rest);

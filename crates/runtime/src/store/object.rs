@@ -91,10 +91,8 @@ impl Content {
     /// The status, as the tree that has it or as text; nothing when there is none.
     fn status(&self) -> Option<Cow<'_, Value>> {
         let tree: &Value = match self {
-            Content::Text { text, status } => {
-                let (from, to) = *status;
-                let text = text.get(from as usize..to as usize)?;
-                return text::read(text).ok().map(Cow::Owned);
+            Content::Text { .. } => {
+                return text::read(self.status_text()?).ok().map(Cow::Owned);
             }
             Content::Tree(tree) => tree,
             Content::Served(_, Keep::Metadata) => return None,
