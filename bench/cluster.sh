@@ -5,13 +5,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
-cargo build -q --release -p everflow
-cargo build -q --release -p everflow-cluster --example bench
+cargo build -q --profile dist -p everflow
+cargo build -q --profile dist -p everflow-cluster --example bench
 work=$(mktemp -d)
 program=$work/everflow
 bench=$work/bench
-cp "$target/release/everflow" "$program"
-cp "$target/release/examples/bench" "$bench"
+cp "$target/dist/everflow" "$program"
+cp "$target/dist/examples/bench" "$bench"
 server=
 cleanup() {
   [ -z "$server" ] || kill "$server" 2>/dev/null || true

@@ -8,8 +8,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 megabytes=${1:-44}
-cargo build --quiet --release -p everflow-fetch --example helm_index
-target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/release
+cargo build --quiet --profile dist -p everflow-fetch --example helm_index
+target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/dist
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 - "$megabytes" "$dir" <<'PY'

@@ -10,8 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 helm=$(real/peers.sh path helm)
-cargo build --quiet --release -p everflow -p everflow-helm --bin everflow --example bench_render
-target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/release
+cargo build --quiet --profile dist -p everflow -p everflow-helm --bin everflow --example bench_render
+target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/dist
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 parts=${*:-trivial umbrella corpus library}

@@ -23,8 +23,8 @@ cd "$(dirname "$0")/.."
 counts=("$@")
 [ ${#counts[@]} -gt 0 ] || counts=(1000 5000)
 target=${CARGO_TARGET_DIR:-target}
-[ -n "${OURS:-}" ] || cargo build -q --release -p everflow
-[ -n "${BENCH:-}" ] || cargo build -q --release -p everflow --example kustomizations
+[ -n "${OURS:-}" ] || cargo build -q --profile dist -p everflow
+[ -n "${BENCH:-}" ] || cargo build -q --profile dist -p everflow --example kustomizations
 work=$(mktemp -d)
 real=
 cleanup() {
@@ -32,8 +32,8 @@ cleanup() {
   [ -n "${KEEP:-}" ] || rm -rf "$work"
 }
 trap cleanup EXIT
-cp "${OURS:-$target/release/everflow}" "$work/everflow"
-cp "${BENCH:-$target/release/examples/kustomizations}" "$work/bench"
+cp "${OURS:-$target/dist/everflow}" "$work/everflow"
+cp "${BENCH:-$target/dist/examples/kustomizations}" "$work/bench"
 
 # measure NAME COUNT WHAT...: on a new API server
 measure() {

@@ -17,8 +17,8 @@ real_limit=${REAL_LIMIT:-1000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-ours=${OURS:-${CARGO_TARGET_DIR:-target}/release/everflow}
-[ -n "${OURS:-}" ] || cargo build --release --quiet -p everflow
+ours=${OURS:-${CARGO_TARGET_DIR:-target}/dist/everflow}
+[ -n "${OURS:-}" ] || cargo build --profile dist --quiet -p everflow
 real=$(real/peers.sh path kustomize 2>/dev/null || true)
 
 generate() { # generate SIZE DIRECTORY: a third each of Deployments, ConfigMaps and ServiceAccounts

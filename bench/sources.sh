@@ -14,11 +14,11 @@ cd "$(dirname "$0")/.."
 
 count=${1:-1000}
 target=${CARGO_TARGET_DIR:-target}
-[ -n "${OURS:-}" ] || cargo build -q --release -p everflow
-[ -n "${HELPER:-}" ] || cargo build -q --release -p everflow-controllers --example sources
+[ -n "${OURS:-}" ] || cargo build -q --profile dist -p everflow
+[ -n "${HELPER:-}" ] || cargo build -q --profile dist -p everflow-controllers --example sources
 work=$(mktemp -d)
-cp "${OURS:-$target/release/everflow}" "$work/everflow"
-cp "${HELPER:-$target/release/examples/sources}" "$work/helper"
+cp "${OURS:-$target/dist/everflow}" "$work/everflow"
+cp "${HELPER:-$target/dist/examples/sources}" "$work/helper"
 peers=${EVERFLOW_PEERS:-$HOME/.cache/everflow/peers}
 real=${SOURCE_CONTROLLER:-$(command -v source-controller || ls "$peers"/source-controller-*/source-controller 2>/dev/null | tail -1 || true)}
 engine= server=

@@ -13,8 +13,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 if [ -z "${EVERFLOW:-}" ]; then
-  cargo build --release -q -p everflow
-  EVERFLOW=${CARGO_TARGET_DIR:-target}/release/everflow
+  cargo build --profile dist -q -p everflow
+  EVERFLOW=${CARGO_TARGET_DIR:-target}/dist/everflow
 fi
 
 repository=$work/repository

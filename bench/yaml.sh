@@ -12,8 +12,8 @@ dir=${BENCH_DIR:-$(mktemp -d)}
 [ -n "${BENCH_DIR:-}" ] || trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir"
 
-cargo build --quiet --release -p everflow-yaml --example bench_yaml
-ours=${CARGO_TARGET_DIR:-target}/release/examples/bench_yaml
+cargo build --quiet --profile dist -p everflow-yaml --example bench_yaml
+ours=${CARGO_TARGET_DIR:-target}/dist/examples/bench_yaml
 (cd bench/yaml-go && go build -o "$dir/yaml-go" .)
 "$ours" generate "$dir"
 

@@ -260,6 +260,8 @@ reasons! {
     SourceFetchFailed,
     /// Metadata of an event clash.
     MetadataAppendFailed,
+    /// A part of an Alert cannot be used.
+    InvalidConfig,
 }
 
 impl std::fmt::Display for Reason {

@@ -1,8 +1,8 @@
 //! Whether a live object differs from what applying would make of it.
 
 use everflow_api::common::IgnoreRule;
-use everflow_cluster::rest::selectors::LabelSelector;
 use everflow_json::{Map, Value, json};
+use everflow_schema::selectors::LabelSelector;
 use regex::Regex;
 
 use crate::ObjectId;
@@ -88,7 +88,7 @@ impl Ignore {
                     };
                     let selector = |text: &Option<String>| {
                         LabelSelector::parse(text.as_deref().unwrap_or_default())
-                            .map_err(|error| wrong(error.message.clone()))
+                            .map_err(|error| wrong(error.to_string()))
                     };
                     Target {
                         group: expression(&target.group)?,

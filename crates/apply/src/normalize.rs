@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_api::names::label;
-use everflow_cluster::codec::gotypes;
-use everflow_cluster::codec::json::Json;
 use everflow_json::{Map, Value, json};
+use everflow_schema::go_json::Json;
+use everflow_schema::gotypes;
 
 /// Whose objects they are: the labels that say so.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,15 +6,16 @@ use everflow_api::kustomization::{Kustomization, SubstituteStrategy};
 use everflow_api::object::Object;
 use everflow_json::Value;
 use everflow_kustomize::{
-    BuiltObject, Cache, Gvk, LoadRestriction, Located, Options, Output, Plugins, Release, Reorder,
-    TreeView, ViewError, build_cached, paths,
+    BuiltObject, Cache, Gvk, Limits, LoadRestriction, Located, OBJECTS_FLAG, Options, Output,
+    Plugins, Release, Reorder, TreeView, ViewError, build_cached, paths,
 };
+use everflow_limits::{Budget, Exceeded, at_most};
 use everflow_sops::Keys;
-use everflow_yaml::emit;
+use everflow_yaml::{cost, emit};
 use sha2::{Digest, Sha256};
 
-use crate::decryption::{Decryption, Integrity};
-use crate::error::Error;
+use crate::decryption::{Decryption, Fault, Integrity};
+use crate::error::{Error, step};
 use crate::finish;
 use crate::generate;
 use crate::mount::{Mount, relative};
@@ -52,6 +53,10 @@ pub struct Request<'a> {
     pub keys: &'a Keys,
     /// What builds share.
     pub cache: Option<&'a Cache>,
+    /// How much the build may go over.
+    pub limits: Limits,
+    /// How much time and memory it may use.
+    pub budget: &'a Budget,
 }
 
 static NO_VARIABLES: BTreeMap<String, String> = BTreeMap::new();
@@ -60,7 +65,11 @@ static NO_KEYS: Keys = Keys::new();
 impl<'a> Request<'a> {
     /// A request without keys, without variables from elsewhere and with strict substitution, as
     /// Flux has it by default.
-    pub fn new(kustomization: &'a Object<Kustomization>, tree: &'a dyn TreeView) -> Self {
+    pub fn new(
+        kustomization: &'a Object<Kustomization>,
+        tree: &'a dyn TreeView,
+        budget: &'a Budget,
+    ) -> Self {
         Request {
             kustomization,
             tree,
@@ -74,6 +83,8 @@ impl<'a> Request<'a> {
             without_remote: false,
             keys: &NO_KEYS,
             cache: None,
+            limits: Limits::default(),
+            budget,
         }
     }
 }
@@ -149,32 +160,39 @@ pub enum EmptyBecause {
     },
 }
 
-/// Builds a Kustomization.
+/// Builds a Kustomization. What the result takes stays charged.
 ///
 /// # Errors
 /// Says what is wrong, in which file and on which line as far as known.
 pub fn build(request: &Request<'_>) -> Result<Built, Error> {
     let spec = &request.kustomization.spec;
+    let (limits, budget) = (request.limits, request.budget);
     let directory = directory(request)?;
     let mut mount = Mount::new(request.tree);
-    let generated = generate::kustomization_file(&mut mount, &directory, spec)?;
+    let generated = generate::kustomization_file(&mut mount, &directory, spec, limits, budget)?;
     let decryption = spec
         .decryption
         .as_ref()
         .filter(|_| !request.keep_encrypted)
-        .map(|_| Decryption { keys: request.keys });
+        .map(|_| Decryption {
+            keys: request.keys,
+            budget,
+        });
     if let Some(decryption) = &decryption {
         decryption.sources(&mut mount, &directory)?;
     }
     let output = run_kustomize(&mount, &directory, request)?;
-    let variables = variables(request);
+    let variables = variables(request)?;
     let mut work = Work {
         mount: &mount,
+        budget,
+        printed: Printed::default(),
         variables: variables.as_ref().map(|values| Variables {
             values,
             strict: request.strict,
             placeholders: request.placeholders,
             missing: request.no_variables,
+            budget,
         }),
         decryption,
         identities: BTreeMap::new(),
@@ -187,10 +205,13 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
             })
             .collect(),
     };
-    let (yaml, objects) = work.all(&output)?;
-    let mut warnings = work.warnings;
-    let digest = format!("sha256:{}", hex(&Sha256::digest(yaml.as_bytes())));
+    let objects = work.all(&output)?;
+    let (mut warnings, printed) = (work.warnings, work.printed);
     let mut objects = finish::expand(objects);
+    let exceeded = |cause| Error::of_limit(step::BUILD, shown(&directory), cause);
+    let count = objects.len() as u64;
+    at_most(count, limits.objects, "objects in one build", OBJECTS_FLAG).map_err(exceeded)?;
+    let metadata = finish::bytes(request.kustomization);
     if request.keep_encrypted && request.masked {
         let all = objects.len();
         objects.retain(|object| !placeholder::is_nameless(object));
@@ -204,6 +225,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
         }
     }
     for object in &mut objects {
+        budget.charge(metadata).map_err(exceeded)?;
         if request.fitted {
             placeholder::fit(object);
         }
@@ -213,7 +235,7 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
         finish::add_metadata(object, request.kustomization);
         let may_stay = request.keep_encrypted || finish::stays_encrypted(object);
         if finish::is_encrypted_secret(object) && !may_stay {
-            return Err(still_encrypted(&mount, object));
+            return Err(still_encrypted(&mount, object, budget));
         }
     }
     let path = shown(&directory);
@@ -226,8 +248,8 @@ pub fn build(request: &Request<'_>) -> Result<Built, Error> {
             true => Contents::Empty(ProvenEmpty { because }),
             false => Contents::Objects(objects),
         },
-        digest,
-        size: yaml.len(),
+        digest: format!("sha256:{}", hex(&printed.digest.finalize())),
+        size: printed.size,
         warnings,
     })
 }
@@ -241,7 +263,8 @@ pub fn places(request: &Request<'_>, wanted: &[(String, String, String)]) -> Vec
     };
     let mut mount = Mount::new(request.tree);
     let spec = &request.kustomization.spec;
-    if generate::kustomization_file(&mut mount, &directory, spec).is_err() {
+    let (limits, budget) = (request.limits, request.budget);
+    if generate::kustomization_file(&mut mount, &directory, spec, limits, budget).is_err() {
         return unknown();
     }
     let uncached = Request {
@@ -256,7 +279,8 @@ pub fn places(request: &Request<'_>, wanted: &[(String, String, String)]) -> Vec
         let same = |built: &&BuiltObject| built.id.gvk == gvk && built.id.name == *name;
         let original = output.objects.iter().find(same).map(|it| &it.original_id);
         let (gvk, name) = original.map_or((&gvk, name.as_str()), |id| (&id.gvk, id.name.as_str()));
-        place::of_objects(&mount, gvk, name).into_iter().next()
+        let places = place::of_objects(&mount, gvk, name, budget);
+        places.into_iter().next()
     };
     wanted.iter().map(place).collect()
 }
@@ -287,13 +311,20 @@ fn shown(path: &str) -> String {
 }
 
 /// All variables, unless there is nothing to substitute.
-fn variables(request: &Request<'_>) -> Option<BTreeMap<String, String>> {
-    let post_build = request.kustomization.spec.post_build.as_ref()?;
+fn variables(request: &Request<'_>) -> Result<Option<BTreeMap<String, String>>, Error> {
+    let Some(post_build) = &request.kustomization.spec.post_build else {
+        return Ok(None);
+    };
+    let pairs = request.variables.iter().chain(&post_build.substitute);
+    let bytes = pairs.map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len());
+    let charged = request.budget.charge(bytes.sum());
+    charged.map_err(|cause| Error::of_limit(step::SUBSTITUTE, "spec.postBuild", cause))?;
     let mut values = request.variables.clone();
     add_variables(&mut values, &post_build.substitute);
     let always = post_build.substitute_strategy == Some(SubstituteStrategy::Always);
-    (always || request.no_variables.is_some() || request.placeholders || !values.is_empty())
-        .then_some(values)
+    let any =
+        always || request.no_variables.is_some() || request.placeholders || !values.is_empty();
+    Ok(any.then_some(values))
 }
 
 fn run_kustomize(
@@ -307,18 +338,23 @@ fn run_kustomize(
         reorder: Reorder::None,
         release: Release::V5_8,
         lenient: true,
+        limits: request.limits,
         ..Options::default()
     };
+    let budget = request.budget;
     let outer = Mount::outer(directory);
     let plugins = Plugins::default();
     let result = match request.cache {
-        Some(cache) => build_cached(mount, &outer, &options, plugins, cache),
-        None => everflow_kustomize::build(mount, &outer, &options, plugins).map(Into::into),
+        Some(cache) => build_cached(mount, &outer, &options, plugins, cache, budget),
+        None => everflow_kustomize::build(mount, &outer, &options, plugins, budget).map(Into::into),
     };
     result.map_err(|error| {
+        if let Some(error) = Error::of_kustomize(step::BUILD, "", &error) {
+            return error;
+        }
         let text = relative(&error.to_string());
         Error::Kustomize {
-            places: place::in_message(mount, &text),
+            places: place::in_message(mount, &text, budget),
             cause: error.reason(),
             text: cause_first(text),
         }
@@ -334,9 +370,25 @@ fn cause_first(text: String) -> String {
     }
 }
 
+/// What was printed so far.
+#[derive(Default)]
+struct Printed {
+    digest: Sha256,
+    size: usize,
+}
+
+impl Printed {
+    fn push(&mut self, text: &str) {
+        self.digest.update(text.as_bytes());
+        self.size += text.len();
+    }
+}
+
 /// What is done to each object after kustomize.
 struct Work<'a> {
     mount: &'a Mount<'a>,
+    budget: &'a Budget,
+    printed: Printed,
     variables: Option<Variables<'a>>,
     decryption: Option<Decryption<'a>>,
     warnings: Vec<Warning>,
@@ -348,25 +400,25 @@ struct Work<'a> {
 type Identity = (String, String, String, String);
 
 impl Work<'_> {
-    fn all(&mut self, output: &Output) -> Result<(String, Vec<Value>), Error> {
+    fn all(&mut self, output: &Output) -> Result<Vec<Value>, Error> {
         let mut objects = Vec::with_capacity(output.objects.len());
         for built in &output.objects {
             let object = self.json(built)?;
             *self.identities.entry(identity(&object)).or_default() += 1;
             objects.push(object);
         }
-        let mut yaml = String::new();
         for (built, object) in output.objects.iter().zip(&mut objects) {
             let changed = self.one(built, object)?;
-            if !yaml.is_empty() {
-                yaml.push_str("---\n");
+            if self.printed.size > 0 {
+                self.printed.push("---\n");
             }
-            match changed {
-                true => yaml.push_str(&emit::sigs(object)),
-                false => yaml.push_str(&self.yaml(built)?),
-            }
+            let text = match changed {
+                true => self.changed_yaml(built, object)?,
+                false => self.yaml(built)?,
+            };
+            self.printed.push(&text);
         }
-        Ok((yaml, objects))
+        Ok(objects)
     }
 
     /// True when the object is another one now.
@@ -387,26 +439,37 @@ impl Work<'_> {
             return Ok(decrypted);
         }
         let yaml = match decrypted {
-            true => emit::sigs(object),
+            true => self.changed_yaml(built, object)?,
             false => self.yaml(built)?,
         };
+        let exceeded = |cause| Error::of_limit(step::SUBSTITUTE, object_name(built), cause);
+        let _yaml = self.budget.hold(yaml.len()).map_err(exceeded)?;
         let substituted = variables.apply(&yaml).map_err(|fault| {
+            let (text, variable) = match fault {
+                substitute::Fault::Problem { text, variable } => (text, variable),
+                substitute::Fault::Exceeded(cause) => return exceeded(cause),
+            };
             let original = &built.original_id;
-            let name = fault.variable.as_ref();
-            let place = name.and_then(|name| {
+            let place = variable.as_ref().and_then(|name| {
                 let text = format!("${{{name}");
-                place::of_text(self.mount, &original.gvk, &original.name, &text)
+                place::of_text(
+                    self.mount,
+                    &original.gvk,
+                    &original.name,
+                    &text,
+                    self.budget,
+                )
             });
             Error::PostBuild {
                 object: object_name(built),
-                text: fault.text,
+                text,
                 place: place.or_else(|| self.place_of(built)),
-                variable: fault.variable,
+                variable,
             }
         })?;
         let before = identity(object);
         let after = identity(&substituted);
-        *object = substituted;
+        self.exchange(object, substituted).map_err(exceeded)?;
         if before != after {
             self.identities
                 .entry(before)
@@ -428,18 +491,20 @@ impl Work<'_> {
         let Some(decryption) = &self.decryption else {
             return Ok(false);
         };
-        let decrypted =
-            decryption
-                .object(self.mount, object)
-                .map_err(|text| Error::Decryption {
-                    object: object_name(built),
-                    place: self.place_of(built),
-                    text,
-                })?;
+        let exceeded = |cause| Error::of_limit(step::DECRYPT, object_name(built), cause);
+        let decrypted = decryption.object(self.mount, object);
+        let decrypted = decrypted.map_err(|fault| match fault {
+            Fault::Exceeded(cause) => exceeded(cause),
+            Fault::Problem(text) => Error::Decryption {
+                object: object_name(built),
+                place: self.place_of(built),
+                text,
+            },
+        })?;
         let Some((plain, integrity)) = decrypted else {
             return Ok(false);
         };
-        *object = plain;
+        self.exchange(object, plain).map_err(exceeded)?;
         if let Integrity::Unknown = integrity {
             let text = format!(
                 "{} was decrypted, but whether it was changed after its encryption could not be \
@@ -451,23 +516,46 @@ impl Work<'_> {
         Ok(true)
     }
 
-    fn json(&self, built: &BuiltObject) -> Result<Value, Error> {
-        built
-            .node
-            .marshal_json()
-            .map_err(|error| self.unprintable(&error.to_string()))
+    /// Puts a new object in the place of an old one, which is charged no more.
+    fn exchange(&self, object: &mut Value, new: Value) -> Result<(), Exceeded> {
+        self.budget.charge(cost::of_json(&new))?;
+        self.budget.release(cost::of_json(object));
+        *object = new;
+        Ok(())
     }
 
+    fn json(&self, built: &BuiltObject) -> Result<Value, Error> {
+        let exceeded = |cause| Error::of_limit(step::BUILD, object_name(built), cause);
+        let held = self.budget.hold(2 * cost::of_tree(&built.node));
+        let held = held.map_err(exceeded)?;
+        let json = built.node.marshal_json();
+        let json = json.map_err(|error| self.unprintable(&error.to_string()))?;
+        held.keep(cost::of_json(&json)).map_err(exceeded)?;
+        Ok(json)
+    }
+
+    /// An object as kustomize prints it.
     fn yaml(&self, built: &BuiltObject) -> Result<String, Error> {
+        let exceeded = |cause| Error::of_limit(step::BUILD, object_name(built), cause);
+        let most = cost::of_printing(&built.node);
+        let _held = self.budget.hold(most).map_err(exceeded)?;
         built
             .to_yaml()
             .map_err(|error| self.unprintable(&error.to_string()))
     }
 
+    /// An object that is another one now.
+    fn changed_yaml(&self, built: &BuiltObject, object: &Value) -> Result<String, Error> {
+        let exceeded = |cause| Error::of_limit(step::BUILD, object_name(built), cause);
+        let most = cost::of_printing_json(object);
+        let _held = self.budget.hold(most).map_err(exceeded)?;
+        Ok(emit::sigs(object))
+    }
+
     fn unprintable(&self, text: &str) -> Error {
         let text = relative(text);
         Error::Kustomize {
-            places: place::in_message(self.mount, &text),
+            places: place::in_message(self.mount, &text, self.budget),
             text,
             cause: "InvalidResource",
         }
@@ -475,7 +563,7 @@ impl Work<'_> {
 
     fn place_of(&self, built: &BuiltObject) -> Option<Place> {
         let original = &built.original_id;
-        let places = place::of_objects(self.mount, &original.gvk, &original.name);
+        let places = place::of_objects(self.mount, &original.gvk, &original.name, self.budget);
         places.into_iter().next()
     }
 }
@@ -502,7 +590,7 @@ fn identity(object: &Value) -> Identity {
     )
 }
 
-fn still_encrypted(mount: &Mount<'_>, object: &Value) -> Error {
+fn still_encrypted(mount: &Mount<'_>, object: &Value, budget: &Budget) -> Error {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let meta = &object["metadata"];
     let name = text(&meta["name"]);
@@ -510,7 +598,7 @@ fn still_encrypted(mount: &Mount<'_>, object: &Value) -> Error {
         none if none.is_empty() => format!("Secret/{name}"),
         namespace => format!("Secret/{namespace}/{name}"),
     };
-    let places = place::of_objects(mount, &Gvk::new("v1", "Secret"), &name);
+    let places = place::of_objects(mount, &Gvk::new("v1", "Secret"), &name, budget);
     Error::StillEncrypted {
         object: shown,
         place: places.into_iter().next(),

@@ -1,12 +1,16 @@
 //! Secrets of SOPS: in files that generators and patches name, in objects, and in values of Secrets.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use everflow_json::Value;
 use everflow_kustomize::{FILE_NAMES, Located, paths, read_kustomization};
+use everflow_limits::{Budget, Exceeded};
 use everflow_sops::{Format, Keys};
+use everflow_yaml::cost;
+use memchr::memmem;
 
-use crate::error::Error;
+use crate::error::{Error, step};
 use crate::finish;
 use crate::mount::Mount;
 use crate::place::Place;
@@ -17,6 +21,32 @@ const MAX_FILE: usize = 5 << 20;
 /// Decrypts for one build.
 pub struct Decryption<'a> {
     pub keys: &'a Keys,
+    pub budget: &'a Budget,
+}
+
+/// Why an object cannot be decrypted.
+#[derive(Debug)]
+pub enum Fault {
+    /// What is wrong with it.
+    Problem(String),
+    /// It would cost more than it may.
+    Exceeded(Exceeded),
+}
+
+impl From<Exceeded> for Fault {
+    fn from(exceeded: Exceeded) -> Self {
+        Fault::Exceeded(exceeded)
+    }
+}
+
+impl Fault {
+    /// What sops says, in other words.
+    fn of(error: everflow_sops::Error, words: impl FnOnce(everflow_sops::Error) -> String) -> Self {
+        match error.exceeded() {
+            Some(exceeded) => Fault::Exceeded(exceeded.clone()),
+            None => Fault::Problem(words(error)),
+        }
+    }
 }
 
 /// Whether it is known that an object is as SOPS left it.
@@ -38,7 +68,10 @@ impl Decryption<'_> {
             if !visited.insert(directory.clone()) {
                 continue;
             }
-            let Some(file) = kustomization(mount, &directory) else {
+            let file = kustomization(mount, &directory, self.budget).map_err(|exceeded| {
+                Error::of_limit(step::DECRYPT, directory.trim_start_matches('/'), exceeded)
+            })?;
+            let Some(file) = file else {
                 continue;
             };
             for (path, format) in encrypted_candidates(&file) {
@@ -69,6 +102,7 @@ impl Decryption<'_> {
             path: path.trim_start_matches('/').to_owned(),
             line: None,
         };
+        let exceeded = |cause| Error::of_limit(step::DECRYPT, place().path, cause);
         if content.len() > MAX_FILE {
             return Err(Error::SourceTooLarge {
                 place: place(),
@@ -76,13 +110,16 @@ impl Decryption<'_> {
                 limit: MAX_FILE,
             });
         }
-        let plain =
-            everflow_sops::decrypt(&content, format, format, self.keys).map_err(|cause| {
-                Error::Source {
-                    place: place(),
-                    cause,
-                }
-            })?;
+        let plain = everflow_sops::decrypt(&content, format, format, self.keys, self.budget);
+        let plain = plain.map_err(|cause| match cause.exceeded() {
+            Some(cause) => exceeded(cause.clone()),
+            None => Error::Source {
+                place: place(),
+                cause,
+            },
+        })?;
+        // It is there instead of the file until the build is done.
+        self.budget.charge(plain.len()).map_err(exceeded)?;
         mount.replace(path, plain);
         Ok(())
     }
@@ -94,7 +131,8 @@ impl Decryption<'_> {
         &self,
         mount: &Mount<'_>,
         object: &Value,
-    ) -> Result<Option<(Value, Integrity)>, String> {
+    ) -> Result<Option<(Value, Integrity)>, Fault> {
+        self.budget.check()?;
         if finish::stays_encrypted(object) {
             return Ok(None);
         }
@@ -113,36 +151,36 @@ impl Decryption<'_> {
         mount: &Mount<'_>,
         object: &Value,
         mac: &str,
-    ) -> Result<(Value, Integrity), String> {
+    ) -> Result<(Value, Integrity), Fault> {
         let name = full_name(object);
         let kind = object["kind"].as_str().unwrap_or_default();
         let failed = |error: everflow_sops::Error| {
             format!("failed to decrypt and format '{name}' {kind} data: {error}")
         };
-        let plain = everflow_sops::decrypt_value(object, self.keys).map_err(failed)?;
+        let plain = everflow_sops::decrypt_value(object, self.keys, self.budget);
+        let plain = plain.map_err(|error| Fault::of(error, failed))?;
         // The built object has another order and more fields than the file: the authentication
         // code only fits the file.
-        let Some((path, content)) = file_with(mount, mac) else {
+        let Some((path, content)) = file_with(mount, mac, self.budget)? else {
             return Ok((plain, Integrity::Unknown));
         };
         let format = match Format::of_path(&path) {
             Format::Json => Format::Json,
             _ => Format::Yaml,
         };
-        match everflow_sops::decrypt(&content, format, format, self.keys) {
+        let words = |error| format!("{} (in {})", failed(error), path.trim_start_matches('/'));
+        match everflow_sops::decrypt(&content, format, format, self.keys, self.budget) {
             Ok(_) => Ok((plain, Integrity::Verified)),
-            Err(error) => Err(format!(
-                "{} (in {})",
-                failed(error),
-                path.trim_start_matches('/')
-            )),
+            Err(error) => Err(Fault::of(error, words)),
         }
     }
 
     /// Values of a Secret that are encrypted files themselves, as generators put them there.
-    fn secret_values(&self, object: &Value) -> Result<Option<Value>, String> {
+    fn secret_values(&self, object: &Value) -> Result<Option<Value>, Fault> {
         let mut decrypted: Option<Value> = None;
+        let _copies = self.budget.hold(2 * cost::of_json(object))?;
         for (key, value) in object["data"].as_object().into_iter().flatten() {
+            self.budget.check()?;
             let Some(content) = value.as_str().and_then(finish::from_base64) else {
                 continue;
             };
@@ -150,12 +188,14 @@ impl Decryption<'_> {
                 continue;
             };
             let output = Format::of_path(key);
-            let plain =
-                everflow_sops::decrypt(&content, input, output, self.keys).map_err(|error| {
-                    let name = full_name(object);
-                    format!("failed to decrypt and format '{name}' Secret field '{key}': {error}")
-                })?;
+            let words = |error| {
+                let name = full_name(object);
+                format!("failed to decrypt and format '{name}' Secret field '{key}': {error}")
+            };
+            let plain = everflow_sops::decrypt(&content, input, output, self.keys, self.budget);
+            let plain = plain.map_err(|error| Fault::of(error, words))?;
             let changed = decrypted.get_or_insert_with(|| object.clone());
+            self.budget.charge(2 * plain.len())?;
             changed["data"][key] = Value::String(finish::to_base64(&plain).into());
         }
         Ok(decrypted)
@@ -167,24 +207,38 @@ fn full_name(object: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
+/// The path of a file of the source, and its content.
+type File = (String, Arc<[u8]>);
+
 /// The file of the source with an authentication code, among those the build read.
-fn file_with(mount: &Mount<'_>, mac: &str) -> Option<(String, std::sync::Arc<[u8]>)> {
-    let mac = mac.as_bytes();
-    mount.files_read().into_iter().find_map(|path| {
-        let content = mount.content(&path).ok()?;
-        let found = content.windows(mac.len()).any(|window| window == mac);
-        found.then_some((path, content))
-    })
+fn file_with(mount: &Mount<'_>, mac: &str, budget: &Budget) -> Result<Option<File>, Exceeded> {
+    let finder = memmem::Finder::new(mac);
+    for path in mount.files_read() {
+        budget.check()?;
+        if let Ok(content) = mount.content(&path)
+            && finder.find(&content).is_some()
+        {
+            return Ok(Some((path, content)));
+        }
+    }
+    Ok(None)
 }
 
 /// The kustomization of a directory, if there is exactly one that can be read.
-fn kustomization(mount: &Mount<'_>, directory: &str) -> Option<Value> {
+fn kustomization(
+    mount: &Mount<'_>,
+    directory: &str,
+    budget: &Budget,
+) -> Result<Option<Value>, Exceeded> {
     let mut files = FILE_NAMES
         .iter()
         .filter_map(|name| mount.content(&paths::join(directory, name)).ok());
     match (files.next(), files.next()) {
-        (Some(content), None) => read_kustomization(&content).ok(),
-        _ => None,
+        (Some(content), None) => match read_kustomization(&content, budget) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) => error.exceeded().cloned().map_or(Ok(None), Err),
+        },
+        _ => Ok(None),
     }
 }
 

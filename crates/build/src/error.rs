@@ -1,7 +1,9 @@
 //! Why a build fails.
 
+use everflow_limits::Exceeded;
 use thiserror::Error;
 
+use crate::mount::relative;
 use crate::place::Place;
 
 /// Why a build fails. Texts begin as Flux's do; paths in them are relative to the source, and the
@@ -103,6 +105,17 @@ pub enum Error {
         /// Where the objects or files it speaks of are.
         places: Vec<Place>,
     },
+    /// The build would cost more than it may.
+    #[error("{step}: {}{cause}", Of(place))]
+    Exceeded {
+        /// What was being done, in Flux's words for its failure.
+        step: &'static str,
+        /// The file, field or object, as far as known.
+        place: String,
+        /// What there is too much of.
+        #[source]
+        cause: Exceeded,
+    },
     /// An object lacks what every object must have.
     #[error(
         "failed to decode Kubernetes apiVersion, kind and name from: {text}{}",
@@ -163,6 +176,44 @@ impl Error {
         }
     }
 
+    /// What there is too much of, if that is the cause.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            Error::Exceeded { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn of_limit(step: &'static str, place: impl Into<String>, cause: Exceeded) -> Self {
+        Error::Exceeded {
+            step,
+            place: place.into(),
+            cause,
+        }
+    }
+
+    /// The error of kustomize about a limit, in a file unless it names one itself.
+    pub(crate) fn of_kustomize(
+        step: &'static str,
+        path: &str,
+        error: &everflow_kustomize::Error,
+    ) -> Option<Self> {
+        let everflow_kustomize::Error::Exceeded(excess) = error else {
+            return None;
+        };
+        let everflow_kustomize::Excess { file, field, cause } = &**excess;
+        let file = match file.is_empty() {
+            true => path,
+            false => file,
+        };
+        let place = match (file.is_empty(), field.is_empty()) {
+            (_, true) => file.to_owned(),
+            (true, false) => field.clone(),
+            (false, false) => format!("{file}: {field}"),
+        };
+        Some(Error::of_limit(step, relative(&place), cause.clone()))
+    }
+
     /// Where the fault is, as far as known.
     pub fn places(&self) -> &[Place] {
         match self {
@@ -179,6 +230,7 @@ impl Error {
             Error::PathNotFound { .. }
             | Error::NotADirectory { .. }
             | Error::Read(_)
+            | Error::Exceeded { .. }
             | Error::Component(_) => &[],
         }
     }
@@ -242,6 +294,26 @@ fn remedy(text: &str) -> &'static str {
     ];
     let fits = |(part, _): &&(&str, &str)| text.contains(part);
     REMEDIES.iter().find(fits).map_or("", |(_, remedy)| remedy)
+}
+
+/// What was being done when a limit was reached.
+pub(crate) mod step {
+    pub const GENERATE: &str = "failed to generate kustomization.yaml";
+    pub const BUILD: &str = "kustomize build failed";
+    pub const DECRYPT: &str = "decryption failed";
+    pub const SUBSTITUTE: &str = "post build failed";
+}
+
+/// `apps/kustomization.yaml: `, or nothing.
+struct Of<'a>(&'a str);
+
+impl std::fmt::Display for Of<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            place => write!(f, "{place}: "),
+        }
+    }
 }
 
 /// ` (in a.yaml:3 and b.yaml:7)`, or nothing.

@@ -29,6 +29,16 @@ fn is_kustomize_config(object: &Value) -> bool {
         && text("apiVersion").starts_with("kustomize.config.k8s.io/")
 }
 
+/// What [`add_metadata`] adds to each object.
+pub fn bytes(kustomization: &Object<Kustomization>) -> usize {
+    /// What an entry of a map takes beside long texts.
+    const ENTRY: usize = 128;
+    let common = kustomization.spec.common_metadata.iter();
+    let pairs = common.flat_map(|common| common.labels.iter().chain(&common.annotations));
+    let each = |(key, value): (&String, &String)| ENTRY + key.len() + value.len();
+    2 * ENTRY + pairs.map(each).sum::<usize>()
+}
+
 /// Marks an object as owned, and adds what the Kustomization adds to all objects: the latter wins.
 pub fn add_metadata(object: &mut Value, kustomization: &Object<Kustomization>) {
     let meta = &kustomization.metadata;

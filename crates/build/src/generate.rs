@@ -4,9 +4,12 @@
 use everflow_api::common::{Image, Patch, Selector};
 use everflow_api::kustomization::KustomizationSpec;
 use everflow_json::{Map, Value, json};
-use everflow_kustomize::{FILE_NAMES, Located, check_objects, paths, read_kustomization};
+use everflow_kustomize::{
+    FILE_NAMES, FILES_FLAG, Limits, Located, check_objects, paths, read_kustomization,
+};
+use everflow_limits::{Budget, Exceeded, at_most};
 
-use crate::error::Error;
+use crate::error::{Error, step};
 use crate::mount::{Mount, relative};
 use crate::place::{self, Place};
 
@@ -57,6 +60,9 @@ const FIELDS: [&str; 33] = [
 /// Beside [`FIELDS`].
 const BUILD_METADATA: &str = "buildMetadata";
 
+/// What a name in a directory takes beside its letters.
+const NAME: usize = 128;
+
 /// The content of a kustomization file.
 type File = Map;
 
@@ -71,14 +77,16 @@ pub fn kustomization_file(
     mount: &mut Mount<'_>,
     directory: &str,
     spec: &KustomizationSpec,
+    limits: Limits,
+    budget: &Budget,
 ) -> Result<Generated, Error> {
-    let found = existing_file(mount, directory)?;
+    let found = existing_file(mount, directory, budget)?;
     let exists = found.is_some();
     let (path, mut file) = match found {
         Some(found) => found,
         None => (
             paths::join(directory, FILE_NAMES[0]),
-            made_for_manifests(mount, directory)?,
+            made_for_manifests(mount, directory, limits, budget)?,
         ),
     };
     let no_manifests = !exists && !file.contains_key("resources");
@@ -91,7 +99,11 @@ pub fn kustomization_file(
     Ok(Generated { no_manifests })
 }
 
-fn existing_file(mount: &Mount<'_>, directory: &str) -> Result<Option<(String, File)>, Error> {
+fn existing_file(
+    mount: &Mount<'_>,
+    directory: &str,
+    budget: &Budget,
+) -> Result<Option<(String, File)>, Error> {
     for name in FILE_NAMES {
         let path = paths::join(directory, name);
         if !matches!(mount.tree().locate(&path), Ok(Located::File(_))) {
@@ -100,18 +112,24 @@ fn existing_file(mount: &Mount<'_>, directory: &str) -> Result<Option<(String, F
         let content = mount
             .content(&path)
             .map_err(|error| Error::Read(error.to_string()))?;
-        let in_file = |cause: everflow_kustomize::Error| Error::KustomizationFile {
-            place: Place {
-                path: path.trim_start_matches('/').to_owned(),
-                line: place::of_fault(&content),
-            },
-            text: match cause.cause() {
-                everflow_kustomize::Error::Malformed(_) => "error converting YAML to JSON",
-                _ => "error unmarshaling JSON: while decoding JSON",
-            },
-            cause,
+        let in_file = |cause: everflow_kustomize::Error| {
+            let path = path.trim_start_matches('/').to_owned();
+            if let Some(error) = Error::of_kustomize(step::GENERATE, &path, &cause) {
+                return error;
+            }
+            Error::KustomizationFile {
+                place: Place {
+                    path,
+                    line: place::of_fault(&content, budget),
+                },
+                text: match cause.cause() {
+                    everflow_kustomize::Error::Malformed(_) => "error converting YAML to JSON",
+                    _ => "error unmarshaling JSON: while decoding JSON",
+                },
+                cause,
+            }
         };
-        let json = read_kustomization(&content).map_err(in_file)?;
+        let json = read_kustomization(&content, budget).map_err(in_file)?;
         let mut file = Map::new();
         for (key, value) in json.as_object().into_iter().flatten() {
             let known = FIELDS.iter().chain([&BUILD_METADATA]);
@@ -144,9 +162,21 @@ fn set_type(file: &mut File) {
 
 // ---- a file for a directory that has none ----
 
-fn made_for_manifests(mount: &Mount<'_>, directory: &str) -> Result<File, Error> {
-    let mut found = Vec::new();
-    walk(mount, directory, &mut found, 0)?;
+fn made_for_manifests(
+    mount: &Mount<'_>,
+    directory: &str,
+    limits: Limits,
+    budget: &Budget,
+) -> Result<File, Error> {
+    let mut walk = Walk {
+        mount,
+        budget,
+        limits,
+        entries: 0,
+        found: Vec::new(),
+    };
+    walk.directory(directory, 0)?;
+    let found = walk.found;
     let mut file = Map::new();
     set_type(&mut file);
     if found.is_empty() {
@@ -161,38 +191,57 @@ fn made_for_manifests(mount: &Mount<'_>, directory: &str) -> Result<File, Error>
     Ok(file)
 }
 
-fn walk(
-    mount: &Mount<'_>,
-    directory: &str,
-    found: &mut Vec<String>,
-    depth: usize,
-) -> Result<(), Error> {
-    let unreadable = |error: everflow_kustomize::ViewError| Error::Read(error.to_string());
-    if depth > MAX_DEPTH {
-        return Err(Error::Read(format!(
-            "{directory}: directories are nested more than {MAX_DEPTH} levels deep"
-        )));
-    }
-    for name in mount.tree().entries(directory).map_err(unreadable)? {
-        let path = paths::join(directory, &name);
-        // Links to directories are not followed.
-        match mount.tree().locate(&path) {
-            Ok(Located::Directory(real)) if real == path => {
-                if has_kustomization(mount, &path) {
-                    found.push(path);
-                } else {
-                    walk(mount, &path, found, depth + 1)?;
+/// A walk over a directory for what can be built there.
+struct Walk<'a> {
+    mount: &'a Mount<'a>,
+    budget: &'a Budget,
+    limits: Limits,
+    entries: u64,
+    found: Vec<String>,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, directory: &str, depth: usize) -> Result<(), Error> {
+        let unreadable = |error: everflow_kustomize::ViewError| Error::Read(error.to_string());
+        if depth > MAX_DEPTH {
+            return Err(Error::Read(format!(
+                "{directory}: directories are nested more than {MAX_DEPTH} levels deep"
+            )));
+        }
+        for name in self.mount.tree().entries(directory).map_err(unreadable)? {
+            let path = paths::join(directory, &name);
+            self.count(&path)?;
+            // Links to directories are not followed.
+            match self.mount.tree().locate(&path) {
+                Ok(Located::Directory(real)) if real == path => {
+                    if has_kustomization(self.mount, &path) {
+                        self.found.push(path);
+                    } else {
+                        self.directory(&path, depth + 1)?;
+                    }
+                    continue;
                 }
-                continue;
+                Ok(_) | Err(_) => {}
             }
-            Ok(_) | Err(_) => {}
+            if name.ends_with(".yaml") || name.ends_with(".yml") {
+                check_manifest(self.mount, &path, self.budget)?;
+                self.found.push(path);
+            }
         }
-        if name.ends_with(".yaml") || name.ends_with(".yml") {
-            check_manifest(mount, &path)?;
-            found.push(path);
-        }
+        Ok(())
     }
-    Ok(())
+
+    fn count(&mut self, path: &str) -> Result<(), Error> {
+        self.entries += 1;
+        let limit = self.limits.files;
+        let what = "files and directories in one build";
+        let counted = at_most(self.entries, limit, what, FILES_FLAG);
+        // A path is kept in a list, and in the file that is made of it.
+        let counted = counted.and_then(|()| self.budget.charge(4 * path.len() + NAME));
+        counted.map_err(|exceeded: Exceeded| {
+            Error::of_limit(step::GENERATE, path.trim_start_matches('/'), exceeded)
+        })
+    }
 }
 
 fn has_kustomization(mount: &Mount<'_>, directory: &str) -> bool {
@@ -202,16 +251,22 @@ fn has_kustomization(mount: &Mount<'_>, directory: &str) -> bool {
     })
 }
 
-fn check_manifest(mount: &Mount<'_>, path: &str) -> Result<(), Error> {
+fn check_manifest(mount: &Mount<'_>, path: &str, budget: &Budget) -> Result<(), Error> {
     let content = mount
         .content(path)
         .map_err(|error| Error::Read(relative(&error.to_string())))?;
-    check_objects(&content).map_err(|cause| Error::Decode {
-        place: Place {
-            path: path.trim_start_matches('/').to_owned(),
-            line: place::of_fault(&content),
-        },
-        cause,
+    check_objects(&content, budget).map_err(|cause| {
+        let path = path.trim_start_matches('/').to_owned();
+        match Error::of_kustomize(step::GENERATE, &path, &cause) {
+            Some(error) => error,
+            None => Error::Decode {
+                place: Place {
+                    path,
+                    line: place::of_fault(&content, budget),
+                },
+                cause,
+            },
+        }
     })
 }
 

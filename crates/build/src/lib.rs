@@ -4,6 +4,7 @@
 //! use everflow_api::{kustomization::Kustomization, object::Object};
 //! use everflow_build::{Request, build};
 //! use everflow_kustomize::MemoryView;
+//! use everflow_limits::Budget;
 //!
 //! let kustomization = Object::<Kustomization>::read(&everflow_json::json!({
 //!     "metadata": {"namespace": "apps", "name": "shop"},
@@ -19,7 +20,7 @@
 //! )]
 //! .into_iter()
 //! .collect();
-//! let built = build(&Request::new(&kustomization, &tree))?;
+//! let built = build(&Request::new(&kustomization, &tree, &Budget::unlimited()))?;
 //! assert_eq!(built.contents.objects()[0]["data"]["a"], "green");
 //! assert_eq!(built.contents.objects()[0]["metadata"]["namespace"], "shop");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -29,7 +30,8 @@
 //! runs over the source and nothing outside of it (`mount`), secrets are decrypted (`decryption`),
 //! variables are put in (`substitute`),
 //! the digest is taken over the YAML of the result, and labels and annotations are added
-//! (`finish`). Where something fails, the file and line are looked for (`place`).
+//! (`finish`). Where something fails, the file and line are looked for (`place`). All of it works under
+//! the budget of the request.
 #![forbid(unsafe_code)]
 
 mod build;

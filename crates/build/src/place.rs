@@ -1,8 +1,10 @@
-//! Where in the source something is. Only failures pay for looking.
+//! Where in the source something is. Only failures pay for looking, and when the budget is used up nothing
+//! more is looked for.
 
 use everflow_kustomize::{Gvk, paths};
+use everflow_limits::Budget;
 use everflow_yaml::documents::{KioReader, kio_texts, resource_meta};
-use everflow_yaml::{Node, Value};
+use everflow_yaml::{Node, Value, cost};
 
 use crate::mount::Mount;
 
@@ -34,23 +36,30 @@ impl std::fmt::Display for Place {
 }
 
 /// Where the objects with this identity are, among the files that the build read.
-pub fn of_objects(mount: &Mount<'_>, gvk: &Gvk, name: &str) -> Vec<Place> {
+pub fn of_objects(mount: &Mount<'_>, gvk: &Gvk, name: &str, budget: &Budget) -> Vec<Place> {
     let mut places = Vec::new();
     for path in mount.files_read() {
         let Ok(content) = mount.content(&path) else {
             continue;
         };
-        let lines = lines_of_objects(&content, gvk, name).into_iter();
+        let lines = lines_of_objects(&content, gvk, name, budget).into_iter();
         places.extend(lines.map(|line| Place::new(&path, Some(line))));
     }
     places
 }
 
 /// The lines at which objects with this identity begin in a file.
-fn lines_of_objects(content: &[u8], gvk: &Gvk, name: &str) -> Vec<u32> {
+fn lines_of_objects(content: &[u8], gvk: &Gvk, name: &str, budget: &Budget) -> Vec<u32> {
     let mut lines = Vec::new();
+    let Ok((_held, limits)) = cost::reading(budget, content) else {
+        return lines;
+    };
+    let reader = KioReader::default().de_anchor(true).limits(limits);
     for (before, text) in kio_texts(content) {
-        let Ok(read) = KioReader::default().de_anchor(true).read(text) else {
+        if budget.check().is_err() {
+            break;
+        }
+        let Ok(read) = reader.read(text) else {
             continue;
         };
         let roots = read.documents.iter().map(|document| &document.root);
@@ -66,10 +75,14 @@ fn is_object(root: &Node, gvk: &Gvk, name: &str) -> bool {
 }
 
 /// Where patches for an object stand in kustomization files themselves.
-fn of_inline_patches(mount: &Mount<'_>, gvk: &Gvk, name: &str) -> Vec<Place> {
+fn of_inline_patches(mount: &Mount<'_>, gvk: &Gvk, name: &str, budget: &Budget) -> Vec<Place> {
     let mut places = Vec::new();
     for (path, content) in mount.kustomizations_read() {
-        let Ok(read) = KioReader::default().de_anchor(true).read(&content) else {
+        let Ok((_held, limits)) = cost::reading(budget, &content) else {
+            break;
+        };
+        let reader = KioReader::default().de_anchor(true).limits(limits);
+        let Ok(read) = reader.read(&content) else {
             continue;
         };
         let Some(root) = read.documents.first().map(|document| &document.root) else {
@@ -80,7 +93,7 @@ fn of_inline_patches(mount: &Mount<'_>, gvk: &Gvk, name: &str) -> Vec<Place> {
             .chain(items(root, "patchesStrategicMerge"));
         for text in texts {
             let Some(patch) = text.as_str() else { continue };
-            let lines = lines_of_objects(patch.as_bytes(), gvk, name);
+            let lines = lines_of_objects(patch.as_bytes(), gvk, name, budget);
             // A block begins on the line after its sign.
             let inner = text.position.line + u32::from(patch.contains('\n'));
             let place = |line: u32| Place::new(&path, Some((inner + line).saturating_sub(1)));
@@ -100,13 +113,16 @@ fn items<'n>(root: &'n Node, field: &str) -> impl Iterator<Item = &'n Node> {
 }
 
 /// Where kustomization files name a path that is not there.
-fn of_missing_path(mount: &Mount<'_>, text: &str) -> Vec<Place> {
+fn of_missing_path(mount: &Mount<'_>, text: &str, budget: &Budget) -> Vec<Place> {
     let Some(missing) = missing_path(text) else {
         return Vec::new();
     };
     let missing = paths::clean(&format!("/{missing}"));
     let mut places = Vec::new();
     for (path, content) in mount.kustomizations_read() {
+        if budget.check().is_err() {
+            break;
+        }
         let directory = paths::parent(&path);
         let names = |line: &str| {
             let words = line.split([' ', '\'', '"', '[', ']', '{', '}', ',', '=']);
@@ -149,8 +165,14 @@ fn missing_path(text: &str) -> Option<&str> {
 }
 
 /// Where an object begins, or where a text stands in the file of it.
-pub fn of_text(mount: &Mount<'_>, gvk: &Gvk, name: &str, text: &str) -> Option<Place> {
-    let object = of_objects(mount, gvk, name).into_iter().next()?;
+pub fn of_text(
+    mount: &Mount<'_>,
+    gvk: &Gvk,
+    name: &str,
+    text: &str,
+    budget: &Budget,
+) -> Option<Place> {
+    let object = of_objects(mount, gvk, name, budget).into_iter().next()?;
     let content = mount.content(&format!("/{}", object.path)).ok()?;
     let content = String::from_utf8_lossy(&content);
     let first = object.line.unwrap_or(1).saturating_sub(1) as usize;
@@ -167,9 +189,11 @@ pub fn of_text(mount: &Mount<'_>, gvk: &Gvk, name: &str, text: &str) -> Option<P
 }
 
 /// The line of the file at which its YAML breaks.
-pub fn of_fault(content: &[u8]) -> Option<u32> {
+pub fn of_fault(content: &[u8], budget: &Budget) -> Option<u32> {
+    let (_held, limits) = cost::reading(budget, content).ok()?;
     for (before, text) in kio_texts(content) {
-        if let Err(error) = KioReader::default().read(text) {
+        budget.check().ok()?;
+        if let Err(error) = KioReader::default().limits(limits).read(text) {
             let line = error.position().line;
             return (line > 0).then_some(before + line);
         }
@@ -177,22 +201,28 @@ pub fn of_fault(content: &[u8]) -> Option<u32> {
     None
 }
 
+/// So many places are enough for a message.
+const MOST: usize = 16;
+
 /// The places that a failure of kustomize speaks of: the objects of the identities in its text.
-pub fn in_message(mount: &Mount<'_>, text: &str) -> Vec<Place> {
+pub fn in_message(mount: &Mount<'_>, text: &str, budget: &Budget) -> Vec<Place> {
     let mut places: Vec<Place> = match text.contains("MalformedYAMLError") {
-        true => malformed(mount),
+        true => malformed(mount, budget),
         false => Vec::new(),
     };
     // Messages may quote whole files: most of their lines have no identity in them.
     let lines = text.split('\n').filter(|line| line.contains('/'));
     for word in lines.flat_map(|line| line.split([' ', '"', '\''])) {
+        if budget.check().is_err() || places.len() >= MOST {
+            break;
+        }
         let word = word.trim_matches([',', ';', ':', '`']);
         let Some((gvk, name)) = parse_identity(word) else {
             continue;
         };
-        let mut found = of_objects(mount, &gvk, name);
+        let mut found = of_objects(mount, &gvk, name, budget);
         if text.contains("patch") {
-            found.extend(of_inline_patches(mount, &gvk, name));
+            found.extend(of_inline_patches(mount, &gvk, name, budget));
         }
         for place in found {
             if !places.contains(&place) {
@@ -201,16 +231,16 @@ pub fn in_message(mount: &Mount<'_>, text: &str) -> Vec<Place> {
         }
     }
     if places.is_empty() {
-        places = of_missing_path(mount, text);
+        places = of_missing_path(mount, text, budget);
     }
     places
 }
 
 /// The files of the build that are no YAML.
-fn malformed(mount: &Mount<'_>) -> Vec<Place> {
+fn malformed(mount: &Mount<'_>, budget: &Budget) -> Vec<Place> {
     let files = mount.files_read().into_iter();
     let broken = files.filter_map(|path| {
-        let line = of_fault(&mount.content(&path).ok()?)?;
+        let line = of_fault(&mount.content(&path).ok()?, budget)?;
         Some(Place::new(&path, Some(line)))
     });
     broken.collect()
@@ -246,10 +276,12 @@ mod tests {
         let text =
             "---\na: 1\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n---\nc: [\n";
         let gvk = Gvk::new("v1", "ConfigMap");
-        assert_eq!(lines_of_objects(text.as_bytes(), &gvk, "b"), [4]);
-        assert_eq!(of_fault(text.as_bytes()), Some(9));
+        let budget = Budget::unlimited();
+        let lines = lines_of_objects(text.as_bytes(), &gvk, "b", &budget);
+        assert_eq!(lines, [4]);
+        assert_eq!(of_fault(text.as_bytes(), &budget), Some(9));
         let anchor = "a: 1\n---\nb:\n- *none\n";
-        assert_eq!(of_fault(anchor.as_bytes()), Some(4));
+        assert_eq!(of_fault(anchor.as_bytes(), &budget), Some(4));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Variables in built objects.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use everflow_envsubst::Cause;
 use everflow_json::Value;
-use everflow_yaml::sigs;
+use everflow_limits::{Budget, Exceeded};
+use everflow_yaml::{cost, sigs};
 
 use crate::placeholder;
 
@@ -32,13 +34,24 @@ pub struct Variables<'a> {
     pub placeholders: bool,
     /// Why there are none.
     pub missing: Option<&'a str>,
+    pub budget: &'a Budget,
 }
 
 /// Why variables cannot be put in.
-pub struct Fault {
-    pub text: String,
-    /// The variable without a value.
-    pub variable: Option<String>,
+pub enum Fault {
+    Problem {
+        text: String,
+        /// The variable without a value.
+        variable: Option<String>,
+    },
+    /// It would cost more than it may.
+    Exceeded(Exceeded),
+}
+
+impl From<Exceeded> for Fault {
+    fn from(exceeded: Exceeded) -> Self {
+        Fault::Exceeded(exceeded)
+    }
 }
 
 /// Whether an object wants no variables.
@@ -49,9 +62,10 @@ pub fn opts_out(object: &Value) -> bool {
 }
 
 impl Variables<'_> {
-    /// Puts the variables into the YAML of an object.
+    /// Puts the variables into the YAML of an object. The new object is not charged yet.
     pub fn apply(&self, yaml: &str) -> Result<Value, Fault> {
-        let fault = |text: String| Fault {
+        self.budget.check()?;
+        let fault = |text: String| Fault::Problem {
             text,
             variable: None,
         };
@@ -63,13 +77,10 @@ impl Variables<'_> {
                 "envsubst error: '{name}' var name is invalid, must match '{NAME_PATTERN}'"
             )));
         }
-        let value = |name: &str| match self.values.get(name) {
-            Some(value) => Some(value.clone()),
-            None if self.strict => None,
-            None => Some(String::new()),
-        };
-        let text = self.substituted(yaml, &value)?;
-        let json = sigs::yaml_to_json(text.as_bytes())
+        let text = self.substituted(yaml)?;
+        let _text = self.budget.hold(text.len())?;
+        let (_held, limits) = cost::reading(self.budget, text.as_bytes())?;
+        let json = sigs::to_json(text.as_bytes(), false, limits)
             .map_err(|error| fault(format!("envsubst error: YAMLToJSON: {error}")))?;
         match json {
             Value::Object(_) => Ok(json),
@@ -81,21 +92,22 @@ impl Variables<'_> {
 }
 
 impl Variables<'_> {
-    fn substituted(
-        &self,
-        yaml: &str,
-        value: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<String, Fault> {
+    fn substituted(&self, yaml: &str) -> Result<String, Fault> {
         let mut made_up: BTreeSet<String> = BTreeSet::new();
         loop {
-            let known = |name: &str| match made_up.contains(name) {
-                true => Some(placeholder::of_variable(name)),
-                false => value(name),
+            let known = |name: &str| match self.values.get(name) {
+                _ if made_up.contains(name) => Some(placeholder::of_variable(name).into()),
+                Some(value) => Some(Cow::from(value)),
+                None if self.strict => None,
+                None => Some(Cow::default()),
             };
-            let fault = match everflow_envsubst::substitute(yaml, &known) {
+            let fault = match everflow_envsubst::substitute(yaml, &known, self.budget) {
                 Ok(text) => return Ok(text),
                 Err(fault) => fault,
             };
+            if let Cause::Exceeded(exceeded) = fault.cause {
+                return Err(exceeded.into());
+            }
             let text = format!("envsubst error: variable substitution failed: {fault}");
             let variable = match fault.cause {
                 Cause::NotSet(name) => Some(name),
@@ -104,7 +116,7 @@ impl Variables<'_> {
             match &variable {
                 // Each round has one more.
                 Some(name) if self.placeholders && made_up.insert(name.clone()) => {}
-                _ => return Err(Fault { text, variable }),
+                _ => return Err(Fault::Problem { text, variable }),
             }
         }
     }

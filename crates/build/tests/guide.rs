@@ -8,6 +8,7 @@ use everflow_api::object::Object;
 use everflow_build::{Built, Contents, EmptyBecause, Error, Keys, Request, build};
 use everflow_json::{Value, json};
 use everflow_kustomize::{Cache, MemoryView};
+use everflow_limits::Budget;
 
 const KEY: &str = "AGE-SECRET-KEY-1ZCRAPNUP0GEU4YN7UNE4YUYQEKHC8KPTU59QK95X3MPEUHT62SEQMNZY63";
 
@@ -32,7 +33,11 @@ fn tree(files: &[(&str, &str)]) -> MemoryView {
 }
 
 fn built(spec: Value, files: &[(&str, &str)]) -> Result<Built, Error> {
-    build(&Request::new(&object(spec), &tree(files)))
+    build(&Request::new(
+        &object(spec),
+        &tree(files),
+        &Budget::unlimited(),
+    ))
 }
 
 fn message(spec: Value, files: &[(&str, &str)]) -> String {
@@ -48,7 +53,7 @@ fn an_empty_directory_is_proven_empty() {
     let mut view = tree(&[("/other/a.yaml", "x: y")]);
     view.add_directory("/apps");
     let object = object(json!({"path": "./apps"}));
-    let built = build(&Request::new(&object, &view)).unwrap();
+    let built = build(&Request::new(&object, &view, &Budget::unlimited())).unwrap();
     let Contents::Empty(proof) = &built.contents else {
         panic!("{built:?}");
     };
@@ -70,7 +75,7 @@ fn nothing_outside_of_the_source_is_read() {
     let mut view = tree(&[("/kustomization.yaml", "resources: [link]\n")]);
     view.link("/link", "/../outside");
     let object = object(json!({}));
-    assert!(build(&Request::new(&object, &view)).is_err());
+    assert!(build(&Request::new(&object, &view, &Budget::unlimited())).is_err());
 }
 
 #[test]
@@ -130,7 +135,8 @@ fn a_missing_variable_is_named_with_object_file_and_line() {
     );
     let object = object(spec);
     let view = tree(&[("/apps/a.yaml", &file)]);
-    let mut request = Request::new(&object, &view);
+    let budget = Budget::unlimited();
+    let mut request = Request::new(&object, &view, &budget);
     request.strict = false;
     let built = build(&request).unwrap();
     assert_eq!(
@@ -153,7 +159,8 @@ fn variables_from_elsewhere_lose_to_own_ones_and_objects_can_opt_out() {
         ("x".to_owned(), "far".to_owned()),
         ("y".to_owned(), "far".to_owned()),
     ]);
-    let mut request = Request::new(&object, &view);
+    let budget = Budget::unlimited();
+    let mut request = Request::new(&object, &view, &budget);
     request.variables = &variables;
     let built = build(&request).unwrap();
     assert_eq!(
@@ -234,7 +241,8 @@ fn a_cache_gives_the_same_and_notices_changes() {
     let object = object(json!({"path": "app"}));
     let digest = |text: &str| {
         let view = tree(&[("/app/a.yaml", text)]);
-        let mut request = Request::new(&object, &view);
+        let budget = Budget::unlimited();
+        let mut request = Request::new(&object, &view, &budget);
         request.cache = Some(&cache);
         build(&request).unwrap().digest
     };
@@ -255,7 +263,8 @@ fn with_keys(spec: Value, files: &[(&str, &str)]) -> Result<Built, Error> {
     keys.add("age.agekey", KEY.as_bytes()).unwrap();
     let object = object(spec);
     let view = tree(files);
-    let mut request = Request::new(&object, &view);
+    let budget = Budget::unlimited();
+    let mut request = Request::new(&object, &view, &budget);
     request.keys = &keys;
     build(&request)
 }

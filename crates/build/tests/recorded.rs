@@ -9,7 +9,8 @@ use everflow_api::object::Object;
 use everflow_build::{Keys, Request, add_variables, build};
 use everflow_corpus::Outcome;
 use everflow_json::{Value, json};
-use everflow_kustomize::MemoryView;
+use everflow_kustomize::{Limits, MemoryView};
+use everflow_limits::{Budget, Stop};
 
 /// The state of a scenario: its repository and the objects that builds depend on.
 #[derive(Default)]
@@ -138,7 +139,13 @@ impl World {
         let number: usize = number.parse().map_err(|_| format!("revision {revision}"))?;
         let tree = self.commits.get(number - 1).ok_or("no such commit")?;
         let variables = self.variables(&kustomization);
-        let mut request = Request::new(&kustomization, tree);
+        // Far below what is allowed.
+        let budget = Budget::new(Stop::new(), 10 << 20);
+        let mut request = Request::new(&kustomization, tree, &budget);
+        request.limits = Limits {
+            objects: Limits::default().objects / 500,
+            files: Limits::default().files / 500,
+        };
         match &variables {
             Ok(variables) => request.variables = variables,
             Err(text) => request.no_variables = Some(text),

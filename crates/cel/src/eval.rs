@@ -8,6 +8,7 @@ use crate::ast::{Comprehension, ComprehensionKind, Expr, ExprKind, Literal};
 use crate::error::EvalError;
 use crate::functions;
 use crate::value::{Key, List, Value};
+use crate::work::Work;
 
 /// Names and what they stand for.
 #[derive(Debug, Default, Clone)]
@@ -35,12 +36,18 @@ pub(crate) struct Scope<'a> {
     value: Value,
     globals: &'a Variables,
     steps: &'a Cell<u64>,
+    work: &'a Work,
 }
 
 type Outcome = Result<Value, EvalError>;
 
 /// Evaluates with a limit to the cost; tells what it was.
-pub(crate) fn evaluate(expr: &Expr, variables: &Variables, limit: u64) -> (Outcome, u64) {
+pub(crate) fn evaluate(
+    expr: &Expr,
+    variables: &Variables,
+    limit: u64,
+    work: &Work,
+) -> (Outcome, u64) {
     let steps = Cell::new(limit);
     let scope = Scope {
         parent: None,
@@ -48,6 +55,7 @@ pub(crate) fn evaluate(expr: &Expr, variables: &Variables, limit: u64) -> (Outco
         value: Value::Null,
         globals: variables,
         steps: &steps,
+        work,
     };
     let outcome = scope.eval(expr);
     let used = match &outcome {
@@ -68,6 +76,7 @@ impl<'a> Scope<'a> {
             value,
             globals: self.globals,
             steps: self.steps,
+            work: self.work,
         }
     }
 
@@ -207,15 +216,6 @@ impl<'a> Scope<'a> {
                     _ => Err(EvalError::NoSuchOverload),
                 };
             }
-            ("or" | "orValue", [other]) if target.is_some() => {
-                if let Some(Ok(Value::Optional(inner))) = target.map(|target| self.eval(target)) {
-                    return match (inner, function) {
-                        (Some(inner), "or") => Ok(Value::Optional(Some(inner))),
-                        (Some(inner), _) => Ok((*inner).clone()),
-                        (None, _) => self.eval(other),
-                    };
-                }
-            }
             _ => {}
         }
         let values: Vec<Value> = match target {
@@ -224,14 +224,15 @@ impl<'a> Scope<'a> {
                 // `optional.of(x)`, `math.greatest(…)`: the dot is part of the name.
                 Some(namespace) => {
                     let name = format!("{namespace}.{function}");
-                    return functions::call(&name, &self.all(args)?, false, self.steps);
+                    return functions::call(&name, &self.all(args)?, false, self.steps, self.work);
                 }
-                None => std::iter::once(self.eval(target))
-                    .chain(args.iter().map(|arg| self.eval(arg)))
-                    .collect::<Result<_, _>>()?,
+                None if matches!((function, args), ("or" | "orValue", [_])) => {
+                    return self.or_else(target, function, args);
+                }
+                None => self.method(self.eval(target), args)?,
             },
         };
-        functions::call(function, &values, target.is_some(), self.steps)
+        functions::call(function, &values, target.is_some(), self.steps, self.work)
     }
 
     fn namespace(&self, target: &Expr) -> Option<String> {
@@ -239,6 +240,29 @@ impl<'a> Scope<'a> {
         let root = path.split('.').next().unwrap_or("");
         (functions::NAMESPACES.contains(&path.as_str()) && self.lookup(root).is_none())
             .then_some(path)
+    }
+
+    /// The arguments of a method, its receiver first.
+    fn method(&self, receiver: Outcome, args: &[Expr]) -> Result<Vec<Value>, EvalError> {
+        std::iter::once(receiver)
+            .chain(args.iter().map(|arg| self.eval(arg)))
+            .collect()
+    }
+
+    /// `or` and `orValue`: what is given instead is evaluated only where it is needed.
+    fn or_else(&self, target: &Expr, function: &str, args: &[Expr]) -> Outcome {
+        let receiver = self.eval(target);
+        match (&receiver, args) {
+            (Ok(Value::Optional(Some(inner))), _) => Ok(match function {
+                "or" => Value::Optional(Some(inner.clone())),
+                _ => (**inner).clone(),
+            }),
+            (Ok(Value::Optional(None)), [other]) => self.eval(other),
+            _ => {
+                let values = self.method(receiver, args)?;
+                functions::call(function, &values, true, self.steps, self.work)
+            }
+        }
     }
 
     fn all(&self, args: &[Expr]) -> Result<Vec<Value>, EvalError> {
@@ -277,7 +301,7 @@ impl<'a> Scope<'a> {
                 (value, _) => values.push(value),
             }
         }
-        Ok(Value::list(values))
+        self.work.admit(Value::list(values))
     }
 
     fn map(&self, entries: &[(Expr, Expr, bool)]) -> Outcome {
@@ -295,7 +319,7 @@ impl<'a> Scope<'a> {
                 }
             }
         }
-        Ok(Value::Map(Rc::new(map)))
+        self.work.admit(Value::Map(Rc::new(map)))
     }
 
     fn key(&self, expr: &Expr) -> Result<Key, EvalError> {
@@ -482,7 +506,7 @@ impl<'a> Scope<'a> {
                 results.push(self.for_item(comprehension, item, is_map, &comprehension.body)?);
             }
         }
-        Ok(Value::list(results))
+        self.work.admit(Value::list(results))
     }
 
     fn transform_map(
@@ -513,7 +537,7 @@ impl<'a> Scope<'a> {
                 }
             }
         }
-        Ok(Value::Map(Rc::new(results)))
+        self.work.admit(Value::Map(Rc::new(results)))
     }
 }
 
@@ -539,7 +563,7 @@ fn go_type(value: &Value) -> &'static str {
 pub(crate) fn fold_constants(expr: &Expr) -> Result<(), EvalError> {
     expr.children().try_for_each(fold_constants)?;
     if !matches!(expr.kind, ExprKind::Literal(_)) && is_constant(expr) {
-        evaluate(expr, &Variables::new(), u64::MAX).0?;
+        evaluate(expr, &Variables::new(), u64::MAX, &Work::default()).0?;
     }
     Ok(())
 }

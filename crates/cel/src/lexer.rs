@@ -97,7 +97,7 @@ impl<'a> Lexer<'a> {
             let text = self.advance(length);
             return token(literal.map_or(TokenKind::Unknown, TokenKind::Literal), text);
         }
-        let digit_follows = rest[1.min(rest.len())..].starts_with(|c: char| c.is_ascii_digit());
+        let digit_follows = rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         if first.is_ascii_digit() || (first == '.' && digit_follows) {
             let (length, literal) = number(rest);
             let text = self.advance(length);

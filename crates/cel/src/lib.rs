@@ -24,6 +24,7 @@ mod parser;
 pub mod rules;
 pub mod time;
 mod value;
+mod work;
 
 pub use error::{CompileError, EvalError, Issue};
 pub use escape::escape;
@@ -93,7 +94,16 @@ impl Program {
 
     /// Evaluates the expression and tells what that cost.
     pub fn evaluate_counting(&self, variables: &Variables) -> (Result<Value, EvalError>, u64) {
-        eval::evaluate(&self.expr, variables, self.steps)
+        self.evaluate_within(variables, &work::Work::default())
+    }
+
+    /// As [`Program::evaluate_counting`], with work that other evaluations share.
+    pub(crate) fn evaluate_within(
+        &self,
+        variables: &Variables,
+        work: &work::Work,
+    ) -> (Result<Value, EvalError>, u64) {
+        eval::evaluate(&self.expr, variables, self.steps, work)
     }
 }
 

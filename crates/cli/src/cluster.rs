@@ -13,6 +13,7 @@ use everflow_cluster::server::is_loopback;
 use everflow_cluster::store::Store;
 use everflow_cluster::store::disk::DiskJournal;
 use everflow_cluster::{ApiServer, Authority, Options, kubeconfig, serve};
+use everflow_env::disk::private;
 
 use crate::exit::Failure;
 
@@ -76,9 +77,10 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
         )));
     }
     if let Some(dir) = &args.dir {
-        std::fs::create_dir_all(dir)
-            .map_err(|error| Failure::Work(format!("cannot create {}: {error}", dir.display())))?;
+        prepare(dir)
+            .map_err(|error| Failure::Work(format!("cannot use {}: {error}", dir.display())))?;
     }
+    everflow_serve::raise_open_files();
     let env = Arc::new(SystemEnvironment::new());
     let token: String = (0..4).map(|_| format!("{:016x}", env.random())).collect();
     let mut tokens = vec![(token.clone(), User::admin())];
@@ -100,7 +102,7 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
     .map_err(Failure::Usage)?;
     let store = match &args.dir {
         Some(dir) => {
-            let file = dir.join("objects.redb");
+            let file = dir.join(OBJECTS);
             let journal = DiskJournal::open(&file).map_err(|error| {
                 Failure::Work(format!("cannot open {}: {error}", file.display()))
             })?;
@@ -118,9 +120,49 @@ fn start_cluster(args: &StartArgs) -> Result<(), Failure> {
     runtime.block_on(listen(args, server, &token, &authority))
 }
 
+/// The file with all objects.
+const OBJECTS: &str = "objects.redb";
+/// The secret that signs tokens of service accounts.
+const SIGNING_KEY: &str = "service-accounts.key";
+/// The certificates and keys of the authority and of the server.
+const AUTHORITY: [&str; 4] = ["ca.crt", "ca.key", "server.crt", "server.key"];
+
+/// Makes the directory. What an older version left in it for others to read is theirs no more.
+fn prepare(dir: &Path) -> std::io::Result<()> {
+    private::create_dir(dir)?;
+    let files = AUTHORITY.iter().chain([&OBJECTS, &SIGNING_KEY]);
+    for file in files.map(|name| dir.join(name)) {
+        if file.exists() {
+            keep_private(&file)?;
+        }
+    }
+    // A directory with other things in it may be for others.
+    let is_ours = dir.join(OBJECTS).exists() || std::fs::read_dir(dir)?.next().is_none();
+    match is_ours {
+        true => keep_private(dir),
+        false => Ok(()),
+    }
+}
+
+fn keep_private(path: &Path) -> std::io::Result<()> {
+    if let Some(before) = private::tighten(path)? {
+        let shown = path.display();
+        say(&format!(
+            "► others may not use {shown} any more; its mode was {before:04o}"
+        ));
+    }
+    Ok(())
+}
+
+/// Tells something beside what was asked for.
+fn say(text: &str) {
+    // Whoever does not listen misses it.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// The secret of the directory that signs tokens of service accounts, made on first use.
 fn signing_key(dir: &Path) -> Result<Vec<u8>, Failure> {
-    let file = dir.join("service-accounts.key");
+    let file = dir.join(SIGNING_KEY);
     match std::fs::read(&file) {
         Ok(key) if key.len() >= 32 => return Ok(key),
         Ok(_) => {
@@ -133,7 +175,7 @@ fn signing_key(dir: &Path) -> Result<Vec<u8>, Failure> {
     }
     let env = SystemEnvironment::new();
     let key: String = (0..4).map(|_| format!("{:016x}", env.random())).collect();
-    write_private(&file, &key)?;
+    private::write_file(&file, &key)?;
     Ok(key.into_bytes())
 }
 
@@ -141,6 +183,12 @@ fn signing_key(dir: &Path) -> Result<Vec<u8>, Failure> {
 fn read_tokens(file: &Path) -> Result<Vec<(String, User)>, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))?;
+    if private::open_to_others(file).unwrap_or(false) {
+        let shown = file.display();
+        say(&format!(
+            "⚠ others may read {shown}, which has tokens in it; use chmod 600"
+        ));
+    }
     let mut tokens = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -192,14 +240,8 @@ fn authority(args: &StartArgs, address: &SocketAddr) -> Result<Authority, Failur
     if !names.contains(&own) {
         names.push(own);
     }
-    let files = args.dir.as_ref().map(|dir| {
-        [
-            dir.join("ca.crt"),
-            dir.join("ca.key"),
-            dir.join("server.crt"),
-            dir.join("server.key"),
-        ]
-    });
+    let files = args.dir.as_ref();
+    let files = files.map(|dir| AUTHORITY.map(|name| dir.join(name)));
     if let Some([ca, ca_key, certificate, key]) = &files
         && let (Ok(ca_certificate), Ok(certificate), Ok(key)) = (
             std::fs::read_to_string(ca),
@@ -216,24 +258,12 @@ fn authority(args: &StartArgs, address: &SocketAddr) -> Result<Authority, Failur
     }
     let fresh = Authority::generate(&names).map_err(|error| Failure::Work(error.to_string()))?;
     if let Some([ca, ca_key, certificate, key]) = &files {
-        std::fs::write(ca, &fresh.ca_certificate)?;
-        std::fs::write(certificate, &fresh.certificate)?;
-        write_private(key, &fresh.key)?;
-        write_private(ca_key, fresh.ca_key.as_deref().unwrap_or_default())?;
+        private::write_file(ca, &fresh.ca_certificate)?;
+        private::write_file(certificate, &fresh.certificate)?;
+        private::write_file(key, &fresh.key)?;
+        private::write_file(ca_key, fresh.ca_key.as_deref().unwrap_or_default())?;
     }
     Ok(fresh)
-}
-
-/// Writes a file that only its owner may read.
-fn write_private(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(file)?.write_all(text.as_bytes())
 }
 
 async fn listen(
@@ -267,9 +297,9 @@ async fn listen(
         host
     };
     let url = format!("https://{host}:{}", address.port());
-    write_private(
+    private::write_file(
         &args.kubeconfig,
-        &kubeconfig(&url, &authority.ca_certificate, token),
+        kubeconfig(&url, &authority.ca_certificate, token),
     )
     .map_err(|error| {
         Failure::Work(format!(
@@ -304,7 +334,7 @@ pub async fn open(
     let authority = Authority::generate(&names).map_err(failed)?;
     let tls = authority.server_config().map_err(failed)?;
     let text = kubeconfig(&url, &authority.ca_certificate, token);
-    write_private(file, &text)
+    private::write_file(file, &text)
         .map_err(|error| Failure::Work(format!("cannot write {}: {error}", file.display())))?;
     let server = server.clone();
     Ok(tokio::spawn(async move {

@@ -9,6 +9,7 @@ use everflow_kustomize::{
     BuiltObject, LoadRestriction, Options, Output, Plugins, Release, Reorder, build,
 };
 
+use crate::build_limits::BuildLimits;
 use crate::disk_view::DiskView;
 use crate::exit::Failure;
 use crate::kustomize_helm::DiskCharts;
@@ -52,6 +53,8 @@ struct BuildArgs {
     /// Add the label app.kubernetes.io/managed-by to all objects
     #[arg(long)]
     enable_managedby_label: bool,
+    #[command(flatten)]
+    limits: BuildLimits,
     /// Not supported: functions in containers
     #[arg(long, hide = true)]
     as_current_user: bool,
@@ -108,7 +111,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         release: Release::V5_8,
         enable_helm: args.enable_helm,
         lenient: false,
+        limits: args.limits.counts.limits(),
     };
+    let budget = args.limits.budget();
     let directory = absolute(&args.directory)?;
     let failed = |error: everflow_kustomize::Error| Failure::Work(error.to_string());
     let view = DiskView::default();
@@ -116,15 +121,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         helm: Some(&DiskCharts),
         remote: None,
     };
-    let output = build(&view, &directory, &options, plugins).map_err(failed)?;
+    let output = build(&view, &directory, &options, plugins, &budget).map_err(failed)?;
     for warning in &output.warnings {
         // A closed standard error leaves nobody to warn.
         let _ = writeln!(std::io::stderr(), "{warning}");
     }
     let written = match &args.output {
         Some(path) if path.is_dir() => write_files(path, &output),
-        Some(path) => Ok(std::fs::write(path, output.to_yaml().map_err(failed)?)?),
-        None => output::print_text(&output.to_yaml().map_err(failed)?),
+        Some(path) => {
+            let text = output.to_yaml_within(&budget).map_err(failed)?;
+            Ok(std::fs::write(path, text)?)
+        }
+        None => output::print_text(&output.to_yaml_within(&budget).map_err(failed)?),
     };
     // The process is about to end: taking thousands of objects apart would be time for nothing.
     std::mem::forget(output);

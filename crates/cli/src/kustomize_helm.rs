@@ -10,8 +10,9 @@ use everflow_helm::template::{ReleaseOptions, check_installable, print, template
 use everflow_helm::values::Warnings;
 use everflow_json::{Map, Value};
 use everflow_kustomize::{HelmChart, HelmCharts, HelmGlobals, ReadFile};
+use everflow_limits::Budget;
 
-use crate::helm::{STACK_BYTES, SystemSource, load_chart, render_limits};
+use crate::helm::{STACK_BYTES, SystemSource, default_budget, load_chart, render_limits};
 
 /// Where charts are when a kustomization does not say.
 const DEFAULT_CHART_HOME: &str = "charts";
@@ -36,7 +37,8 @@ impl HelmCharts for DiskCharts {
             return Err(missing(chart, &directory));
         }
         let values = values(chart, &directory, read)?;
-        let render = || inflate(chart, &directory, &values);
+        let budget = default_budget();
+        let render = || inflate(chart, &directory, &values, &budget);
         on_large_stack(STACK_BYTES, render).map_err(|error| error.to_string())?
     }
 }
@@ -119,7 +121,12 @@ fn without_nulls(map: Map) -> Map {
         .collect()
 }
 
-fn inflate(chart: &HelmChart, directory: &Path, values: &Map) -> Result<Vec<u8>, String> {
+fn inflate(
+    chart: &HelmChart,
+    directory: &Path,
+    values: &Map,
+    budget: &Budget,
+) -> Result<Vec<u8>, String> {
     let mut warnings = Warnings::default();
     let mut sources = Sources::new(SystemSource);
     let mut options = ReleaseOptions {
@@ -130,7 +137,7 @@ fn inflate(chart: &HelmChart, directory: &Path, values: &Map) -> Result<Vec<u8>,
     if !chart.release_name.is_empty() {
         options.name.clone_from(&chart.release_name);
     } else if !chart.name_template.is_empty() {
-        options.name = render_name(&chart.name_template, &mut sources).map_err(text)?;
+        options.name = render_name(&chart.name_template, &mut sources, budget).map_err(text)?;
     }
     if !chart.namespace.is_empty() {
         options.namespace.clone_from(&chart.namespace);
@@ -145,7 +152,15 @@ fn inflate(chart: &HelmChart, directory: &Path, values: &Map) -> Result<Vec<u8>,
         .extend(chart.api_versions.iter().cloned());
     let loaded = load_chart(directory, &mut warnings).map_err(text)?;
     check_installable(&loaded).map_err(text)?;
-    let rendered = template(loaded, values, &options, &mut sources, &mut warnings).map_err(text)?;
+    let rendered = template(
+        loaded,
+        values,
+        &options,
+        &mut sources,
+        &mut warnings,
+        budget,
+    )
+    .map_err(text)?;
     let printed = print(&rendered, !chart.skip_hooks, !chart.skip_tests, &[]).map_err(text)?;
     Ok(printed.into_bytes())
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod build_limits;
 mod cluster;
 mod disk_view;
 mod exit;

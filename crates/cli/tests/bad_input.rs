@@ -350,7 +350,7 @@ const MISTAKES: &[Mistake] = &[
         name: "kubeconfig",
         spec: "  kubeConfig: {secretRef: {name: nowhere}}\n",
         files: &[("a.yaml", MAP)],
-        words: &["flux-system/nowhere", "spec.kubeConfig names it: create it"],
+        words: &["spec.kubeConfig", "flux-system/nowhere", "--with FILE"],
     },
 ];
 

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -81,6 +81,37 @@ fn dependencies_point_down_only() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// All crates of ours that a crate is built with, tests left out.
+fn dependencies_of(name: &str) -> BTreeSet<String> {
+    let packages = workspace_packages();
+    let uses = |name: &str| {
+        let package = packages.iter().find(|package| package["name"] == name);
+        let used = package.unwrap()["dependencies"].as_array().unwrap().iter();
+        used.filter(|dependency| dependency["kind"] != "dev")
+            .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
+            .filter(|used| used.starts_with("everflow"))
+            .collect::<Vec<_>>()
+    };
+    let mut all = BTreeSet::new();
+    let mut open = uses(name);
+    while let Some(next) = open.pop() {
+        if all.insert(next.clone()) {
+            open.extend(uses(&next));
+        }
+    }
+    all
+}
+
+#[test]
+fn runtime_and_apply_do_not_depend_on_the_embedded_server() {
+    for name in ["everflow-runtime", "everflow-apply", "everflow-controllers"] {
+        let used = dependencies_of(name);
+        for server in ["everflow-cluster", "everflow-embedded"] {
+            assert!(!used.contains(server), "{name} must not depend on {server}");
+        }
+    }
+}
+
 #[test]
 fn every_crate_forbids_unsafe_code_and_takes_the_workspace_lints() {
     for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap() {
@@ -121,8 +152,6 @@ fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
 /// Time, chance and order come from `env` alone in what the simulator runs.
 #[test]
 fn the_simulator_can_steer_the_controllers() {
-    // Beside the listed places: real sockets and files, which a simulated world does not have.
-    const EXCEPTIONS: [(&str, &str); 1] = [("runtime/src/http.rs", "tokio::time::")];
     let words = [
         "HashMap",
         "HashSet",
@@ -135,7 +164,7 @@ fn the_simulator_can_steer_the_controllers() {
         "getrandom",
     ];
     let mut wrong = Vec::new();
-    for name in ["fetch", "runtime", "apply", "controllers"] {
+    for name in ["serve", "fetch", "runtime", "apply", "controllers"] {
         let mut files = Vec::new();
         sources(
             &workspace_root().join("crates").join(name).join("src"),
@@ -145,15 +174,7 @@ fn the_simulator_can_steer_the_controllers() {
             let text = std::fs::read_to_string(&file).unwrap();
             let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
             let shown = file.display().to_string();
-            let excused = |word: &str| {
-                EXCEPTIONS
-                    .iter()
-                    .any(|(end, what)| shown.ends_with(end) && *what == word)
-            };
-            for word in words
-                .iter()
-                .filter(|word| text.contains(**word) && !excused(word))
-            {
+            for word in words.iter().filter(|word| text.contains(**word)) {
                 wrong.push(format!("{shown}: {word}"));
             }
             let selects = text.matches("select! {").count();

@@ -18,7 +18,6 @@ pub mod faults;
 pub mod field;
 pub mod kinds;
 pub mod negotiate;
-pub mod notice;
 pub mod openapi;
 pub mod resource;
 pub mod rest;

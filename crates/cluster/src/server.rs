@@ -1,14 +1,14 @@
 //! The server over HTTPS, with a certificate authority of its own.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use everflow_env::SystemClock;
+use everflow_serve::{Connection, Limits, Port};
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -20,9 +20,6 @@ use crate::auth::certificates::Certificates;
 use crate::faults::Faults;
 use crate::server_core::ApiServer;
 use crate::service::ApiService;
-
-/// How long open requests may take after the stop was asked for.
-const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Why certificates could not be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +173,14 @@ impl Authority {
     }
 }
 
+/// Connections that a server has at once. Each watch of a client that speaks HTTP/1 needs one of its own.
+const CONNECTIONS: usize = 2_048;
+
+fn port() -> Port {
+    let limits = Limits::for_connections(CONNECTIONS);
+    Port::new(Arc::new(SystemClock::new()), limits)
+}
+
 /// Accepts connections until `stop` is done, then lets open requests finish for a moment.
 pub async fn serve(
     server: ApiServer,
@@ -184,47 +189,16 @@ pub async fn serve(
     tls: Tls,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let acceptor = TlsAcceptor::from(tls.config);
-    let graceful = GracefulShutdown::new();
-    let ticking = server.clone();
-    let service = ApiService::new(server).with_faults(faults);
-    tokio::pin!(stop);
-    loop {
-        let due = wait_until_due(&ticking);
-        let accepted = tokio::select! {
-            () = &mut stop => break,
-            () = due => {
-                ticking.tick();
-                continue;
-            }
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((stream, _peer)) = accepted else {
-            // Out of descriptors or a client that left at once: go on, but not in a hot loop.
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            continue;
-        };
-        let _ = stream.set_nodelay(true);
-        let acceptor = acceptor.clone();
-        let service = service.clone();
-        let certificates = tls.certificates.clone();
-        let watcher = graceful.watcher();
-        tokio::spawn(async move {
-            let Ok(stream) = acceptor.accept(stream).await else {
-                return;
-            };
-            let peer = certificates.peer(stream.get_ref().1.peer_certificates());
-            let service = service.from_peer(peer);
-            let builder = auto::Builder::new(TokioExecutor::new());
-            let connection = builder
-                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
-                .into_owned();
-            // A connection that ends badly concerns nobody but its client.
-            let _ = watcher.watch(connection).await;
-        });
+    let service = ApiService::new(server.clone()).with_faults(faults);
+    let port = port();
+    let serving = port.run(listener, stop, |connection| {
+        speak(service.clone(), tls.clone(), connection)
+    });
+    tokio::select! {
+        biased;
+        () = serving => Ok(()),
+        never = keep_time(&server) => match never {},
     }
-    let _ = tokio::time::timeout(STOP_GRACE, graceful.shutdown()).await;
-    Ok(())
 }
 
 /// Speaks TLS and HTTP with one client, over any stream, until it ends.
@@ -232,26 +206,35 @@ pub async fn converse<S>(service: ApiService, tls: Tls, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Ok(stream) = TlsAcceptor::from(tls.config).accept(stream).await else {
-        return;
-    };
-    let peer = tls
-        .certificates
-        .peer(stream.get_ref().1.peer_certificates());
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let service = TowerToHyperService::new(service.from_peer(peer));
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let _ = connection.await;
+    port()
+        .serve(stream, |connection| speak(service, tls, connection))
+        .await;
 }
 
-/// Done when controllers have something to do without a request.
-async fn wait_until_due(server: &ApiServer) {
+async fn speak<S>(service: ApiService, tls: Tls, connection: Connection<S>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let Ok(connection) = connection.tls(&TlsAcceptor::from(tls.config)).await else {
+        return;
+    };
+    let (_, session) = connection.stream().get_ref();
+    let peer = tls.certificates.peer(session.peer_certificates());
+    let service = TowerToHyperService::new(service.from_peer(peer));
+    connection.http(service).await;
+}
+
+/// Lets the cluster's own controllers do what is due without a request.
+async fn keep_time(server: &ApiServer) -> Infallible {
     // Requests may make something due earlier, so the clock is looked at now and then.
     const LOOK: Duration = Duration::from_millis(100);
     loop {
         let now = server.env().now();
         match server.next_due() {
-            Some(when) if when <= now => return,
+            Some(when) if when <= now => {
+                server.tick();
+                tokio::task::yield_now().await;
+            }
             _ => tokio::time::sleep(LOOK).await,
         }
     }

@@ -18,7 +18,7 @@ use crate::auth::User;
 use crate::auth::certificates::Peer;
 use crate::faults::{Faults, Line, NoFaults, Verdict, View};
 use crate::rest::request::{Answer, Body, Request, parse_query, percent_decode};
-use crate::rest::sent::Sent;
+use crate::rest::request_body::RequestBody;
 use crate::server_core::ApiServer;
 use crate::status::ApiError;
 use stream::Connection;
@@ -153,7 +153,7 @@ impl ApiService {
             path: percent_decode(parts.uri.path(), false).into(),
             query: parse_query(parts.uri.query().unwrap_or_default()),
             headers: headers.collect(),
-            body: Sent::default(),
+            body: RequestBody::default(),
             user: self.user.clone(),
             certificate_refused: self.peer_refused,
             in_process: false,

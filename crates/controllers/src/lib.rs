@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod fingerprint;
 mod kustomization;
 mod manager;
 mod options;
@@ -18,6 +19,7 @@ pub mod resources;
 pub mod source;
 
 pub use error::Error;
+pub use fingerprint::{Fingerprint, RemoteClusters};
 pub use kustomization::variables;
 pub use manager::{ControllerKind, Setup};
 pub use options::{FeatureGates, KustomizeOptions, Options};

@@ -1,7 +1,9 @@
 //! Puts an engine together.
 
 use std::fmt;
+use std::sync::Arc;
 
+use everflow_apply::effects::LocalAdmission;
 use everflow_env::Env;
 use everflow_fetch::storage::Storage;
 use everflow_runtime::client::{Client, Resource};
@@ -126,6 +128,8 @@ pub struct Setup {
     pub client: Client,
     /// How they run.
     pub options: Options,
+    /// What says without asking whether the API server would take a new object, if anything does.
+    pub admission: Option<Arc<dyn LocalAdmission>>,
     /// Where artifacts are.
     pub storage: Storage,
     /// The log.

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::Error;
+use everflow_fetch::archive::{Limits, artifact_limits};
+use everflow_fetch::helm::HelmLimits;
+use everflow_kustomize::Limits as BuildLimits;
+
+use crate::{Error, RemoteClusters};
 
 /// How controllers run.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,12 +16,20 @@ pub struct Options {
     /// How many attempts run at once for each kind of source. Flux's default is 2; attempts here
     /// hold no thread while they wait, so more of them cost nothing.
     pub concurrent: usize,
+    /// How many bytes the files of one artifact may have together.
+    pub artifact_max_size: u64,
+    /// How many files and directories one artifact may have.
+    pub artifact_max_entries: u64,
     /// The largest index of a Helm repository, in bytes.
     pub helm_index_max_size: u64,
     /// The largest chart, in bytes.
     pub helm_chart_max_size: u64,
     /// The largest file in a chart, in bytes.
     pub helm_chart_file_max_size: u64,
+    /// How many bytes the files of a chart and the charts in it may have together.
+    pub helm_chart_max_unpacked_size: u64,
+    /// How many files a chart and the charts in it may have together.
+    pub helm_chart_max_files: u64,
     /// Of so many indexes of Helm repositories it is remembered what was found in them; of none
     /// when 0.
     pub helm_cache_max_size: usize,
@@ -44,9 +56,13 @@ impl Default for Options {
         Options {
             runtime: everflow_runtime::Options::default(),
             concurrent: 8,
+            artifact_max_size: 1 << 30,
+            artifact_max_entries: 200_000,
             helm_index_max_size: 52_428_800,
             helm_chart_max_size: 10_485_760,
             helm_chart_file_max_size: 5_242_880,
+            helm_chart_max_unpacked_size: 104_857_600,
+            helm_chart_max_files: 20_000,
             helm_cache_max_size: 0,
             helm_cache_ttl: Duration::from_secs(900),
             helm_cache_purge_interval: Duration::from_secs(60),
@@ -60,6 +76,24 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// What an artifact may hold.
+    pub(crate) fn artifact_limits(&self) -> Limits {
+        artifact_limits(self.artifact_max_size, self.artifact_max_entries)
+    }
+
+    /// What indexes and charts may weigh.
+    pub(crate) fn helm_limits(&self) -> HelmLimits {
+        HelmLimits {
+            index: self.helm_index_max_size,
+            chart: self.helm_chart_max_size,
+            file: self.helm_chart_file_max_size,
+            unpacked: self.helm_chart_max_unpacked_size,
+            files: self.helm_chart_max_files,
+        }
+    }
+}
+
 /// What is for Kustomizations only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KustomizeOptions {
@@ -67,6 +101,8 @@ pub struct KustomizeOptions {
     pub concurrent: usize,
     /// How many objects of one Kustomization are applied at once.
     pub concurrent_ssa: usize,
+    /// How much one build may go over.
+    pub build_limits: BuildLimits,
     /// Whether bases in other repositories are refused.
     pub no_remote_bases: bool,
     /// How often the download of an artifact is tried.
@@ -81,6 +117,8 @@ pub struct KustomizeOptions {
     pub insecure_kubeconfig_exec: bool,
     /// Whether kubeconfigs may trust anyone.
     pub insecure_kubeconfig_tls: bool,
+    /// Which other clusters kubeconfigs may lead to.
+    pub remote_clusters: RemoteClusters,
     /// Whether applied objects are watched, so that drift is corrected at once and not only at the
     /// interval.
     pub watch_applied: bool,
@@ -101,6 +139,7 @@ impl Default for KustomizeOptions {
         KustomizeOptions {
             concurrent: 8,
             concurrent_ssa: 4,
+            build_limits: BuildLimits::default(),
             no_remote_bases: false,
             http_retry: 9,
             sops_age_secret: String::new(),
@@ -108,6 +147,7 @@ impl Default for KustomizeOptions {
             custom_apply_stage_kinds: Vec::new(),
             insecure_kubeconfig_exec: false,
             insecure_kubeconfig_tls: false,
+            remote_clusters: RemoteClusters::Allowed,
             watch_applied: true,
             placeholders: false,
             without_remote: false,

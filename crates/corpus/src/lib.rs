@@ -1,34 +1,57 @@
-//! For tests only: where recordings of the real tools are, how known differences are kept, and the
-//! real tools themselves.
+//! For tests only: where recordings of the real tools are, how known differences are kept, the real
+//! tools themselves, and random and changed input for readers of foreign bytes.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout)]
 
+mod archives;
+pub mod hostile;
 pub mod real;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Recordings whose inputs are the trees of other projects: they are not in the repository.
+const ELSEWHERE: &[&str] = &["kustomize"];
+
 /// A file or directory of the recordings.
 ///
-/// Looked for in `$EVERFLOW_CORPUS`, then in a `shared/corpus` beside or above the checkout. When it
-/// is not there one line says what is skipped, and the test passes.
+/// Looked for in `$EVERFLOW_CORPUS`, then in a `shared/corpus` beside or above the checkout, then in the archives
+/// of this crate. `None`, with a line that says so, only for what is not in the repository and where
+/// `$EVERFLOW_SKIP_RECORDINGS` is set.
+///
+/// # Panics
+/// When there is no such recording: a test that holds nothing to account must not pass.
 pub fn find(name: &str) -> Option<PathBuf> {
-    let found = std::env::var_os("EVERFLOW_CORPUS")
-        .map(PathBuf::from)
-        .or_else(|| {
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .ancestors()
-                .map(|directory| directory.join("shared/corpus"))
-                .find(|directory| directory.is_dir())
-        })
-        .map(|directory| directory.join(name))
-        .filter(|path| path.exists());
-    if found.is_none() {
+    let found = root().join(name);
+    if found.exists() {
+        return Some(found);
+    }
+    let elsewhere = ELSEWHERE.contains(&name.split('/').next().unwrap_or(name));
+    if elsewhere || std::env::var_os("EVERFLOW_SKIP_RECORDINGS").is_some() {
         println!(
             "skipped: there are no recordings of {name}; set EVERFLOW_CORPUS to their directory"
         );
+        return None;
     }
-    found
+    panic!(
+        "there are no recordings of {name} in {}; set EVERFLOW_CORPUS to a directory that has them, or \
+         EVERFLOW_SKIP_RECORDINGS=1 to skip such tests",
+        root().display()
+    );
+}
+
+/// The directory of all recordings.
+fn root() -> PathBuf {
+    let given = std::env::var_os("EVERFLOW_CORPUS").map(PathBuf::from);
+    let beside = || {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .map(|directory| directory.join("shared/corpus"))
+            .find(|directory| directory.is_dir())
+    };
+    given
+        .or_else(beside)
+        .unwrap_or_else(|| archives::unpacked().to_owned())
 }
 
 /// The outcome of a conformance run: how many cases there were and which of them differ, by id.

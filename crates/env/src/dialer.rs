@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
@@ -20,6 +21,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub trait Dialer: Send + Sync + fmt::Debug {
     /// Connects to a host, by name or address, and a port.
     fn connect(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<Box<dyn Stream>>>;
+
+    /// The addresses that a name stands for; none where names are not looked up here.
+    fn lookup(&self, _host: &str, _port: u16) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 }
 
 /// TCP by the machine's own resolver.
@@ -33,6 +39,14 @@ impl Dialer for TcpDialer {
             let stream = TcpStream::connect((host.as_str(), port)).await?;
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
+        })
+    }
+
+    fn lookup(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        let host = host.trim_matches(['[', ']']).to_owned();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host.as_str(), port)).await?;
+            Ok(found.map(|address| address.ip()).collect())
         })
     }
 }

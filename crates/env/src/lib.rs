@@ -12,19 +12,26 @@ mod clock;
 mod deadline;
 mod dialer;
 pub mod disk;
+pub mod memory;
+mod offline;
 mod random;
 pub mod tls;
+pub mod watch;
 mod wrong;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use blocking::{Blocking, InlineBlocking, ThreadBlocking, run_blocking};
+pub use blocking::{
+    Blocking, DEFAULT_SHARE, InlineBlocking, Job, Lane, LaneBlocking, Overdue, ThreadBlocking,
+    ThreadOptions, run_blocking, run_budgeted,
+};
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deadline::{Elapsed, within};
 pub use dialer::{Dialer, MemoryDialer, Stream, TcpDialer};
 pub use disk::{BoundedDisk, Disk, MemoryDisk, RealDisk};
+pub use offline::OfflineDialer;
 pub use random::{Random, SeededRandom, SystemRandom};
 pub use wrong::{Wrong, is_wrong};
 
@@ -53,14 +60,27 @@ impl Env {
         is_wrong(&*self.clock, which)
     }
 
+    /// The same world on behalf of one object, whose blocking work takes turns with that of others.
+    #[must_use]
+    pub fn on_behalf_of(&self, lane: Lane) -> Self {
+        let mut env = self.clone();
+        env.blocking = Arc::new(LaneBlocking::new(self.blocking.clone(), lane));
+        env
+    }
+
     /// The real world, with the files below a directory.
     pub fn system(disk: impl Disk + 'static) -> Self {
+        Env::system_with(disk, ThreadOptions::for_memory(memory::limit()))
+    }
+
+    /// The same, with bounds for work that blocks.
+    pub fn system_with(disk: impl Disk + 'static, threads: ThreadOptions) -> Self {
         Env {
             clock: Arc::new(SystemClock::new()),
             random: Arc::new(SystemRandom),
             dialer: Arc::new(TcpDialer),
             disk: Arc::new(disk),
-            blocking: Arc::new(ThreadBlocking::new(4)),
+            blocking: Arc::new(ThreadBlocking::new(threads)),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Patterns that trim a value at either end.
 
+use everflow_limits::{Budget, Exceeded};
+
 /// Which of several matches is trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
@@ -8,44 +10,64 @@ pub(crate) enum Length {
 }
 
 /// Takes a match of the pattern off the start.
-pub(crate) fn trim_start(value: &str, pattern: &str, length: Length) -> String {
+pub(crate) fn trim_start(
+    value: &str,
+    pattern: &str,
+    length: Length,
+    budget: &Budget,
+) -> Result<String, Exceeded> {
     let pattern: Vec<char> = pattern.chars().collect();
     let value: Vec<char> = value.chars().collect();
-    trimmed(&value, &pattern, length).iter().collect()
+    Ok(trimmed(&value, &pattern, length, budget)?.iter().collect())
 }
 
 /// Takes a match of the pattern off the end: both are turned around, the pattern letter by letter,
 /// so that classes in brackets do not work at this end.
-pub(crate) fn trim_end(value: &str, pattern: &str, length: Length) -> String {
+pub(crate) fn trim_end(
+    value: &str,
+    pattern: &str,
+    length: Length,
+    budget: &Budget,
+) -> Result<String, Exceeded> {
     let pattern: Vec<char> = pattern.chars().rev().collect();
     let value: Vec<char> = value.chars().rev().collect();
-    trimmed(&value, &pattern, length).iter().rev().collect()
+    let rest = trimmed(&value, &pattern, length, budget)?;
+    Ok(rest.iter().rev().collect())
 }
 
-fn trimmed<'a>(value: &'a [char], pattern: &[char], length: Length) -> &'a [char] {
-    let ends = 1..=value.len();
-    let matching = |end: &usize| matches(pattern, &value[..*end]);
-    let end = match length {
-        Length::Shortest => ends.into_iter().find(matching),
-        Length::Longest => ends.rev().find(matching),
-    };
-    &value[end.unwrap_or(0)..]
+fn trimmed<'a>(
+    value: &'a [char],
+    pattern: &[char],
+    length: Length,
+    budget: &Budget,
+) -> Result<&'a [char], Exceeded> {
+    for step in 1..=value.len() {
+        let end = match length {
+            Length::Shortest => step,
+            Length::Longest => value.len() + 1 - step,
+        };
+        if matches(pattern, &value[..end], budget)? {
+            return Ok(&value[end..]);
+        }
+    }
+    Ok(value)
 }
 
 /// Whether the pattern covers the whole text: `*` and `?` match anything, slashes included. The
 /// last star is the only one that ever needs another try, so this takes no more than the product
 /// of both lengths.
-fn matches(pattern: &[char], text: &[char]) -> bool {
+fn matches(pattern: &[char], text: &[char], budget: &Budget) -> Result<bool, Exceeded> {
     let (mut at, mut here) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     loop {
+        budget.check()?;
         if pattern.get(at) == Some(&'*') {
             at += 1;
             retry = Some((at, here));
             continue;
         }
         if at == pattern.len() && here == text.len() {
-            return true;
+            return Ok(true);
         }
         if let Some(next) = text.get(here).and_then(|c| one(&pattern[at..], *c)) {
             (at, here) = (at + next, here + 1);
@@ -56,7 +78,7 @@ fn matches(pattern: &[char], text: &[char]) -> bool {
                 retry = Some((star, from + 1));
                 (at, here) = (star, from + 1);
             }
-            _ => return false,
+            _ => return Ok(false),
         }
     }
 }
@@ -121,7 +143,8 @@ mod tests {
         for (pattern, text, expected) in cases {
             let pattern: Vec<char> = pattern.chars().collect();
             let text: Vec<char> = text.chars().collect();
-            assert_eq!(matches(&pattern, &text), expected, "{pattern:?} {text:?}");
+            let matched = matches(&pattern, &text, &Budget::unlimited());
+            assert_eq!(matched, Ok(expected), "{pattern:?} {text:?}");
         }
     }
 }

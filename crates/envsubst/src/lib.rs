@@ -10,6 +10,9 @@ mod glob;
 mod operators;
 mod parse;
 
+use std::borrow::Cow;
+
+use everflow_limits::{Budget, Exceeded, Held};
 use thiserror::Error;
 
 use operators::Operator;
@@ -50,47 +53,88 @@ pub enum Cause {
     /// A cut through the middle of a character, or to a negative length.
     #[error("the part of {0:?} cannot be cut out")]
     Cut(String),
+    /// It would cost more than it may.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
 }
 
-/// Puts the values of variables into a text. `value` gives `None` for one that is not set; that is
-/// an error unless the text has a default for it.
-pub fn substitute(text: &str, value: &dyn Fn(&str) -> Option<String>) -> Result<String, Error> {
-    let mut result = String::with_capacity(text.len());
-    for node in parse::parse(text)? {
-        evaluate(&node, value, &mut result).map_err(|cause| Error {
+/// Gives the value of a variable; `None` for one that is not set.
+pub type Values<'v> = &'v dyn Fn(&str) -> Option<Cow<'v, str>>;
+
+/// How many nodes a variable has at most, with its arguments and the text after it.
+const NODES_EACH: usize = 4;
+
+/// Puts the values of variables into a text. One that is not set is an error unless the text has a
+/// default for it. The result is charged to the budget while it grows, and not any more when it is
+/// returned.
+///
+/// # Errors
+/// Says what is wrong, in which line.
+pub fn substitute(text: &str, values: Values<'_>, budget: &Budget) -> Result<String, Error> {
+    let first = |cause: Exceeded| Error {
+        cause: cause.into(),
+        line: 1,
+    };
+    let nodes = text.matches("${").count() * NODES_EACH * size_of::<Node>();
+    let _nodes = budget.hold(text.len() + nodes).map_err(first)?;
+    let mut output = Output::new(budget).map_err(first)?;
+    for node in parse::parse(text, budget)? {
+        evaluate(&node, values, &mut output).map_err(|cause| Error {
             cause,
             line: node.line(),
         })?;
     }
-    Ok(result)
+    Ok(output.text)
 }
 
-fn evaluate(
-    node: &Node,
-    value: &dyn Fn(&str) -> Option<String>,
-    result: &mut String,
-) -> Result<(), Cause> {
+/// A text in the making, and what is charged for it.
+struct Output<'b> {
+    text: String,
+    held: Held<'b>,
+    budget: &'b Budget,
+}
+
+impl<'b> Output<'b> {
+    fn new(budget: &'b Budget) -> Result<Self, Exceeded> {
+        Ok(Output {
+            text: String::new(),
+            held: budget.hold(0)?,
+            budget,
+        })
+    }
+
+    fn push(&mut self, text: &str) -> Result<(), Exceeded> {
+        self.held.grow(text.len())?;
+        self.text.push_str(text);
+        Ok(())
+    }
+}
+
+fn evaluate(node: &Node, values: Values<'_>, output: &mut Output<'_>) -> Result<(), Cause> {
     match node {
-        Node::Text(text) => result.push_str(text),
+        Node::Text(text) => output.push(text)?,
         Node::Variable {
             name,
             operator,
             arguments,
             ..
         } => {
+            let budget = output.budget;
             let mut texts = Vec::with_capacity(arguments.len());
             for argument in arguments {
-                let mut text = String::new();
-                evaluate(argument, value, &mut text)?;
+                let mut text = Output::new(budget)?;
+                evaluate(argument, values, &mut text)?;
                 texts.push(text);
             }
-            let value = match (value(name), operator) {
+            let value = match (values(name), operator) {
                 (Some(value), _) => value,
-                (None, Operator::Default) => String::new(),
+                (None, Operator::Default) => Cow::default(),
                 (None, _) => return Err(Cause::NotSet(name.clone())),
             };
-            let cut = || Cause::Cut(name.clone());
-            result.push_str(&operator.apply(&value, &texts).ok_or_else(cut)?);
+            let texts: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
+            let _result = budget.hold(operator.most(&value, &texts))?;
+            let result = operator.apply(&value, &texts, budget)?;
+            output.push(&result.ok_or_else(|| Cause::Cut(name.clone()))?)?;
         }
     }
     Ok(())
@@ -103,9 +147,12 @@ mod tests {
     fn with(values: &[(&str, &str)], text: &str) -> Result<String, String> {
         let value = |name: &str| {
             let found = values.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
+            found.map(|(_, value)| Cow::from(*value))
         };
-        substitute(text, &value).map_err(|error| error.to_string())
+        let budget = Budget::unlimited();
+        let result = substitute(text, &value, &budget);
+        assert_eq!(budget.used(), 0);
+        result.map_err(|error| error.to_string())
     }
 
     fn table(value: &str, cases: &[(&str, &str)]) {
@@ -247,12 +294,13 @@ mod tests {
     #[test]
     fn an_error_knows_its_line() {
         let unset = |_: &str| None;
-        let error = substitute("a\nb: $$\nc: ${x:-\n}\nd: ${y}", &unset).unwrap_err();
+        let budget = Budget::unlimited();
+        let error = substitute("a\nb: $$\nc: ${x:-\n}\nd: ${y}", &unset, &budget).unwrap_err();
         assert_eq!(
             (error.line, error.cause),
             (5, Cause::NotSet("y".to_owned()))
         );
-        let error = substitute("a\n  ${x", &unset).unwrap_err();
+        let error = substitute("a\n  ${x", &unset, &budget).unwrap_err();
         assert_eq!((error.line, error.cause), (2, Cause::MissingClosingBrace));
     }
 
@@ -260,7 +308,7 @@ mod tests {
     fn nesting_has_a_bound() {
         let deep = "${a:-".repeat(100_000);
         assert!(
-            substitute(&deep, &|_| None)
+            substitute(&deep, &|_| None, &Budget::unlimited())
                 .unwrap_err()
                 .to_string()
                 .contains("nested")

@@ -1,5 +1,7 @@
 //! From text to nodes.
 
+use everflow_limits::Budget;
+
 use crate::operators::Operator;
 use crate::{Cause, Error};
 
@@ -29,7 +31,7 @@ impl Node {
 const DEEPEST: usize = 100;
 
 /// Cuts a text into its parts.
-pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Error> {
+pub(crate) fn parse(text: &str, budget: &Budget) -> Result<Vec<Node>, Error> {
     // Flux takes the first NUL for the end.
     let text = text.split('\0').next().unwrap_or_default();
     let mut parser = Parser {
@@ -40,7 +42,9 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Error> {
     };
     let mut nodes = Vec::new();
     while !parser.rest().is_empty() {
-        let node = parser.next_node().map_err(|cause| Error {
+        let node = budget.check().map_err(Cause::from);
+        let node = node.and_then(|()| parser.next_node());
+        let node = node.map_err(|cause| Error {
             cause,
             line: 1 + parser.text[..parser.at].matches('\n').count(),
         })?;

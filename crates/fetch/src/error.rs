@@ -2,6 +2,9 @@
 
 use std::io;
 
+use everflow_limits::Exceeded;
+use everflow_tar::exceeded_in;
+
 /// Why content could not be brought here. No message holds a credential.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -48,6 +51,26 @@ pub enum Error {
         /// The bound.
         limit: u64,
     },
+    /// Work on foreign content has used up what it may use.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+    /// A step failed because content passes a limit, or the time for it is over.
+    #[error("{message}")]
+    LimitIn {
+        /// The reason as Flux gives it.
+        reason: &'static str,
+        /// What was tried and what happened, with the limit.
+        message: String,
+        /// Which limit.
+        #[source]
+        exceeded: Exceeded,
+    },
+    /// Two contents were made on purpose to have the same name.
+    #[error(
+        "the object {0} was made to collide with another one under SHA-1 and is refused: \
+         whoever wrote it can exchange its content; remove it from the repository"
+    )]
+    Collision(String),
     /// Keys, certificates or passwords that cannot be used, or were refused.
     #[error("{0}")]
     Authentication(String),
@@ -141,12 +164,16 @@ impl Error {
             Error::Authentication(_) => "AuthenticationFailed",
             Error::Disk { .. } => "StorageOperationFailed",
             Error::Archive(_) | Error::Digest(_) => "ArchiveOperationFailed",
-            Error::Git(_) | Error::RefMissing(_) | Error::NotOurRef | Error::SparseMissing(_) => {
-                "GitOperationFailed"
-            }
+            Error::Git(_)
+            | Error::Collision(_)
+            | Error::RefMissing(_)
+            | Error::NotOurRef
+            | Error::SparseMissing(_) => "GitOperationFailed",
+            Error::Limit(exceeded) => exceeded.reason(),
             Error::Signature { reason, .. }
             | Error::Storage { reason, .. }
             | Error::Source { reason, .. }
+            | Error::LimitIn { reason, .. }
             | Error::Unsupported { reason, .. } => reason,
             Error::Registry { .. } => "OCIArtifactPullFailed",
             Error::IncludeMissing(_) => "CopyFailure",
@@ -162,15 +189,70 @@ impl Error {
         }
     }
 
+    /// Whether the same may succeed later although nothing about it changes: the time was up, or
+    /// there was not enough memory at the moment. Of other errors nothing is known.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Error::Request { cause, .. } => cause.is_transient(),
+            Error::Deadline(_) => true,
+            _ => self.exceeded().is_some_and(Exceeded::is_transient),
+        }
+    }
+
+    /// The limit that was passed, if it was one.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            Error::Limit(exceeded) | Error::LimitIn { exceeded, .. } => Some(exceeded),
+            Error::Request { cause, .. } => cause.exceeded(),
+            _ => None,
+        }
+    }
+
+    /// A step that failed with a reason of Flux's; the limit that made it fail stays known.
+    pub(crate) fn step(
+        reason: &'static str,
+        message: impl Into<String>,
+        exceeded: Option<&Exceeded>,
+    ) -> Self {
+        let message = message.into();
+        match exceeded.cloned() {
+            None => Error::Source { reason, message },
+            Some(exceeded) => Error::LimitIn {
+                reason,
+                message,
+                exceeded,
+            },
+        }
+    }
+
+    /// An archive that cannot be used; the limit that it passes stays known.
+    pub(crate) fn archive(message: String, exceeded: Option<&Exceeded>) -> Self {
+        match exceeded.cloned() {
+            None => Error::Archive(message),
+            Some(exceeded) => Error::LimitIn {
+                reason: "ArchiveOperationFailed",
+                message,
+                exceeded,
+            },
+        }
+    }
+
+    /// An error of the disk, unless what was read or written there ended at a limit.
     pub(crate) fn disk(action: &'static str, path: &str, cause: io::Error) -> Self {
-        Error::Disk {
-            action,
-            path: path.to_owned(),
-            cause,
+        match exceeded_in(&cause) {
+            Some(exceeded) => Error::Limit(exceeded.clone()),
+            None => Error::Disk {
+                action,
+                path: path.to_owned(),
+                cause,
+            },
         }
     }
 
     pub(crate) fn archive_io(error: io::Error) -> Self {
-        Error::Archive(error.to_string())
+        match exceeded_in(&error) {
+            Some(exceeded) => Error::Limit(exceeded.clone()),
+            None => Error::Archive(error.to_string()),
+        }
     }
 }

@@ -6,8 +6,8 @@ use crate::{Error, Secret};
 
 /// An address with a host: `scheme://user:password@host:port/path?query`.
 ///
-/// Printing it leaves out user and password.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Printing it leaves out user, password and what the query may hold that is secret.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     /// In lower case.
     pub scheme: String,
@@ -28,8 +28,7 @@ pub struct Url {
 impl Url {
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let shown = || text.rsplit_once('@').map_or(text, |(_, rest)| rest);
-        let wrong = |cause: &str| Error::Url(format!("parse {:?}: {cause}", shown()));
+        let wrong = |cause: &str| Error::Url(format!("parse {:?}: {cause}", shown(text)));
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err(wrong("net/url: invalid control character in URL"));
         }
@@ -114,11 +113,24 @@ impl Url {
         target
     }
 
-    /// Whether both speak to the same server in the same way.
+    /// Whether both speak to the same server in the same way: by scheme, host and port.
     pub fn same_origin(&self, other: &Url) -> bool {
         self.scheme == other.scheme
-            && self.host.eq_ignore_ascii_case(&other.host)
+            && same_host(&self.host, &other.host)
             && self.port_or_default() == other.port_or_default()
+    }
+
+    /// Scheme, host and port, as they are written.
+    pub fn origin(&self) -> String {
+        format!("{}://{}", self.scheme, self.authority())
+    }
+
+    /// The whole address but for user and password, with what its query holds: for requests and for
+    /// telling addresses apart, not to be shown.
+    pub fn with_query(&self) -> Secret<String> {
+        let query = self.query.as_ref();
+        let query = query.map_or(String::new(), |query| format!("?{query}"));
+        Secret::new(format!("{}{}{query}", self.origin(), self.path))
     }
 
     /// An address that a server named, absolute or relative to this one.
@@ -171,11 +183,71 @@ impl Url {
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}{}", self.scheme, self.authority(), self.path)?;
-        match &self.query {
-            Some(query) => write!(f, "?{query}"),
-            None => Ok(()),
+        let Some(query) = &self.query else {
+            return Ok(());
+        };
+        for (at, pair) in query.split('&').enumerate() {
+            f.write_str(if at == 0 { "?" } else { "&" })?;
+            match pair.split_once('=') {
+                Some((name, value)) if value.is_empty() || HARMLESS.contains(&name) => {
+                    f.write_str(pair)?;
+                }
+                Some((name, _)) => write!(f, "{name}=REDACTED")?,
+                None if pair.is_empty() => {}
+                None => f.write_str("REDACTED")?,
+            }
         }
+        Ok(())
     }
+}
+
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({self})")
+    }
+}
+
+/// What queries of the protocols themselves hold, which is no secret and helps to understand errors.
+const HARMLESS: [&str; 18] = [
+    "delimiter",
+    "encoding-type",
+    "fetch-owner",
+    "from",
+    "last",
+    "list-type",
+    "location",
+    "marker",
+    "max-keys",
+    "mount",
+    "n",
+    "page",
+    "per_page",
+    "prefix",
+    "scope",
+    "service",
+    "start-after",
+    "version",
+];
+
+/// What may be shown of a text that should be an address.
+fn shown(text: &str) -> String {
+    let (address, query) = match text.split_once('?') {
+        Some((address, query)) => (address, Some(query)),
+        None => (text, None),
+    };
+    let address = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+    match query {
+        None => address.to_owned(),
+        // The question mark may be one of a password.
+        Some(query) if query.contains('@') => "REDACTED".to_owned(),
+        Some(_) => format!("{address}?REDACTED"),
+    }
+}
+
+/// Whether two names are those of the same host: case and the dot of the root make no difference.
+pub(crate) fn same_host(one: &str, two: &str) -> bool {
+    let plain = |host: &str| host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    plain(one) == plain(two)
 }
 
 /// Addresses of version 6 stand in brackets.
@@ -268,7 +340,14 @@ mod tests {
         assert_eq!(url.password.as_ref().unwrap().reveal(), "p/w");
         assert_eq!(url.port_or_default(), 8443);
         assert_eq!(url.target(), "/a%20b/c.git?x=1");
-        assert_eq!(url.to_string(), "https://git.example:8443/a b/c.git?x=1");
+        assert_eq!(
+            url.to_string(),
+            "https://git.example:8443/a b/c.git?x=REDACTED"
+        );
+        assert_eq!(
+            url.with_query().reveal(),
+            "https://git.example:8443/a b/c.git?x=1"
+        );
         assert!(!format!("{url:?}").contains("p/w"));
         let url = Url::parse("http://[::1]:80").unwrap();
         assert_eq!((url.host.as_str(), url.port), ("::1", Some(80)));
@@ -284,10 +363,55 @@ mod tests {
             "http://u:secret@h:x/",
             "1http://x",
             "http://a\nb",
+            "h/x?token=secret",
+            "http://h:x/?token=secret@y",
+            "http://u:secret?secret@h:x/",
+            "http://h:x/?secret",
         ] {
             let error = Url::parse(text).unwrap_err();
             assert_eq!(error.reason(), "URLInvalid");
             assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn queries_are_shown_without_what_may_be_secret() {
+        for (text, expected) in [
+            (
+                "http://h/x?token=hunter2&n=5",
+                "http://h/x?token=REDACTED&n=5",
+            ),
+            ("http://h/x?hunter2", "http://h/x?REDACTED"),
+            ("http://h/x?location=", "http://h/x?location="),
+            ("http://h/x?&sig=a=hunter2", "http://h/x?&sig=REDACTED"),
+            (
+                "http://h/x?service=git-upload-pack",
+                "http://h/x?service=git-upload-pack",
+            ),
+        ] {
+            let url = Url::parse(text).unwrap();
+            assert_eq!(url.to_string(), expected);
+            assert_eq!(format!("{url:?}"), format!("Url({expected})"));
+            assert_eq!(url.with_query().reveal(), text);
+            assert!(!format!("{:?}", url.with_query()).contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn origins_are_equal_by_scheme_host_and_port() {
+        let own = Url::parse("https://Git.example/x").unwrap();
+        for (other, same) in [
+            ("https://git.example:443/y", true),
+            ("https://GIT.EXAMPLE./y?z", true),
+            ("https://u:p@git.example", true),
+            ("http://git.example/x", false),
+            ("https://git.example:8443/x", false),
+            ("https://git.example.evil/x", false),
+            ("https://x.git.example/x", false),
+            ("ssh://git.example:443/x", false),
+        ] {
+            let other = Url::parse(other).unwrap();
+            assert_eq!(own.same_origin(&other), same, "{other}");
         }
     }
 
@@ -303,7 +427,8 @@ mod tests {
             ("?z", "https://h/a/b/c?z"),
             ("..", "https://h/a/"),
         ] {
-            assert_eq!(url.join(location).unwrap().to_string(), expected);
+            let joined = url.join(location).unwrap();
+            assert_eq!(joined.with_query().reveal(), expected);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use everflow_limits::Exceeded;
 use thiserror::Error;
 
 /// An error of a function or method called from a template.
@@ -12,14 +13,22 @@ pub struct FuncError {
     /// The text, or with a cause only what stands before the cause's text: templates nest deep, and
     /// every level repeats what is below it.
     message: String,
-    source: Option<Box<Error>>,
+    cause: Option<Box<Cause>>,
+}
+
+/// What made a function fail, other than itself.
+#[derive(Debug, Clone)]
+enum Cause {
+    Template(Error),
+    Exceeded(Exceeded),
 }
 
 impl fmt::Display for FuncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        match &self.source {
-            Some(source) => source.fmt(f),
+        match self.cause.as_deref() {
+            Some(Cause::Template(error)) => error.fmt(f),
+            Some(Cause::Exceeded(exceeded)) => exceeded.fmt(f),
             None => Ok(()),
         }
     }
@@ -30,7 +39,7 @@ impl FuncError {
     pub fn new(message: impl Into<String>) -> Self {
         FuncError {
             message: message.into(),
-            source: None,
+            cause: None,
         }
     }
 
@@ -39,7 +48,7 @@ impl FuncError {
     pub fn with_source(prefix: impl Into<String>, source: Error) -> Self {
         FuncError {
             message: prefix.into(),
-            source: Some(Box::new(source)),
+            cause: Some(Box::new(Cause::Template(source))),
         }
     }
 
@@ -50,7 +59,18 @@ impl FuncError {
 
     /// The inner template error, when there is one.
     pub fn template_error(&self) -> Option<&Error> {
-        self.source.as_deref()
+        match self.cause.as_deref() {
+            Some(Cause::Template(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// What the function, or a template below it, used up.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self.cause.as_deref()? {
+            Cause::Template(error) => error.exceeded(),
+            Cause::Exceeded(exceeded) => Some(exceeded),
+        }
     }
 }
 
@@ -73,16 +93,25 @@ impl From<Error> for FuncError {
     }
 }
 
+impl From<Exceeded> for FuncError {
+    fn from(exceeded: Exceeded) -> Self {
+        FuncError {
+            message: String::new(),
+            cause: Some(Box::new(Cause::Exceeded(exceeded))),
+        }
+    }
+}
+
 /// Cuts the chain link by link: deep chains would be dropped by as deep a recursion.
 impl Drop for FuncError {
     fn drop(&mut self) {
-        let mut next = self.source.take();
-        while let Some(mut error) = next {
-            next = match &mut *error {
-                Error::Exec {
+        let mut next = self.cause.take();
+        while let Some(mut cause) = next {
+            next = match &mut *cause {
+                Cause::Template(Error::Exec {
                     source: Some(inner),
                     ..
-                } => inner.source.take(),
+                }) => inner.cause.take(),
                 _ => None,
             };
         }
@@ -92,10 +121,10 @@ impl Drop for FuncError {
 /// How the message begins when templates nest too deep.
 pub(crate) const TOO_DEEP: &str = "exceeded maximum template depth";
 
-/// The text of a cause, if there is one.
-struct Cause<'e>(&'e Option<Box<FuncError>>);
+/// The text of a function's error, if there is one.
+struct Source<'e>(&'e Option<Box<FuncError>>);
 
-impl fmt::Display for Cause<'_> {
+impl fmt::Display for Source<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(cause) => cause.fmt(f),
@@ -118,7 +147,7 @@ pub enum Error {
         message: String,
     },
     /// Execution failed: `template: FILE:LINE:COLUMN: executing "NAME" at <CONTEXT>: …`.
-    #[error("{}{}", self.prefix(), Cause(.source))]
+    #[error("{}{}", self.prefix(), Source(.source))]
     Exec {
         /// The name of the executing template.
         name: String,
@@ -146,6 +175,16 @@ pub enum Error {
         name: String,
         /// The depth reached.
         depth: usize,
+    },
+    /// The text needs more than there is to be parsed.
+    #[error("template: {name}:{line}: {source}")]
+    Exceeded {
+        /// The name given to the parsed text.
+        name: String,
+        /// The line the parser had reached.
+        line: usize,
+        /// What was used up.
+        source: Exceeded,
     },
 }
 
@@ -183,6 +222,18 @@ impl Error {
         error
     }
 
+    /// What was used up, when that is why it failed.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self.innermost() {
+            Error::Exec {
+                source: Some(function),
+                ..
+            } => function.exceeded(),
+            Error::Exceeded { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
     /// Whether templates nested deeper than the limits allow.
     pub fn is_too_deep(&self) -> bool {
         match self.innermost() {
@@ -203,6 +254,7 @@ impl Error {
             Error::Exec { .. } => "TemplateExec",
             Error::NoTemplate { .. } => "TemplateMissing",
             Error::Depth { .. } => "TemplateDepth",
+            Error::Exceeded { source, .. } => source.reason(),
         }
     }
 }

@@ -6,9 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, FuncError};
-use crate::exec::{Meter, execute};
+use crate::exec::execute;
 use crate::list::List;
 use crate::map::Map;
+use crate::meter::Meter;
 use crate::templates::Templates;
 use crate::text::GoStr;
 use crate::types::GoType;
@@ -243,30 +244,21 @@ impl<'a> Args<'a> {
 /// What a function sees besides its arguments.
 pub struct Context<'a> {
     state: &'a mut dyn Any,
-    run: Option<Run<'a>>,
-}
-
-/// The execution that a call belongs to.
-struct Run<'a> {
     templates: &'a Templates,
-    meter: &'a mut Meter,
+    meter: &'a Meter<'a>,
 }
 
 impl<'a> Context<'a> {
     pub(crate) fn new(
         templates: &'a Templates,
         state: &'a mut dyn Any,
-        meter: &'a mut Meter,
+        meter: &'a Meter<'a>,
     ) -> Self {
         Context {
             state,
-            run: Some(Run { templates, meter }),
+            templates,
+            meter,
         }
-    }
-
-    /// A context outside of any template, for tests of functions. It knows no templates.
-    pub fn detached(state: &'a mut dyn Any) -> Self {
-        Context { state, run: None }
     }
 
     /// The state that the caller of the execution owns (clock, random source, include counters),
@@ -275,26 +267,26 @@ impl<'a> Context<'a> {
         self.state.downcast_mut()
     }
 
+    /// What the execution may use up. The engine charges what functions return; a function charges
+    /// what it makes on the way, and what it makes beyond the size of its arguments before it does so.
+    pub fn meter(&self) -> &'a Meter<'a> {
+        self.meter
+    }
+
     /// The set the executing template belongs to. A clone of it is what `tpl` parses into.
-    pub fn templates(&self) -> Option<&'a Templates> {
-        self.run.as_ref().map(|run| run.templates)
+    pub fn templates(&self) -> &'a Templates {
+        self.templates
     }
 
     /// How deep `{{template}}` and [`Context::render`] nest at the moment.
     pub fn depth(&self) -> usize {
-        self.run.as_ref().map_or(0, |run| run.meter.depth)
+        self.meter.depth()
     }
 
     /// Executes a template of the same set and returns what it wrote, as `include` does. The
     /// limits of the running execution apply to all of it.
     pub fn render(&mut self, name: &str, data: &Value) -> Result<GoStr, Error> {
-        match self.templates() {
-            Some(templates) => self.render_in(templates, name, data),
-            None => Err(Error::NoTemplate {
-                name: name.to_owned(),
-                set: String::new(),
-            }),
-        }
+        self.render_in(self.templates, name, data)
     }
 
     /// Executes a template of another set, within the limits of the running execution.
@@ -304,20 +296,18 @@ impl<'a> Context<'a> {
         name: &str,
         data: &Value,
     ) -> Result<GoStr, Error> {
-        let Some(run) = &mut self.run else {
-            return Err(Error::NoTemplate {
-                name: name.to_owned(),
-                set: templates.name().to_owned(),
-            });
-        };
-        let result = match run.meter.enter() {
-            true => execute(templates, name, data, self.state, run.meter),
+        let result = match self.meter.enter() {
+            true => execute(templates, name, data, self.state, self.meter),
             false => Err(Error::Depth {
                 name: name.to_owned(),
-                depth: run.meter.depth,
+                depth: self.meter.depth(),
             }),
         };
-        run.meter.leave();
-        result.map(GoStr::from_vec)
+        self.meter.leave();
+        // The caller charges the text.
+        result.map(|output| {
+            self.meter.drop_buffer(output.capacity());
+            GoStr::from_vec(output)
+        })
     }
 }

@@ -4,7 +4,8 @@
 //!   with fields and methods.
 //! * [`Functions`] holds what templates may call, each with its Go [`Signature`], against which calls
 //!   are checked as Go's reflection does.
-//! * [`Templates`] is a set of parsed templates; it is executed with a value as dot, within [`Limits`].
+//! * [`Templates`] is a set of parsed templates; it is executed with a value as dot.
+//! * [`Meter`] holds executions to their [`Limits`] and to a budget of memory and time.
 //! * [`gofmt`] prints values as Go's `fmt` and `strconv` do.
 //!
 //! The engine has no I/O, no clock and no randomness; functions get those from the state that the
@@ -18,6 +19,7 @@ pub mod gofmt;
 mod json;
 mod list;
 mod map;
+mod meter;
 mod object;
 mod parse;
 mod stack;
@@ -32,6 +34,10 @@ pub use function::{Args, Code, Context, FuncResult, Function, Functions, Signatu
 pub use json::Numbers;
 pub use list::List;
 pub use map::Map;
+pub use meter::{
+    BYTES_OF_A_STEP, CONTAINER_BYTES, ENTRY_BYTES, Held, ITEM_BYTES, JSON_BYTES, Meter,
+    entry_bytes, map_bytes, text_bytes,
+};
 pub use object::Object;
 pub use templates::{MissingKey, Templates};
 pub use text::GoStr;

@@ -1,7 +1,9 @@
 //! Go slices.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::types::GoType;
 use crate::value::{Value, drop_without_recursion};
@@ -17,12 +19,27 @@ pub struct List {
 struct Inner {
     go_type: GoType,
     nil: bool,
-    items: Vec<Value>,
+    /// Those of a byte slice are made when they are asked for.
+    items: OnceCell<Vec<Value>>,
+    bytes: Arc<[u8]>,
+}
+
+impl Inner {
+    fn items(&self) -> &Vec<Value> {
+        self.items
+            .get_or_init(|| self.bytes.iter().map(|byte| Value::Uint8(*byte)).collect())
+    }
+
+    fn len(&self) -> usize {
+        self.items.get().map_or(self.bytes.len(), Vec::len)
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        drop_without_recursion(&mut self.items);
+        if let Some(items) = self.items.get_mut() {
+            drop_without_recursion(items);
+        }
     }
 }
 
@@ -40,10 +57,43 @@ impl List {
             inner: Rc::new(Inner {
                 go_type,
                 nil: false,
-                items,
+                items: OnceCell::from(items),
+                bytes: Arc::default(),
             }),
             start: 0,
             len,
+        }
+    }
+
+    /// A `[]uint8` that shares the bytes. They become values only when items are asked for.
+    pub fn of_bytes(bytes: Arc<[u8]>) -> Self {
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        List {
+            inner: Rc::new(Inner {
+                go_type: GoType::BYTES,
+                nil: false,
+                items: OnceCell::new(),
+                bytes,
+            }),
+            start: 0,
+            len,
+        }
+    }
+
+    /// The bytes of a `[]uint8` that have not become values.
+    pub fn packed(&self) -> Option<&[u8]> {
+        if self.inner.items.get().is_some() {
+            return None;
+        }
+        let start = self.start as usize;
+        self.inner.bytes.get(start..start + self.len as usize)
+    }
+
+    /// How many values asking for items would make.
+    pub(crate) fn unmade_items(&self) -> usize {
+        match self.inner.items.get() {
+            Some(_) => 0,
+            None => self.inner.bytes.len(),
         }
     }
 
@@ -54,7 +104,8 @@ impl List {
             inner: Rc::new(Inner {
                 go_type,
                 nil: true,
-                items: Vec::new(),
+                items: OnceCell::from(Vec::new()),
+                bytes: Arc::default(),
             }),
             start: 0,
             len: 0,
@@ -65,7 +116,7 @@ impl List {
     pub fn items(&self) -> &[Value] {
         let start = self.start as usize;
         self.inner
-            .items
+            .items()
             .get(start..start + self.len as usize)
             .unwrap_or(&[])
     }
@@ -82,7 +133,7 @@ impl List {
 
     /// Go's capacity: how far a slice of this one may reach.
     pub fn capacity(&self) -> usize {
-        self.inner.items.len() - self.start as usize
+        self.inner.len() - self.start as usize
     }
 
     /// One item.
@@ -107,7 +158,11 @@ impl List {
 
     /// An address that identifies the items while they live, for `%p`.
     pub(crate) fn address(&self) -> usize {
-        self.inner.items.as_ptr().addr() + self.start as usize * size_of::<Value>()
+        let first = match self.inner.items.get() {
+            Some(items) => items.as_ptr().addr(),
+            None => self.inner.bytes.as_ptr().addr(),
+        };
+        first + self.start as usize * size_of::<Value>()
     }
 
     /// `self[from:to]`, which may reach up to the capacity. `None` when out of range.
@@ -129,7 +184,7 @@ impl List {
     /// Moves the items out when nobody else holds them.
     pub(crate) fn take_items(&mut self) -> Vec<Value> {
         Rc::get_mut(&mut self.inner)
-            .map(|inner| std::mem::take(&mut inner.items))
+            .and_then(|inner| inner.items.take())
             .unwrap_or_default()
     }
 }

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::exec::{Limits, Meter, execute};
+use crate::exec::execute;
 use crate::function::Functions;
+use crate::meter::Meter;
 use crate::parse::ast::Tree;
-use crate::parse::{Delimiters, parse};
+use crate::parse::{Delimiters, Parse, parse};
 use crate::text::GoStr;
 use crate::value::Value;
 
@@ -37,6 +38,7 @@ pub struct Templates {
     functions: Arc<Functions>,
     sealed: Arc<Trees>,
     own: Trees,
+    parsed_bytes: usize,
     missing_key: MissingKey,
     delimiters: Delimiters,
 }
@@ -49,6 +51,7 @@ impl Templates {
             functions,
             sealed: Arc::default(),
             own: HashMap::new(),
+            parsed_bytes: 0,
             missing_key: MissingKey::default(),
             delimiters: Delimiters::default(),
         }
@@ -73,14 +76,25 @@ impl Templates {
 
     /// Parses a text as the template `name`, together with the templates it defines. They replace
     /// templates of the same name, except that a blank one replaces nothing.
-    pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.parse_shared(name, &Arc::from(text.as_ref()))
+    ///
+    /// The meter is charged for what is parsed as for a buffer of [`Templates::parsed_bytes`].
+    pub fn parse(
+        &mut self,
+        name: &str,
+        text: impl AsRef<[u8]>,
+        meter: &Meter<'_>,
+    ) -> Result<(), Error> {
+        self.parse_shared(name, &Arc::from(text.as_ref()), meter)
     }
 
     /// As [`Templates::parse`], for a text that need not be copied to be kept.
-    pub fn parse_shared(&mut self, name: &str, text: &Arc<[u8]>) -> Result<(), Error> {
-        let trees = parse(name, text, &self.delimiters, &self.functions)?;
-        for (name, tree) in trees {
+    pub fn parse_shared(
+        &mut self,
+        name: &str,
+        text: &Arc<[u8]>,
+        meter: &Meter<'_>,
+    ) -> Result<(), Error> {
+        for (name, tree) in self.trees_of(name, text, meter)? {
             if self.tree(name.as_bytes()).is_some() && tree.is_blank() {
                 continue;
             }
@@ -91,10 +105,14 @@ impl Templates {
 
     /// As [`Templates::parse`], but the text's own template replaces one of the same name even if
     /// it is blank: what Go does for a template made by `New`.
-    pub fn parse_new(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
+    pub fn parse_new(
+        &mut self,
+        name: &str,
+        text: impl AsRef<[u8]>,
+        meter: &Meter<'_>,
+    ) -> Result<(), Error> {
         let text = Arc::from(text.as_ref());
-        let trees = parse(name, &text, &self.delimiters, &self.functions)?;
-        for (defined, tree) in trees {
+        for (defined, tree) in self.trees_of(name, &text, meter)? {
             let is_own = defined.as_bytes() == name.as_bytes();
             if !is_own && self.tree(defined.as_bytes()).is_some() && tree.is_blank() {
                 continue;
@@ -102,6 +120,23 @@ impl Templates {
             self.own.insert(defined, tree);
         }
         Ok(())
+    }
+
+    fn trees_of(
+        &mut self,
+        name: &str,
+        text: &Arc<[u8]>,
+        meter: &Meter<'_>,
+    ) -> Result<Trees, Error> {
+        let Parse { trees, bytes } = parse(name, text, &self.delimiters, &self.functions, meter)?;
+        self.parsed_bytes += bytes;
+        Ok(trees)
+    }
+
+    /// About the bytes of all that was parsed into this set, and into those that it was cloned from,
+    /// without the texts.
+    pub fn parsed_bytes(&self) -> usize {
+        self.parsed_bytes
     }
 
     /// Makes clones cheap: what is there now is shared by all of them.
@@ -137,7 +172,8 @@ impl Templates {
         names
     }
 
-    /// Executes a template with `data` as dot and returns what it wrote.
+    /// Executes a template with `data` as dot and returns what it wrote. The meter goes on to count
+    /// the capacity of that as a buffer.
     ///
     /// `state` belongs to the caller; functions reach it by [`crate::Context::state`].
     pub fn execute(
@@ -145,9 +181,9 @@ impl Templates {
         name: &str,
         data: &Value,
         state: &mut dyn Any,
-        limits: &Limits,
+        meter: &Meter<'_>,
     ) -> Result<Vec<u8>, Error> {
-        execute(self, name, data, state, &mut Meter::start(limits))
+        execute(self, name, data, state, meter)
     }
 
     pub(crate) fn tree(&self, name: &[u8]) -> Option<&Tree> {

@@ -77,6 +77,22 @@ impl GoStr {
         }
     }
 
+    /// The text to share; `None` when the bytes are not UTF-8.
+    pub fn as_shared(&self) -> Option<&SmolStr> {
+        match &self.0 {
+            Repr::Text(text) => Some(text),
+            Repr::Bytes(_) => None,
+        }
+    }
+
+    /// The text to keep, as [`GoStr::to_str_lossy`] gives it to read.
+    pub fn to_text(&self) -> SmolStr {
+        match &self.0 {
+            Repr::Text(text) => text.clone(),
+            Repr::Bytes(bytes) => String::from_utf8_lossy(bytes).into(),
+        }
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.as_bytes().len()
@@ -97,6 +113,12 @@ impl Default for GoStr {
 impl From<&str> for GoStr {
     fn from(text: &str) -> Self {
         GoStr::new(text)
+    }
+}
+
+impl From<SmolStr> for GoStr {
+    fn from(text: SmolStr) -> Self {
+        GoStr(Repr::Text(text))
     }
 }
 

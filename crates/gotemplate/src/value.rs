@@ -1,5 +1,6 @@
 //! Go values as templates handle them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -8,6 +9,7 @@ use crate::error::FuncError;
 use crate::function::Function;
 use crate::list::List;
 use crate::map::Map;
+use crate::meter::{CONTAINER_BYTES, ITEM_BYTES, Meter, SHORT_TEXT, map_bytes};
 use crate::object::Object;
 use crate::text::GoStr;
 use crate::types::{GoType, Kind};
@@ -79,8 +81,7 @@ impl Value {
 
     /// A `[]uint8`.
     pub fn bytes(bytes: &[u8]) -> Self {
-        let items = bytes.iter().map(|byte| Value::Uint8(*byte)).collect();
-        Value::List(List::typed(GoType::BYTES, items))
+        Value::List(List::of_bytes(bytes.into()))
     }
 
     /// A `map[string]interface {}`.
@@ -252,8 +253,9 @@ impl Value {
     }
 
     /// The bytes of a `[]uint8`.
-    pub fn as_byte_slice(&self) -> Option<Vec<u8>> {
+    pub fn as_byte_slice(&self) -> Option<Cow<'_, [u8]>> {
         match self {
+            Value::List(list) if list.packed().is_some() => list.packed().map(Cow::Borrowed),
             Value::List(list) if list.go_type().element() == Some(GoType::Uint8) => list
                 .items()
                 .iter()
@@ -261,7 +263,8 @@ impl Value {
                     Value::Uint8(byte) => Some(*byte),
                     _ => None,
                 })
-                .collect(),
+                .collect::<Option<Vec<u8>>>()
+                .map(Cow::Owned),
             _ => None,
         }
     }
@@ -303,56 +306,81 @@ impl Value {
         matches!(self, Value::List(_) | Value::Map(_))
     }
 
+    /// Whether copies of it share memory that outlives the value.
+    pub(crate) fn holds_memory(&self) -> bool {
+        match self {
+            Value::String(text) => text.len() > SHORT_TEXT,
+            Value::List(_) | Value::Map(_) | Value::Object(_) => true,
+            _ => false,
+        }
+    }
+
     /// A copy that shares no map with the original: maps and the lists that hold them are copied,
     /// objects stay shared. Fails for values that contain themselves, nest too deep or are too
     /// large.
-    pub fn deep_copy(&self) -> Result<Value, FuncError> {
-        let mut budget = MAX_COPIED;
-        deep_copy(self, 0, &mut budget)
+    pub fn deep_copy(&self, meter: &Meter<'_>) -> Result<Value, FuncError> {
+        deep_copy(self, 0, &mut Visits::new(meter))
     }
 }
 
-/// How many values one copy may hold: parts can be shared, so that a small structure unfolds into
+/// How many values one walk may visit: parts can be shared, so that a small structure unfolds into
 /// an endless one.
-pub(crate) const MAX_COPIED: usize = 1_000_000;
+const MAX_VISITED: usize = 1_000_000;
 
 /// How deep a structure may nest before walks over it stop.
 pub(crate) const MAX_NESTING: usize = 500;
 
-fn deep_copy(value: &Value, depth: usize, budget: &mut usize) -> Result<Value, FuncError> {
+/// Counts the values that a walk makes.
+pub(crate) struct Visits<'m> {
+    left: usize,
+    meter: &'m Meter<'m>,
+}
+
+impl<'m> Visits<'m> {
+    pub fn new(meter: &'m Meter<'m>) -> Self {
+        Visits {
+            left: MAX_VISITED,
+            meter,
+        }
+    }
+
+    /// Notes values that are about to be made, of so many bytes in all.
+    pub fn add(&mut self, count: usize, bytes: usize) -> Result<(), FuncError> {
+        let count = count.max(1);
+        match self.left.checked_sub(count) {
+            Some(left) => self.left = left,
+            None => return Err(FuncError::new("the value is too large")),
+        }
+        self.meter.steps(count as u64)?;
+        Ok(self.meter.charge(bytes)?)
+    }
+}
+
+fn deep_copy(value: &Value, depth: usize, visits: &mut Visits<'_>) -> Result<Value, FuncError> {
     if depth > MAX_NESTING {
         return Err(FuncError::new("cannot copy a value that contains itself"));
     }
     match value {
         Value::Map(map) if map.is_nil() => Ok(value.clone()),
         Value::Map(map) => {
-            spend(budget, map.len())?;
+            visits.add(map.len(), map_bytes(map.len()))?;
             let mut entries = BTreeMap::new();
             for (key, value) in map.read().iter() {
-                entries.insert(key.clone(), deep_copy(value, depth + 1, budget)?);
+                entries.insert(key.clone(), deep_copy(value, depth + 1, visits)?);
             }
             Ok(Value::Map(Map::typed(map.go_type(), entries)))
         }
-        Value::List(list) if list.items().iter().any(Value::is_container) => {
-            spend(budget, list.len())?;
+        Value::List(list)
+            if list.packed().is_none() && list.items().iter().any(Value::is_container) =>
+        {
+            visits.add(list.len(), CONTAINER_BYTES + list.len() * ITEM_BYTES)?;
             let mut items = Vec::with_capacity(list.len());
             for item in list.items() {
-                items.push(deep_copy(item, depth + 1, budget)?);
+                items.push(deep_copy(item, depth + 1, visits)?);
             }
             Ok(Value::List(List::typed(list.go_type(), items)))
         }
         other => Ok(other.clone()),
-    }
-}
-
-/// Takes from a budget of values to visit.
-pub(crate) fn spend(budget: &mut usize, amount: usize) -> Result<(), FuncError> {
-    match budget.checked_sub(amount.max(1)) {
-        Some(rest) => {
-            *budget = rest;
-            Ok(())
-        }
-        None => Err(FuncError::new("the value is too large")),
     }
 }
 

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use everflow_gotemplate::{
-    Error, Functions, GoType, Limits, Map, MissingKey, NamedType, Numbers, Templates, Value,
+    Error, Functions, GoType, Limits, Map, Meter, MissingKey, NamedType, Numbers, Templates, Value,
 };
 use everflow_json::Value as Json;
+use everflow_limits::Budget;
 
 /// What helm passes as `.Values`.
 static VALUES: NamedType = NamedType {
@@ -129,6 +130,8 @@ fn run(case: &Json, foreign: &Foreign) -> Outcome {
 }
 
 fn render(case: &Json, sources: &BTreeMap<String, String>) -> Result<Vec<u8>, Error> {
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&Limits::default(), &budget);
     let mut templates = Templates::new("gotpl", Arc::new(Functions::new()));
     templates.set_missing_key(match case["options"]["strict"].as_bool() {
         Some(true) => MissingKey::Error,
@@ -138,13 +141,13 @@ fn render(case: &Json, sources: &BTreeMap<String, String>) -> Result<Vec<u8>, Er
     let mut names: Vec<&String> = sources.keys().collect();
     names.sort_by_key(|name| (name.matches('/').count(), (*name).clone()));
     for name in names.into_iter().rev() {
-        templates.parse(&format!("t/templates/{name}"), &sources[name])?;
+        templates.parse(&format!("t/templates/{name}"), &sources[name], &meter)?;
     }
-    let values = Value::from_json(&case["values"], Numbers::Float64);
+    let values = Value::from_json(&case["values"], Numbers::Float64, &meter).unwrap_or_default();
     let entries = values.as_map().map(Map::snapshot).unwrap_or_default();
     let values = Map::typed(GoType::Named(&VALUES), entries.into_iter().collect());
     let data = Value::map([("Values", Value::Map(values))]);
-    templates.execute("t/templates/case.yaml", &data, &mut (), &Limits::default())
+    templates.execute("t/templates/case.yaml", &data, &mut (), &meter)
 }
 
 #[test]

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 use everflow_gotemplate::gofmt::{FloatSize, format_float, sprintf};
-use everflow_gotemplate::{GoStr, GoType, List, Map, Value};
+use everflow_gotemplate::{GoStr, GoType, Limits, List, Map, Meter, Value};
 use everflow_json::Value as Json;
+use everflow_limits::Budget;
 
 fn unhex(text: &str) -> Vec<u8> {
     text.as_bytes()
@@ -66,6 +67,8 @@ fn build(spec: &Json) -> Value {
 #[test]
 fn recorded_answers_of_fmt_and_strconv() {
     let data = include_str!("data/fmt.jsonl");
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&Limits::default(), &budget);
     let mut failures = Vec::new();
     let mut count = 0;
     for line in data.lines() {
@@ -89,7 +92,7 @@ fn recorded_answers_of_fmt_and_strconv() {
                 .flatten()
                 .map(build)
                 .collect();
-            let got = sprintf(&format, &args).unwrap();
+            let got = sprintf(&format, &args, &meter).unwrap();
             let want = GoStr::from_vec(unhex(case[2].as_str().unwrap()));
             match got == want {
                 true => (String::new(), String::new()),

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use everflow_gotemplate::{Functions, GoType, Limits, Numbers, Signature, Templates, Value, gofmt};
+use everflow_gotemplate::{
+    Functions, GoType, Limits, Meter, Numbers, Signature, Templates, Value, gofmt,
+};
+use everflow_limits::Budget;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -99,20 +102,23 @@ fn functions() -> Arc<Functions> {
 
 fn run(text: &[u8], functions: &Arc<Functions>) {
     let mut templates = Templates::new("set", Arc::clone(functions));
-    if templates.parse("main", text).is_err() {
-        return;
-    }
-    let data =
-        everflow_json::json!({"a": "x", "list": [1, "b", null, {"c": 2}], "n": {"x": [true]}});
-    let data = Value::from_json(&data, Numbers::Float64);
     let limits = Limits {
         steps: 20_000,
         output_bytes: 1 << 20,
         ..Limits::default()
     };
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&limits, &budget);
+    if templates.parse("main", text, &meter).is_err() {
+        return;
+    }
+    let data =
+        everflow_json::json!({"a": "x", "list": [1, "b", null, {"c": 2}], "n": {"x": [true]}});
+    let data = Value::from_json(&data, Numbers::Float64, &meter).unwrap();
     for name in templates.names() {
         let name = name.to_str_lossy();
-        let _ = templates.execute(&name, &data, &mut (), &limits);
+        let meter = Meter::new(&limits, &budget);
+        let _ = templates.execute(&name, &data, &mut (), &meter);
     }
 }
 
@@ -189,6 +195,8 @@ fn formats_of_random_bytes() {
         any::<f64>(),
         proptest::collection::vec(any::<u8>(), 0..6),
     );
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&Limits::default(), &budget);
     let result = runner(6000).run(&strategy, |(format, int, float, bytes)| {
         let values = [
             Value::Int(int % 100),
@@ -197,7 +205,7 @@ fn formats_of_random_bytes() {
             Value::list(vec![Value::Int(int), Value::Nil, Value::bytes(&bytes)]),
         ];
         for value in &values {
-            let _ = gofmt::sprintf(format.as_bytes(), &[value.clone(), Value::Int(3)]);
+            let _ = gofmt::sprintf(format.as_bytes(), &[value.clone(), Value::Int(3)], &meter);
         }
         Ok(())
     });

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use everflow_gotemplate::{
-    Error, FuncError, Functions, GoStr, GoType, Limits, Map, MissingKey, Signature, Templates,
-    Value, gofmt, on_large_stack,
+    Error, FuncError, Functions, GoStr, GoType, Limits, Map, Meter, MissingKey, Signature,
+    Templates, Value, gofmt, on_large_stack,
 };
+use everflow_limits::Budget;
 
 fn functions() -> Arc<Functions> {
     let mut functions = Functions::new();
@@ -29,11 +30,8 @@ fn functions() -> Arc<Functions> {
         Ok(Value::String(context.render(&name, args.get(1))?))
     });
     functions.add("tpl", include, |context, args| {
-        let Some(templates) = context.templates() else {
-            return Err(FuncError::new("no templates"));
-        };
-        let mut templates = templates.clone();
-        templates.parse("tpl", args.text(0)?)?;
+        let mut templates = context.templates().clone();
+        templates.parse("tpl", args.text(0)?, context.meter())?;
         Ok(Value::String(context.render_in(
             &templates,
             "tpl",
@@ -63,9 +61,11 @@ fn data() -> Value {
 fn render_with(text: &str, limits: &Limits) -> Result<String, Error> {
     let mut templates = Templates::new("set", functions());
     templates.set_missing_key(MissingKey::Zero);
-    templates.parse("main", text)?;
+    let budget = Budget::unlimited();
+    let meter = Meter::new(limits, &budget);
+    templates.parse("main", text, &meter)?;
     let mut counter = 0i64;
-    let out = templates.execute("main", &data(), &mut counter, limits)?;
+    let out = templates.execute("main", &data(), &mut counter, &meter)?;
     Ok(String::from_utf8(out).unwrap())
 }
 
@@ -166,9 +166,11 @@ fn a_large_stack_allows_a_thousand_includes() {
             ..Limits::default()
         };
         let mut templates = Templates::new("set", functions());
-        templates.parse("main", text).unwrap();
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&limits, &budget);
+        templates.parse("main", text, &meter).unwrap();
         let long = Value::map([("Long", Value::list(vec![Value::Int(1); 1500]))]);
-        let out = templates.execute("main", &long, &mut 0i64, &limits);
+        let out = templates.execute("main", &long, &mut 0i64, &meter);
         out.map(|out| out.len())
             .map_err(|error| error.to_string().len())
     });
@@ -241,17 +243,19 @@ fn deep_and_cyclic_values_do_no_harm() {
 
 #[test]
 fn copies_and_json_of_strange_values_are_bounded() {
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&Limits::default(), &budget);
     let map = Map::new();
     map.insert("self", Value::Map(map.clone())).unwrap();
-    assert!(Value::Map(map.clone()).deep_copy().is_err());
-    assert!(Value::Map(map.clone()).to_json().is_err());
+    assert!(Value::Map(map.clone()).deep_copy(&meter).is_err());
+    assert!(Value::Map(map.clone()).to_json(&meter).is_err());
     map.remove("self");
     let mut wide = Value::Map(Map::new());
     for _ in 0..60 {
         wide = Value::list(vec![wide.clone(), wide]);
     }
-    assert!(wide.deep_copy().is_err());
-    assert!(wide.to_json().is_err());
+    assert!(wide.deep_copy(&meter).is_err());
+    assert!(wide.to_json(&meter).is_err());
 }
 
 #[test]

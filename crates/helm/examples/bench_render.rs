@@ -13,6 +13,7 @@ use everflow_helm::parsed::TemplateCache;
 use everflow_helm::render::Sources;
 use everflow_helm::template::{ReleaseOptions, print, template};
 use everflow_helm::values::Warnings;
+use everflow_limits::{Budget, Stop};
 use everflow_sprig::FixedSource;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -32,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             &options,
             &mut sources,
             &mut warnings,
+            &Budget::new(Stop::new(), 512 << 20),
         )?;
         Ok(print(&rendered, true, true, &[])?.len())
     };

@@ -1,8 +1,9 @@
 //! Which dependencies take part, under which names, and which of their values a parent takes over.
 
-use everflow_gotemplate::{Map, Numbers, Value};
+use everflow_gotemplate::{Map, Meter, Numbers, Value, map_bytes};
 use everflow_json::Value as Json;
 use everflow_semver::{Constraint, Version};
+use everflow_sprig::cost;
 
 use crate::chart::{Chart, Dependency};
 use crate::go_text::{formatted, quoted};
@@ -11,14 +12,22 @@ use crate::values::{
     path_value, table,
 };
 
+/// How deep a path of imported values may go.
+const MAX_DEPTH: usize = 500;
+
 /// Removes disabled dependencies, makes aliased copies and imports values, in place.
 pub fn process_dependencies(
     chart: &mut Chart,
     values: &Map,
     warnings: &mut Warnings,
+    meter: &Meter<'_>,
 ) -> Result<(), ValuesError> {
-    enable(chart, values, "", warnings)?;
-    import_all(chart, warnings)
+    let mark = meter.mark();
+    enable(chart, values, "", warnings, meter)?;
+    import_all(chart, warnings, meter)?;
+    // Only plain trees are left.
+    meter.release_to(mark);
+    Ok(())
 }
 
 /// Names of declared dependencies that are not under `charts/`.
@@ -46,6 +55,7 @@ fn enable(
     values: &Map,
     path: &str,
     warnings: &mut Warnings,
+    meter: &Meter<'_>,
 ) -> Result<(), ValuesError> {
     if chart.metadata.dependencies.is_empty() {
         return Ok(());
@@ -57,7 +67,7 @@ fn enable(
         }
         declared.enabled = true;
     }
-    let all = coalesce_values(chart, values, warnings)?;
+    let all = coalesce_values(chart, values, warnings, meter)?;
     apply_tags(chart, &all, warnings);
     apply_conditions(chart, &all, path, warnings);
 
@@ -72,7 +82,7 @@ fn enable(
     chart.dependencies.retain(|inner| stays(inner.name()));
     for inner in &mut chart.dependencies {
         let path = format!("{path}{}.", inner.name());
-        enable(inner, &all, &path, warnings)?;
+        enable(inner, &all, &path, warnings, meter)?;
     }
     chart.metadata.dependencies = declared
         .into_iter()
@@ -152,27 +162,38 @@ fn apply_conditions(chart: &mut Chart, values: &Map, path: &str, warnings: &mut 
     }
 }
 
-fn import_all(chart: &mut Chart, warnings: &mut Warnings) -> Result<(), ValuesError> {
+fn import_all(
+    chart: &mut Chart,
+    warnings: &mut Warnings,
+    meter: &Meter<'_>,
+) -> Result<(), ValuesError> {
     for dependency in &mut chart.dependencies {
-        import_all(dependency, warnings)?;
+        import_all(dependency, warnings, meter)?;
     }
-    import_values(chart, warnings)
+    let mark = meter.mark();
+    import_values(chart, warnings, meter)?;
+    meter.release_to(mark);
+    Ok(())
 }
 
 /// The chart's values become those of itself and all below it, with the imports under them.
-fn import_values(chart: &mut Chart, warnings: &mut Warnings) -> Result<(), ValuesError> {
+fn import_values(
+    chart: &mut Chart,
+    warnings: &mut Warnings,
+    meter: &Meter<'_>,
+) -> Result<(), ValuesError> {
     if chart.metadata.dependencies.is_empty() {
         return Ok(());
     }
-    let all = merge_values(chart, &Map::new(), warnings)?;
+    let all = merge_values(chart, &Map::new(), warnings, meter)?;
     let imported = Map::new();
     for dependency in chart.metadata.dependencies.iter_mut().flatten() {
         let mut recorded = Vec::new();
         for import in &dependency.import_values {
             let (child, parent, warning) = match import {
                 Json::Object(pair) => (
-                    printed(pair.get("child")),
-                    printed(pair.get("parent")),
+                    printed(pair.get("child"), meter)?,
+                    printed(pair.get("parent"), meter)?,
                     format!(
                         "level=WARN msg=\"ImportValues missing table from chart\" chart={}",
                         dependency.name
@@ -187,33 +208,44 @@ fn import_values(chart: &mut Chart, warnings: &mut Warnings) -> Result<(), Value
             };
             recorded.push(everflow_json::json!({"child": child, "parent": parent}));
             match table(&all, &format!("{}.{child}", dependency.name)) {
-                Ok(found) => merge_tables(&imported, &nested(&parent, &found), warnings),
+                Ok(found) => {
+                    let nested = nested(&parent, &found, meter)?;
+                    merge_tables(&imported, &nested, warnings, meter)?;
+                }
                 Err(error) => {
-                    warnings.push(format!("{warning} error={}", quoted(&error.to_string())))
+                    let line = format!("{warning} error={}", quoted(&error.to_string()));
+                    warnings.add(line, meter)?;
                 }
             }
         }
         dependency.import_values = recorded;
     }
-    let own = copied(&all)?;
-    merge_tables(&own, &imported, warnings);
-    chart.values = Value::Map(own)
-        .to_json()
-        .map_err(|_| ValuesError::TooDeep)?;
+    let own = copied(&all, meter)?;
+    merge_tables(&own, &imported, warnings, meter)?;
+    chart.values = Value::Map(own).to_json(meter)?;
+    meter.add_buffer(cost::of_tree(&chart.values))?;
     Ok(())
 }
 
-fn printed(value: Option<&Json>) -> String {
-    let value = value.map_or(Value::Nil, |json| Value::from_json(json, Numbers::Float64));
-    formatted("%v", value)
+fn printed(value: Option<&Json>, meter: &Meter<'_>) -> Result<String, ValuesError> {
+    let value = match value {
+        Some(json) => Value::from_json(json, Numbers::Float64, meter)?,
+        None => Value::Nil,
+    };
+    Ok(formatted("%v", value, meter)?)
 }
 
 /// A map that holds `values` at a dotted path.
-fn nested(path: &str, values: &Map) -> Map {
+fn nested(path: &str, values: &Map, meter: &Meter<'_>) -> Result<Map, ValuesError> {
     if path == "." {
-        return values.clone();
+        return Ok(values.clone());
     }
-    path.split('.').rev().fold(values.clone(), |inner, key| {
+    let depth = path.split('.').count();
+    if depth > MAX_DEPTH {
+        return Err(ValuesError::TooDeep);
+    }
+    meter.charge(depth * map_bytes(1))?;
+    Ok(path.split('.').rev().fold(values.clone(), |inner, key| {
         [(key, Value::Map(inner))].into_iter().collect()
-    })
+    }))
 }

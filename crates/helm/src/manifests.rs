@@ -1,6 +1,9 @@
 //! Rendered files into manifests and hooks, in the order in which they are installed.
 
+use everflow_gotemplate::Meter;
 use everflow_json::Value;
+use everflow_limits::{Exceeded, at_most};
+use everflow_sprig::cost;
 use everflow_yaml::documents::helm_manifests;
 
 use crate::chart::decode::Decoder;
@@ -38,15 +41,31 @@ pub struct Hook {
     pub output_log_policies: Vec<String>,
 }
 
-/// A document that is no manifest.
+/// Why manifests cannot be sorted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("YAML parse error on {path}: {reason}")]
-pub struct ManifestError {
-    /// The template it comes from.
-    pub path: String,
-    /// Why.
-    pub reason: String,
+pub enum ManifestError {
+    /// A document is no manifest.
+    #[error("YAML parse error on {path}: {reason}")]
+    Unreadable {
+        /// The template it comes from.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The manifests are too many or too large.
+    #[error("{path}: {source}")]
+    Exceeded {
+        /// The template where it was too much.
+        path: String,
+        /// What was used up.
+        source: Exceeded,
+    },
 }
+
+/// The most objects that a chart may render to, unless it is said otherwise.
+pub const MAX_OBJECTS: u64 = 50_000;
+/// The option that sets it.
+pub const OBJECTS_FLAG: &str = "--max-build-objects";
 
 const EVENTS: [&str; 9] = [
     "pre-install",
@@ -102,10 +121,15 @@ pub const INSTALL_ORDER: [&str; 38] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Splits rendered files (by path) into hooks and manifests, both in install order.
+/// What a manifest takes beside its text.
+const DOCUMENT_BYTES: usize = 512;
+
+/// Splits rendered files (by path) into hooks and manifests, `most` in all, both in install order.
 pub fn sort_manifests<'f>(
     files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
     warnings: &mut Warnings,
+    most: u64,
+    meter: &Meter<'_>,
 ) -> Result<(Vec<Hook>, Vec<Manifest>), ManifestError> {
     let mut files: Vec<(&str, &[u8])> = files.into_iter().collect();
     files.sort_by_key(|(path, _)| *path);
@@ -116,7 +140,19 @@ pub fn sort_manifests<'f>(
         if base.starts_with('_') {
             continue;
         }
+        let used_up = |source| ManifestError::Exceeded {
+            path: path.to_owned(),
+            source,
+        };
         for document in helm_manifests(text) {
+            let count = (hooks.len() + manifests.len()) as u64 + 1;
+            let checked = at_most(count, most, "objects in one chart", OBJECTS_FLAG);
+            checked.map_err(used_up)?;
+            meter.check().map_err(used_up)?;
+            // The manifest's own text is kept, beside what reading it takes.
+            let bytes = DOCUMENT_BYTES + 2 * path.len() + 3 * document.len();
+            meter.add_buffer(bytes).map_err(used_up)?;
+            let _held = meter.hold(cost::of_yaml(document)).map_err(used_up)?;
             sort_document(path, document, &mut hooks, &mut manifests, warnings)?;
         }
     }
@@ -150,7 +186,7 @@ fn sort_document(
     warnings: &mut Warnings,
 ) -> Result<(), ManifestError> {
     let text = String::from_utf8_lossy(document).into_owned();
-    let head = Head::read(document).map_err(|reason| ManifestError {
+    let head = Head::read(document).map_err(|reason| ManifestError::Unreadable {
         path: path.to_owned(),
         reason,
     })?;

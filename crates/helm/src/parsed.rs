@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use everflow_gotemplate::Templates;
 
+/// Larger sets are not kept.
+const MOST_KEPT_BYTES: usize = 32 << 20;
+
 /// Template sets of earlier renders, the last used first.
 ///
 /// A set is found again when the same files stand at the same paths, whatever the values are:
@@ -51,7 +54,12 @@ impl TemplateCache {
         Some(templates)
     }
 
+    /// Keeps a set, unless it is very large: nobody is charged for it.
     pub(crate) fn keep(&self, strict: bool, files: &[(&str, &Arc<[u8]>)], templates: &Templates) {
+        let texts: usize = files.iter().map(|(_, text)| text.len()).sum();
+        if texts.saturating_add(templates.parsed_bytes()) > MOST_KEPT_BYTES {
+            return;
+        }
         let files = files
             .iter()
             .map(|(path, data)| ((*path).to_owned(), Arc::clone(data)))

@@ -6,12 +6,18 @@
 
 use std::collections::BTreeMap;
 
+use everflow_gotemplate::{Held, Meter};
+use everflow_limits::Exceeded;
+use everflow_sprig::cost;
 use everflow_yaml::documents::{helm_manifests, kio_reader};
 use everflow_yaml::emit::{self, Indent};
 use everflow_yaml::{Document, Node};
 
 /// Where a manifest comes from.
 const FILE_ANNOTATION: &str = "postrenderer.helm.sh/postrender-filename";
+
+/// How many times the length of a document its printed forms take.
+const ANNOTATED: usize = 6;
 
 /// Something that changes a stream of manifests.
 pub trait PostRenderer {
@@ -39,30 +45,68 @@ pub enum PostRenderError {
     /// The post-renderer failed.
     #[error("error while running post render on files: {0}")]
     Failed(String),
+    /// The manifests are too large.
+    #[error("error merging manifests: {file}: {source}")]
+    Exceeded {
+        /// The file.
+        file: String,
+        /// What was used up.
+        source: Exceeded,
+    },
     /// What the post-renderer gave is not YAML.
     #[error("error while parsing post rendered output: error parsing YAML: {0}")]
     BadOutput(String),
 }
 
-/// Sends all files through a post-renderer and gives the files that come back.
-pub(crate) fn post_render(
+/// Sends all files (by path) through a post-renderer and gives the files that come back.
+///
+/// # Errors
+/// When a file is no YAML, or the post-renderer fails.
+pub fn post_render(
     files: &[(String, Vec<u8>)],
     renderer: &mut dyn PostRenderer,
+    meter: &Meter<'_>,
 ) -> Result<Vec<(String, Vec<u8>)>, PostRenderError> {
-    let merged = annotated_stream(files)?;
+    let merged = annotated_stream(files, meter)?;
     let output = renderer.run(&merged).map_err(PostRenderError::Failed)?;
-    split_by_file(&output)
+    drop(merged);
+    let _held = hold(meter, "the output", output.as_bytes())?;
+    let files = split_by_file(&output)?;
+    let length: usize = files.iter().map(|(_, text)| text.len()).sum();
+    meter
+        .add_buffer(length)
+        .map_err(|source| PostRenderError::Exceeded {
+            file: "the output".to_owned(),
+            source,
+        })?;
+    Ok(files)
 }
 
-fn annotated_stream(files: &[(String, Vec<u8>)]) -> Result<String, PostRenderError> {
+/// Charges what reading a text and printing its documents again takes.
+fn hold<'m>(meter: &'m Meter<'_>, file: &str, text: &[u8]) -> Result<Held<'m>, PostRenderError> {
+    let bytes = cost::of_yaml(text) + ANNOTATED * text.len();
+    meter
+        .hold(bytes)
+        .map_err(|source| PostRenderError::Exceeded {
+            file: file.to_owned(),
+            source,
+        })
+}
+
+fn annotated_stream(
+    files: &[(String, Vec<u8>)],
+    meter: &Meter<'_>,
+) -> Result<String, PostRenderError> {
     let mut sorted: Vec<&(String, Vec<u8>)> = files.iter().collect();
     sorted.sort_by_key(|(path, _)| path);
     let mut all: Vec<Document> = Vec::new();
+    let mut held = Vec::new();
     for (path, content) in sorted {
         let base = path.rsplit('/').next().unwrap_or(path);
         if base.starts_with('_') {
             continue;
         }
+        held.push(hold(meter, path, content)?);
         for text in helm_manifests(content) {
             let read = kio_reader(text).map_err(|error| PostRenderError::Unreadable {
                 file: path.clone(),
@@ -133,7 +177,18 @@ fn take_annotation(root: &mut Node) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
+
+    fn post_rendered(
+        files: &[(String, Vec<u8>)],
+        renderer: &mut dyn PostRenderer,
+    ) -> Result<Vec<(String, Vec<u8>)>, PostRenderError> {
+        let budget = Budget::unlimited();
+        post_render(files, renderer, &Meter::new(&Limits::default(), &budget))
+    }
 
     struct Replace(&'static str, &'static str);
 
@@ -164,7 +219,7 @@ mod tests {
             ("app/templates/_helpers.tpl", "not yaml: ["),
             ("app/templates/empty.yaml", "\n"),
         ]);
-        let after = post_render(&before, &mut Replace("old", "new")).unwrap();
+        let after = post_rendered(&before, &mut Replace("old", "new")).unwrap();
         assert_eq!(
             after,
             files(&[
@@ -189,20 +244,20 @@ mod tests {
             }
         }
         let after =
-            post_render(&files(&[("app/templates/a.yaml", "kind: A\n")]), &mut Add).unwrap();
+            post_rendered(&files(&[("app/templates/a.yaml", "kind: A\n")]), &mut Add).unwrap();
         assert_eq!(after[1].0, "generated-by-postrender-1.yaml");
         assert_eq!(after[1].1, b"kind: Extra\n");
     }
 
     #[test]
     fn failures_say_where() {
-        let error = post_render(&files(&[("x.yaml", "a: [")]), &mut Replace("", "")).unwrap_err();
+        let error = post_rendered(&files(&[("x.yaml", "a: [")]), &mut Replace("", "")).unwrap_err();
         assert!(
             error
                 .to_string()
                 .starts_with("error merging manifests: parsing x.yaml: ")
         );
-        let error = post_render(&files(&[("x.yaml", "text")]), &mut Replace("", "")).unwrap_err();
+        let error = post_rendered(&files(&[("x.yaml", "text")]), &mut Replace("", "")).unwrap_err();
         assert_eq!(
             error.to_string(),
             "error merging manifests: annotating x.yaml: wrong node kind: expected MappingNode"

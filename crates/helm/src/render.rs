@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use everflow_gotemplate::{
-    Context, Error, FuncError, Functions, GoStr, GoType, Limits, Map, MissingKey, Signature,
-    Templates, Value,
+    Context, Error, FuncError, Functions, GoStr, GoType, Limits, Map, Meter, MissingKey, Numbers,
+    Signature, Templates, Value, map_bytes, text_bytes,
 };
+use everflow_limits::Budget;
 use everflow_sprig::Source;
+use memchr::memmem;
 
 use crate::chart::Chart;
 use crate::objects::{VALUES_TYPE, files};
@@ -20,6 +22,8 @@ use crate::values::{Warnings, table};
 /// How often one template may be inside itself.
 const MAX_NESTED_INCLUDES: usize = 1000;
 const NO_VALUE: &[u8] = b"<no value>";
+/// What a chart's scope takes, without its values and files.
+const SCOPE_BYTES: usize = 16 << 10;
 
 /// Objects in the cluster, for `lookup`.
 pub trait Lookup {
@@ -94,8 +98,8 @@ pub struct RenderInput<'a> {
     pub strict: bool,
     /// `required` and `fail` only warn.
     pub lint: bool,
-    /// What the templates may use up.
-    pub limits: &'a Limits,
+    /// What the templates may use up, all of them together.
+    pub meter: &'a Meter<'a>,
 }
 
 /// One template file with what it is rendered with.
@@ -112,18 +116,35 @@ pub fn render(
     warnings: &mut Warnings,
 ) -> Result<Vec<(String, Vec<u8>)>, RenderError> {
     let mut jobs = BTreeMap::new();
+    let meter = input.meter;
+    let failed = |error: FuncError| match error.exceeded() {
+        Some(exceeded) => RenderError::Exceeded {
+            text: format!("the values of {}: {exceeded}", input.chart.name()),
+            exceeded: exceeded.clone(),
+        },
+        None => RenderError::Plain(error.to_string()),
+    };
     let top = Scope {
         values: Value::Map(typed_values(input.values)),
         release: input.release.clone(),
         capabilities: input.capabilities.clone(),
     };
-    collect_jobs(input.chart, input.chart.name(), true, &top, &mut jobs);
+    collect_jobs(
+        input.chart,
+        input.chart.name(),
+        true,
+        &top,
+        &mut jobs,
+        meter,
+    )
+    .map_err(failed)?;
     let mut order: Vec<&String> = jobs.keys().collect();
     // The deepest first, and among equals from Z to A: the last definition of a partial wins, and
     // that is to be the parent's.
     order.sort_by_key(|path| std::cmp::Reverse((path.matches('/').count(), *path)));
 
-    let templates = parse_all(&order, &jobs, input.strict, sources.parsed.as_deref())?;
+    let cache = sources.parsed.as_deref();
+    let templates = parse_all(&order, &jobs, input.strict, cache, meter)?;
     let mut engine = Engine {
         source: sources.source.take(),
         included: HashMap::new(),
@@ -131,7 +152,7 @@ pub fn render(
         lookup: sources.lookup.take(),
         warnings: Vec::new(),
     };
-    let outcome = execute_all(&order, &jobs, &templates, input.limits, &mut engine);
+    let outcome = execute_all(&order, &jobs, &templates, meter, &mut engine);
     sources.source = engine.source;
     sources.lookup = engine.lookup;
     warnings.0.extend(engine.warnings);
@@ -143,6 +164,7 @@ fn parse_all(
     jobs: &BTreeMap<String, Job<'_>>,
     strict: bool,
     cache: Option<&TemplateCache>,
+    meter: &Meter<'_>,
 ) -> Result<Templates, RenderError> {
     let files: Vec<(&str, &Arc<[u8]>)> = order
         .iter()
@@ -158,7 +180,7 @@ fn parse_all(
     });
     for (path, text) in &files {
         templates
-            .parse_shared(path, text)
+            .parse_shared(path, text, meter)
             .map_err(|error| clean_parse_error(path, &error))?;
     }
     templates.seal();
@@ -172,7 +194,7 @@ fn execute_all(
     order: &[&String],
     jobs: &BTreeMap<String, Job<'_>>,
     templates: &Templates,
-    limits: &Limits,
+    meter: &Meter<'_>,
     engine: &mut Engine,
 ) -> Result<Vec<(String, Vec<u8>)>, RenderError> {
     let mut rendered = Vec::new();
@@ -191,9 +213,11 @@ fn execute_all(
         let _ = job
             .scope
             .insert("Template", Value::Map(typed_values(&about)));
+        let mark = meter.mark();
         let output = templates
-            .execute(path, &Value::Map(job.scope.clone()), engine, limits)
+            .execute(path, &Value::Map(job.scope.clone()), engine, meter)
             .map_err(|error| reformat(path, &error))?;
+        meter.release_to(mark);
         rendered.push(((*path).clone(), without_no_value(output)));
     }
     Ok(rendered)
@@ -212,13 +236,16 @@ fn collect_jobs<'a>(
     is_root: bool,
     scope: &Scope,
     jobs: &mut BTreeMap<String, Job<'a>>,
-) -> Value {
+    meter: &Meter<'_>,
+) -> Result<Value, FuncError> {
+    let count = chart.files.len() + chart.templates.len();
+    meter.charge(map_bytes(count) + SCOPE_BYTES)?;
     let own = Map::new();
     let subcharts = Map::new();
     let entries = [
         (
             "Chart",
-            Value::Map(chart.metadata.to_template_value(is_root)),
+            Value::Map(chart.metadata.to_template_value(is_root, meter)?),
         ),
         ("Files", files(&chart.files)),
         ("Release", scope.release.clone()),
@@ -236,7 +263,7 @@ fn collect_jobs<'a>(
             capabilities: scope.capabilities.clone(),
         };
         let inner_path = format!("{path}/charts/{}", dependency.name());
-        let inner = collect_jobs(dependency, &inner_path, false, &inner, jobs);
+        let inner = collect_jobs(dependency, &inner_path, false, &inner, jobs, meter)?;
         let _ = subcharts.insert(dependency.name(), inner);
     }
     for template in &chart.templates {
@@ -253,7 +280,7 @@ fn collect_jobs<'a>(
             },
         );
     }
-    Value::Map(own)
+    Ok(Value::Map(own))
 }
 
 fn dependency_values(values: &Value, name: &str) -> Value {
@@ -353,16 +380,14 @@ fn add_engine_functions(functions: &mut Functions) {
                     .map_err(FuncError::new)?,
                 _ => everflow_json::json!({}),
             };
-            Ok(Value::from_json(
-                &found,
-                everflow_gotemplate::Numbers::Int64,
-            ))
+            Value::from_json(&found, Numbers::Int64, context.meter())
         },
     );
 }
 
 /// `required` and `fail`: an error, or when linting a warning and an empty string.
 fn refuse(context: &mut Context<'_>, message: &GoStr, log: &str) -> Result<Value, FuncError> {
+    context.meter().add_buffer(2 * message.len())?;
     let message = message.to_str_lossy();
     match engine(context) {
         Some(engine) if engine.lint => {
@@ -396,14 +421,13 @@ fn include(context: &mut Context<'_>, name: &GoStr, data: &Value) -> Result<Valu
 }
 
 fn tpl(context: &mut Context<'_>, text: &GoStr, data: &Value) -> Result<Value, FuncError> {
-    let Some(parent) = context.templates() else {
-        return Err(FuncError::new("tpl works only in a chart"));
-    };
+    let (meter, parent) = (context.meter(), context.templates());
     let name = parent.name().to_owned();
     let mut templates = parent.clone();
     let quoted = || everflow_gotemplate::gofmt::quote(text.as_bytes());
+    let _held = meter.hold(text_bytes(text.len()))?;
     templates
-        .parse_new(&name, text.as_bytes())
+        .parse_new(&name, text.as_bytes(), meter)
         .map_err(|error| {
             FuncError::with_source(format!("cannot parse template {}: ", quoted()), error)
         })?;
@@ -415,6 +439,7 @@ fn tpl(context: &mut Context<'_>, text: &GoStr, data: &Value) -> Result<Value, F
                 error,
             )
         })?;
+    meter.drop_buffer(templates.parsed_bytes() - parent.parsed_bytes());
     Ok(match contains(output.as_bytes(), NO_VALUE) {
         true => Value::String(GoStr::from_vec(without_no_value(
             output.as_bytes().to_vec(),
@@ -424,33 +449,38 @@ fn tpl(context: &mut Context<'_>, text: &GoStr, data: &Value) -> Result<Value, F
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+    memmem::find(text, part).is_some()
 }
 
 /// Go prints missing values so; helm takes it out, wherever it comes from.
-fn without_no_value(text: Vec<u8>) -> Vec<u8> {
-    if !contains(&text, NO_VALUE) {
-        return text;
+fn without_no_value(mut text: Vec<u8>) -> Vec<u8> {
+    let found: Vec<usize> = memmem::find_iter(&text, NO_VALUE).collect();
+    let mut end = found.first().copied().unwrap_or(text.len());
+    for (index, at) in found.iter().enumerate() {
+        let from = at + NO_VALUE.len();
+        let to = found.get(index + 1).copied().unwrap_or(text.len());
+        text.copy_within(from..to, end);
+        end += to - from;
     }
-    let mut kept = Vec::with_capacity(text.len());
-    let mut rest = text.as_slice();
-    while let Some(first) = rest.first() {
-        match rest.strip_prefix(NO_VALUE) {
-            Some(after) => rest = after,
-            None => {
-                kept.push(*first);
-                rest = &rest[1..];
-            }
-        }
-    }
-    kept
+    text.truncate(end);
+    text
 }
 
 /// Renders the template of a release's name.
-pub fn render_name(text: &str, sources: &mut Sources) -> Result<String, RenderError> {
-    let failed = |error: Error| RenderError::Plain(error.to_string());
+pub fn render_name(
+    text: &str,
+    sources: &mut Sources,
+    budget: &Budget,
+) -> Result<String, RenderError> {
+    let failed = |error: Error| match error.exceeded() {
+        Some(_) => reformat("name-template", &error),
+        None => RenderError::Plain(error.to_string()),
+    };
+    let meter = Meter::new(&Limits::default(), budget);
     let mut templates = Templates::new("name-template", helm_functions());
-    templates.parse("name-template", text).map_err(failed)?;
+    templates
+        .parse("name-template", text, &meter)
+        .map_err(failed)?;
     let mut engine = Engine {
         source: sources.source.take(),
         included: HashMap::new(),
@@ -458,12 +488,7 @@ pub fn render_name(text: &str, sources: &mut Sources) -> Result<String, RenderEr
         lookup: None,
         warnings: Vec::new(),
     };
-    let outcome = templates.execute(
-        "name-template",
-        &Value::Nil,
-        &mut engine,
-        &Limits::default(),
-    );
+    let outcome = templates.execute("name-template", &Value::Nil, &mut engine, &meter);
     sources.source = engine.source;
     Ok(String::from_utf8_lossy(&outcome.map_err(failed)?).into_owned())
 }

@@ -1,6 +1,7 @@
 //! Errors of templates in the forms that helm gives them.
 
 use everflow_gotemplate::Error;
+use everflow_limits::Exceeded;
 
 /// Why a chart's templates do not render.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,14 +25,35 @@ pub enum RenderError {
     /// Templates nest deeper than the stack allows; on a larger one the chart may well render.
     #[error("{0}")]
     TooDeep(String),
+    /// The templates need more memory or time than there is.
+    #[error("{text}")]
+    Exceeded {
+        /// Where, and what is wrong.
+        text: String,
+        /// What was used up.
+        exceeded: Exceeded,
+    },
     /// Anything else, as text.
     #[error("{0}")]
     Plain(String),
 }
 
+impl RenderError {
+    /// What was used up, when that is why the templates do not render.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            RenderError::Exceeded { exceeded, .. } => Some(exceeded),
+            _ => None,
+        }
+    }
+}
+
 /// Keeps of a parse error the place and the last cause.
 pub(crate) fn clean_parse_error(path: &str, error: &Error) -> RenderError {
     let text = error.to_string();
+    if let Some(exceeded) = error.exceeded() {
+        return used_up(text, exceeded);
+    }
     let mut parts = text.split(": ");
     let (Some(_), Some(location)) = (parts.next(), parts.next()) else {
         return RenderError::Plain(format!("parse error in ({path}): {text}"));
@@ -56,6 +78,9 @@ pub(crate) fn reformat(path: &str, error: &Error) -> RenderError {
     if error.is_too_deep() {
         return RenderError::TooDeep(block_of(error, text));
     }
+    if let Some(exceeded) = error.exceeded() {
+        return used_up(block_of(error, text), exceeded);
+    }
     if !matches!(error, Error::Exec { .. }) {
         return RenderError::Plain(text);
     }
@@ -70,6 +95,13 @@ pub(crate) fn reformat(path: &str, error: &Error) -> RenderError {
         };
     }
     RenderError::Plain(block_of(error, text))
+}
+
+fn used_up(text: String, exceeded: &Exceeded) -> RenderError {
+    RenderError::Exceeded {
+        text,
+        exceeded: exceeded.clone(),
+    }
 }
 
 /// The block with one step per template; the plain text if that has another form.

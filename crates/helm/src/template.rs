@@ -1,19 +1,25 @@
 //! `helm template` as a function: a chart and values in, manifests out.
 
-use everflow_gotemplate::{Limits, Map, Numbers, Value};
+use everflow_gotemplate::{FuncError, Limits, Map, Meter, Numbers, Value, map_bytes};
 use everflow_json::Map as JsonMap;
+use everflow_limits::{Budget, Exceeded};
+use everflow_sprig::cost;
 
 use crate::chart::Chart;
 use crate::chart::path_match::path_match;
 use crate::dependencies::{is_compatible, missing_dependencies, process_dependencies};
-use crate::json_schema::JsonSchema;
-use crate::manifests::{Hook, Manifest, ManifestError, sort_manifests, split_manifests};
+use crate::json_schema::{JsonSchema, SchemaError};
+use crate::manifests::{
+    Hook, MAX_OBJECTS, Manifest, ManifestError, sort_manifests, split_manifests,
+};
 use crate::objects::Capabilities;
 use crate::post_render::{PostRenderError, post_render};
 use crate::render::{RenderError, RenderInput, Sources, render};
 use crate::values::{ValuesError, Warnings, coalesce_values};
 
 const NOTES: &str = "NOTES.txt";
+/// What stands around a manifest in the text of all.
+const SOURCE_BYTES: usize = 32;
 
 /// What a render is for.
 #[derive(Debug, Clone)]
@@ -34,8 +40,10 @@ pub struct ReleaseOptions {
     pub include_crds: bool,
     /// Take the notes of dependencies, too.
     pub sub_notes: bool,
-    /// What the templates may use up; the default suits an ordinary thread.
+    /// What the templates may use up beside memory; the default suits an ordinary thread.
     pub limits: Limits,
+    /// How many objects may be rendered.
+    pub max_objects: u64,
 }
 
 impl Default for ReleaseOptions {
@@ -50,6 +58,7 @@ impl Default for ReleaseOptions {
             include_crds: false,
             sub_notes: false,
             limits: Limits::default(),
+            max_objects: MAX_OBJECTS,
         }
     }
 }
@@ -115,12 +124,35 @@ pub enum TemplateError {
     /// A template's output is no manifest.
     #[error("{0}")]
     Manifest(#[from] ManifestError),
+    /// Something else than a template needs more memory or time than there is.
+    #[error("{what}: {source}")]
+    Exceeded {
+        /// What needs it.
+        what: String,
+        /// What was used up.
+        source: FuncError,
+    },
     /// `--show-only` names a template that gave nothing.
     #[error("could not find template {0} in chart")]
     NoSuchTemplate(String),
 }
 
 impl TemplateError {
+    /// What was used up, when that is why the chart does not render.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            TemplateError::Dependencies(error) | TemplateError::Values(error) => match error {
+                ValuesError::Exceeded(exceeded) => Some(exceeded),
+                _ => None,
+            },
+            TemplateError::Render(error) => error.exceeded(),
+            TemplateError::PostRender(PostRenderError::Exceeded { source, .. }) => Some(source),
+            TemplateError::Manifest(ManifestError::Exceeded { source, .. }) => Some(source),
+            TemplateError::Exceeded { source, .. } => source.exceeded(),
+            _ => None,
+        }
+    }
+
     /// Whether helm had begun to render: then it hints at `--debug`.
     pub fn is_after_values(&self) -> bool {
         matches!(
@@ -157,23 +189,49 @@ pub fn is_valid_release_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 53 && name.split('.').all(label)
 }
 
-/// Renders a chart with the user's values.
+/// Renders a chart with the user's values. What is rendered stays charged to the budget.
 pub fn template(
+    chart: Chart,
+    values: &JsonMap,
+    options: &ReleaseOptions,
+    sources: &mut Sources,
+    warnings: &mut Warnings,
+    budget: &Budget,
+) -> Result<Rendered, TemplateError> {
+    let meter = Meter::new(&options.limits, budget);
+    let rendered = template_within(chart, values, options, sources, warnings, &meter)?;
+    drop(meter);
+    let hooks = rendered.hooks.iter().map(|hook| hook.manifest.len());
+    let bytes = rendered.manifest.len() + rendered.notes.len() + hooks.sum::<usize>();
+    let charged = budget.charge(bytes);
+    charged.map_err(|exceeded| used_up("the rendered manifests", exceeded))?;
+    Ok(rendered)
+}
+
+fn used_up(what: impl Into<String>, error: impl Into<FuncError>) -> TemplateError {
+    TemplateError::Exceeded {
+        what: what.into(),
+        source: error.into(),
+    }
+}
+
+fn template_within(
     mut chart: Chart,
     values: &JsonMap,
     options: &ReleaseOptions,
     sources: &mut Sources,
     warnings: &mut Warnings,
+    meter: &Meter<'_>,
 ) -> Result<Rendered, TemplateError> {
     if !is_valid_release_name(&options.name) {
         return Err(TemplateError::ReleaseName(options.name.clone()));
     }
-    let user_values = values_map(values);
-    process_dependencies(&mut chart, &user_values, warnings)
+    let user_values = values_map(values, meter).map_err(ValuesError::from)?;
+    process_dependencies(&mut chart, &user_values, warnings, meter)
         .map_err(TemplateError::Dependencies)?;
-    let values = coalesce_values(&chart, &user_values, warnings)?;
+    let values = coalesce_values(&chart, &user_values, warnings, meter)?;
     if !options.skip_schema_validation {
-        let report = check_schemas(&chart, &values);
+        let report = check_schemas(&chart, &values, meter)?;
         if !report.is_empty() {
             return Err(TemplateError::Schema(report));
         }
@@ -193,18 +251,19 @@ pub fn template(
         capabilities: options.capabilities.to_template_value(),
         strict: false,
         lint: false,
-        limits: &options.limits,
+        meter,
     };
     let mut files = render(&input, sources, warnings)?;
     let notes = take_notes(&mut files, chart.name(), options.sub_notes);
     if let Some(renderer) = sources.post_renderer() {
-        files = post_render(&files, renderer)?;
+        files = post_render(&files, renderer, meter)?;
     }
     let texts = files
         .iter()
         .map(|(path, text)| (path.as_str(), text.as_slice()));
-    let (hooks, manifests) = sort_manifests(texts, warnings)?;
-    let manifest = manifest_text(&chart, &manifests, options.include_crds);
+    let (hooks, manifests) = sort_manifests(texts, warnings, options.max_objects, meter)?;
+    let manifest = manifest_text(&chart, &manifests, options.include_crds, meter)
+        .map_err(|exceeded| used_up("the rendered manifests", exceeded))?;
     Ok(Rendered {
         manifest,
         hooks,
@@ -264,11 +323,13 @@ fn source_path(document: &str) -> Option<&str> {
 }
 
 /// The user's values as a Go map.
-pub(crate) fn values_map(values: &JsonMap) -> Map {
-    values
-        .iter()
-        .map(|(key, value)| (key.as_str(), Value::from_json(value, Numbers::Int64)))
-        .collect()
+pub(crate) fn values_map(values: &JsonMap, meter: &Meter<'_>) -> Result<Map, FuncError> {
+    meter.charge(map_bytes(values.len()))?;
+    let map = Map::new();
+    for (key, value) in values {
+        map.insert(key.clone(), Value::from_json(value, Numbers::Int64, meter)?)?;
+    }
+    Ok(map)
 }
 
 fn release_object(options: &ReleaseOptions) -> Value {
@@ -283,16 +344,22 @@ fn release_object(options: &ReleaseOptions) -> Value {
 }
 
 /// What is wrong with the values of a chart and its dependencies.
-pub(crate) fn check_schemas(chart: &Chart, values: &Map) -> String {
+pub(crate) fn check_schemas(
+    chart: &Chart,
+    values: &Map,
+    meter: &Meter<'_>,
+) -> Result<String, TemplateError> {
     let mut report = String::new();
     if let Some(schema) = &chart.schema
-        && let Err(error) = check_schema(schema, values)
+        && let Some(error) = check_schema(chart.name(), schema, values, meter)?
     {
         report.push_str(&format!("{}:\n{error}", chart.name()));
     }
     for dependency in &chart.dependencies {
         match values.get(dependency.name()) {
-            Some(Value::Map(values)) => report.push_str(&check_schemas(dependency, &values)),
+            Some(Value::Map(values)) => {
+                report.push_str(&check_schemas(dependency, &values, meter)?);
+            }
             None | Some(Value::Nil) => {}
             Some(other) => report.push_str(&format!(
                 "{}:\ninvalid type for values: expected object (map), got {}\n",
@@ -301,19 +368,48 @@ pub(crate) fn check_schemas(chart: &Chart, values: &Map) -> String {
             )),
         }
     }
-    report
+    Ok(report)
 }
 
-pub(crate) fn check_schema(schema: &[u8], values: &Map) -> Result<(), String> {
-    let schema = everflow_yaml::gojson::parse(schema, everflow_yaml::gojson::Numbers::Integers)
-        .map_err(|error| error.to_string())?;
-    let schema = JsonSchema::new(schema).map_err(|error| error.to_string())?;
-    let values = Value::Map(values.clone())
-        .to_json()
-        .map_err(|error| error.to_string())?;
-    schema
-        .validate(&values)
-        .map_err(|violation| format!("{}\n", violation.lines()))
+/// What is wrong with values, or with the schema of a chart.
+pub(crate) fn check_schema(
+    chart: &str,
+    schema: &[u8],
+    values: &Map,
+    meter: &Meter<'_>,
+) -> Result<Option<String>, TemplateError> {
+    let mark = meter.mark();
+    let failed = |error: FuncError| used_up(format!("values.schema.json of {chart}"), error);
+    let held = meter.hold(cost::of_json(schema));
+    let _held = held.map_err(|exceeded| failed(exceeded.into()))?;
+    let numbers = everflow_yaml::gojson::Numbers::Integers;
+    let schema = match everflow_yaml::gojson::parse(schema, numbers) {
+        Ok(schema) => schema,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let schema = match JsonSchema::new(schema, meter) {
+        Ok(schema) => schema,
+        Err(SchemaError::UsedUp(error)) => return Err(failed(error)),
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let values = match Value::Map(values.clone()).to_json(meter) {
+        Ok(values) => values,
+        Err(error) if error.exceeded().is_some() => return Err(failed(error)),
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let violation = schema.validate(&values, meter).map_err(failed)?;
+    let report = match violation {
+        Some(violation) => {
+            let lines = violation.lines(meter);
+            Some(format!(
+                "{}\n",
+                lines.map_err(|exceeded| failed(exceeded.into()))?
+            ))
+        }
+        None => None,
+    };
+    meter.release_to(mark);
+    Ok(report)
 }
 
 fn take_notes(files: &mut Vec<(String, Vec<u8>)>, chart: &str, sub_notes: bool) -> String {
@@ -334,12 +430,29 @@ fn take_notes(files: &mut Vec<(String, Vec<u8>)>, chart: &str, sub_notes: bool) 
     notes
 }
 
-fn manifest_text(chart: &Chart, manifests: &[Manifest], include_crds: bool) -> String {
-    let mut text = String::new();
-    if include_crds {
-        for (path, file) in chart.crds() {
-            text.push_str(&format!("---\n# Source: {path}\n{}\n", file.text()));
-        }
+fn manifest_text(
+    chart: &Chart,
+    manifests: &[Manifest],
+    include_crds: bool,
+    meter: &Meter<'_>,
+) -> Result<String, Exceeded> {
+    let manifests_length: usize = manifests
+        .iter()
+        .map(|manifest| SOURCE_BYTES + manifest.path.len() + manifest.content.len())
+        .sum();
+    let crds = if include_crds {
+        chart.crds()
+    } else {
+        Vec::new()
+    };
+    let crds_length: usize = crds
+        .iter()
+        .map(|(path, file)| SOURCE_BYTES + path.len() + 2 * file.data.len())
+        .sum();
+    meter.add_buffer(manifests_length + crds_length)?;
+    let mut text = String::with_capacity(manifests_length);
+    for (path, file) in crds {
+        text.push_str(&format!("---\n# Source: {path}\n{}\n", file.text()));
     }
     for manifest in manifests {
         text.push_str(&format!(
@@ -347,5 +460,5 @@ fn manifest_text(chart: &Chart, manifests: &[Manifest], include_crds: bool) -> S
             manifest.path, manifest.content
         ));
     }
-    text
+    Ok(text)
 }

@@ -1,6 +1,7 @@
 //! Hostile and broken input ends in an error or a result, never in a panic or without an end.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use everflow_gotemplate::Meter;
 use everflow_helm::chart::{ChartFile, load_archive, load_files, load_values};
 use everflow_helm::json_schema::JsonSchema;
 use everflow_helm::render::Sources;
@@ -8,6 +9,7 @@ use everflow_helm::template::{ReleaseOptions, template};
 use everflow_helm::values::Warnings;
 use everflow_helm::{Limits, release, strvals};
 use everflow_json::{Map, Value, json};
+use everflow_limits::Budget;
 use everflow_sprig::FixedSource;
 use proptest::prelude::*;
 
@@ -31,9 +33,17 @@ fn render(text: &str, values: &Map) -> Result<String, String> {
         ..ReleaseOptions::default()
     };
     let mut sources = Sources::new(FixedSource::new(0, 0, 1));
-    template(chart, values, &options, &mut sources, &mut warnings)
-        .map(|rendered| rendered.manifest)
-        .map_err(|error| error.to_string())
+    let budget = Budget::unlimited();
+    template(
+        chart,
+        values,
+        &options,
+        &mut sources,
+        &mut warnings,
+        &budget,
+    )
+    .map(|rendered| rendered.manifest)
+    .map_err(|error| error.to_string())
 }
 
 fn json_tree() -> impl Strategy<Value = Value> {
@@ -98,14 +108,16 @@ proptest! {
     fn any_text_as_a_flag(text in "[a-c.,=\\[\\]{}\\\\0-9 \"-]{0,40}") {
         for set in [strvals::set, strvals::set_string, strvals::set_literal, strvals::set_json_argument] {
             let mut values = Map::new();
-            let _ = set(&text, &mut values);
+            let _ = set(&text, &mut values, &Budget::unlimited());
         }
     }
 
     #[test]
     fn any_tree_as_a_schema(schema in json_tree(), values in json_tree()) {
-        if let Ok(schema) = JsonSchema::new(schema) {
-            let _ = schema.validate(&values);
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        if let Ok(schema) = JsonSchema::new(schema, &meter) {
+            let _ = schema.validate(&values, &meter);
         }
     }
 

@@ -192,6 +192,7 @@ fn our_release(helm: &Helm<'_>, revision: i64, config: Value, status: &str) -> R
         &options,
         &mut sources,
         &mut Warnings::default(),
+        &everflow_limits::Budget::unlimited(),
     )
     .unwrap();
     let release = Release {

@@ -4,6 +4,7 @@
 use everflow_helm::chart::load_values;
 use everflow_helm::strvals;
 use everflow_json::{Map, Value};
+use everflow_limits::Budget;
 
 #[test]
 fn set_flags_answer_as_recorded() {
@@ -29,15 +30,16 @@ fn check(case: &Value) -> Result<(), String> {
         Some(content) => Ok(content.to_owned()),
         None => Err(format!("open {name}: no such file or directory")),
     };
+    let budget = Budget::unlimited();
     let mut outcome = Ok(());
     for input in case["input"].as_array().unwrap() {
         let input = input.as_str().unwrap();
         outcome = match case["kind"].as_str().unwrap() {
-            "set" => strvals::set(input, &mut values),
-            "set-string" => strvals::set_string(input, &mut values),
-            "set-literal" => strvals::set_literal(input, &mut values),
-            "set-file" => strvals::set_file(input, &mut values, &read),
-            "set-json" => strvals::set_json_argument(input, &mut values),
+            "set" => strvals::set(input, &mut values, &budget),
+            "set-string" => strvals::set_string(input, &mut values, &budget),
+            "set-literal" => strvals::set_literal(input, &mut values, &budget),
+            "set-file" => strvals::set_file(input, &mut values, &read, &budget),
+            "set-json" => strvals::set_json_argument(input, &mut values, &budget),
             other => panic!("unknown kind {other}"),
         };
         if outcome.is_err() {

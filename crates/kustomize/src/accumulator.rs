@@ -3,9 +3,11 @@
 use std::rc::Rc;
 
 use crate::config::TransformerConfig;
-use crate::error::Result;
+use crate::error::{Result, Within};
 use crate::loader::Loader;
+use crate::meter::Meter;
 use crate::options::{Options, Plugins};
+use crate::paths::join;
 use crate::reader::Reader;
 use crate::resmap::ResMap;
 use crate::schema::Schemas;
@@ -18,6 +20,7 @@ pub struct Context<'a> {
     pub plugins: Plugins<'a>,
     pub schemas: Rc<Schemas>,
     pub reader: Reader<'a>,
+    pub meter: &'a Meter<'a>,
 }
 
 /// Objects, and the rules they bring along.
@@ -55,8 +58,10 @@ impl Config {
             (_, Config::Empty) | (Config::Builtin, Config::Builtin) => {}
             (Config::Empty, Config::Builtin) => *self = Config::Builtin,
             _ => {
+                let budget = context.meter.budget;
+                budget.charge(self.get(context).bytes())?;
                 let mut merged = self.get(context).clone();
-                merged.merge(other.get(context))?;
+                merged.merge(other.get(context), budget)?;
                 *self = Config::Custom(Rc::new(merged));
             }
         }
@@ -72,13 +77,20 @@ impl Config {
         if paths.is_empty() {
             return Ok(Config::Builtin);
         }
+        let budget = context.meter.budget;
         let mut added = TransformerConfig::default();
         for path in paths {
-            let json = yaml_io::sigs_json(&loader.load(path)?)?;
-            added.merge(&TransformerConfig::from_json(&json)?)?;
+            let content = loader.load(path)?;
+            let mut read = || {
+                let (json, _held) = yaml_io::sigs_json(&content, budget)?;
+                added.merge(&TransformerConfig::from_json(&json)?, budget)
+            };
+            read().in_file(|| join(loader.root(), path))?;
         }
-        let mut config = TransformerConfig::builtin(context.options.release).clone();
-        config.merge(&added)?;
+        let builtin = TransformerConfig::builtin(context.options.release);
+        budget.charge(builtin.bytes())?;
+        let mut config = builtin.clone();
+        config.merge(&added, budget)?;
         Ok(Config::Custom(Rc::new(config)))
     }
 }

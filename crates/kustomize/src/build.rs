@@ -5,15 +5,17 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use everflow_yaml::Node;
+use everflow_limits::{Budget, Held};
+use everflow_yaml::{Node, cost};
 
-use crate::accumulator::Context;
+use crate::accumulator::{Accumulator, Context};
 use crate::cache::{Access, Build, BuildKey, Cache, Digest};
 use crate::decode::{KUSTOMIZATION, LENIENT};
 use crate::error::{Error, Result, Within};
 use crate::fieldspec::FieldSpec;
 use crate::kustomization::Kustomization;
 use crate::loader::Loader;
+use crate::meter::Meter;
 use crate::options::{Options, Plugins, Release, Reorder};
 use crate::reader::Reader;
 use crate::resid::ResId;
@@ -25,6 +27,9 @@ use crate::transform::labels::Entries;
 use crate::transform::{Transformer, name_references, order};
 use crate::view::{FileView, Located, ViewError};
 use crate::yaml_io;
+
+/// What one question to a view takes in memory, roughly.
+const READ: usize = 256;
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
@@ -47,6 +52,12 @@ impl BuiltObject {
     pub fn to_yaml(&self) -> Result<String> {
         yaml_io::print_object(&self.node).within(|| self.id.to_string())
     }
+
+    /// Charges what the object may take when it is printed.
+    fn hold_printing<'b>(&self, budget: &'b Budget) -> Result<Held<'b>> {
+        let held = budget.hold(cost::of_printing(&self.node));
+        held.map_err(|exceeded| Error::from(exceeded).in_field(|| self.id.to_string()))
+    }
 }
 
 /// The result of a build.
@@ -64,19 +75,38 @@ impl Output {
     /// # Errors
     /// An object that YAML cannot hold, such as one with a number as a key.
     pub fn to_yaml(&self) -> Result<String> {
+        self.to_yaml_within(&Budget::unlimited())
+    }
+
+    /// As [`Output::to_yaml`]. Deep trees are mostly indentation when they are printed: the text is
+    /// charged, and stays so.
+    ///
+    /// # Errors
+    /// As [`Output::to_yaml`].
+    pub fn to_yaml_within(&self, budget: &Budget) -> Result<String> {
         const USUAL_SIZE: usize = 512;
         let mut out = String::with_capacity(self.objects.len().saturating_mul(USUAL_SIZE));
         for object in &self.objects {
             if !out.is_empty() {
                 out.push_str("---\n");
             }
+            let (held, before) = (object.hold_printing(budget)?, out.len());
             yaml_io::append_object(&object.node, &mut out).within(|| object.id.to_string())?;
+            held.keep(out.len() - before)?;
         }
         Ok(out)
     }
+
+    /// What it takes in memory.
+    fn bytes(&self) -> usize {
+        let objects = self.objects.iter();
+        objects
+            .map(|object| size_of::<BuiltObject>() + cost::of_tree(&object.node))
+            .sum()
+    }
 }
 
-/// Builds the kustomization in a directory of the view.
+/// Builds the kustomization in a directory of the view. What the result takes stays charged.
 ///
 /// # Errors
 /// Says which step failed in which file, in the words of `kustomize build`.
@@ -85,12 +115,14 @@ pub fn build(
     directory: &str,
     options: &Options,
     plugins: Plugins<'_>,
+    budget: &Budget,
 ) -> Result<Output> {
-    run(view, directory, options, plugins, None)
+    run(view, directory, options, plugins, None, budget)
 }
 
 /// Like [`build`], with a cache that builds may share: a file is parsed once for each content, and
-/// building a tree that has not changed costs reading and hashing its files.
+/// building a tree that has not changed costs reading and hashing its files. A result that is known
+/// is charged nothing: the cache has room for it.
 ///
 /// # Errors
 /// As [`build`].
@@ -100,6 +132,7 @@ pub fn build_cached(
     options: &Options,
     plugins: Plugins<'_>,
     cache: &Cache,
+    budget: &Budget,
 ) -> Result<Arc<Output>> {
     let key = BuildKey {
         directory: directory.to_owned(),
@@ -109,10 +142,7 @@ pub fn build_cached(
     let pure = plugins.helm.is_none() && plugins.remote.is_none();
     if pure
         && let Some(known) = cache.build(&key)
-        && known
-            .reads
-            .iter()
-            .all(|(access, digest)| ask(view, access) == *digest)
+        && is_unchanged(view, &known, budget)?
     {
         return Ok(Arc::clone(&known.output));
     }
@@ -120,16 +150,29 @@ pub fn build_cached(
         view,
         log: RefCell::default(),
     };
-    let output = Arc::new(run(&recorder, directory, options, plugins, Some(cache))?);
+    let output = run(&recorder, directory, options, plugins, Some(cache), budget)?;
+    let output = Arc::new(output);
     if pure {
-        let log = recorder.log.into_inner();
+        let reads = recorder.log.into_inner();
+        let bytes = reads.len() * READ + output.bytes();
         let build = Build {
-            reads: log.reads,
+            reads,
             output: Arc::clone(&output),
         };
-        cache.store_build(key, log.bytes, build);
+        cache.store_build(key, bytes, build);
     }
     Ok(output)
+}
+
+/// Whether all that a build read is as it was.
+fn is_unchanged(view: &dyn FileView, known: &Build, budget: &Budget) -> Result<bool> {
+    for (access, digest) in &known.reads {
+        budget.check()?;
+        if ask(view, access) != *digest {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Asks a view and hashes its answer.
@@ -146,13 +189,7 @@ fn ask(view: &dyn FileView, access: &Access) -> Digest {
 /// A view that writes down what it is asked.
 struct Recorder<'a> {
     view: &'a dyn FileView,
-    log: RefCell<Log>,
-}
-
-#[derive(Default)]
-struct Log {
-    reads: Vec<(Access, Digest)>,
-    bytes: usize,
+    log: RefCell<Vec<(Access, Digest)>>,
 }
 
 impl FileView for Recorder<'_> {
@@ -160,7 +197,7 @@ impl FileView for Recorder<'_> {
         let answer = self.view.locate(path);
         let digest = Digest::of(format!("{answer:?}").as_bytes());
         let mut log = self.log.borrow_mut();
-        log.reads.push((Access::Locate(path.to_owned()), digest));
+        log.push((Access::Locate(path.to_owned()), digest));
         answer
     }
 
@@ -171,8 +208,7 @@ impl FileView for Recorder<'_> {
             Err(error) => Digest::of(format!("{error:?}").as_bytes()),
         };
         let mut log = self.log.borrow_mut();
-        log.bytes += answer.as_ref().map_or(0, |content| content.len());
-        log.reads.push((Access::Read(path.to_owned()), digest));
+        log.push((Access::Read(path.to_owned()), digest));
         answer
     }
 }
@@ -183,14 +219,18 @@ fn run(
     options: &Options,
     plugins: Plugins<'_>,
     cache: Option<&Cache>,
+    budget: &Budget,
 ) -> Result<Output> {
-    let loader = Loader::new(view, directory, options.load_restriction, plugins.remote)?
+    let meter = Meter::new(budget, options.limits);
+    let restriction = options.load_restriction;
+    let loader = Loader::new(view, directory, restriction, plugins.remote, &meter)?
         .without_remote(options.without_remote);
     let context = Context {
         options,
         plugins,
         schemas: Rc::new(Schemas::new(options.release)),
         reader: Reader::new(cache),
+        meter: &meter,
     };
     let mode = match options.lenient {
         true => LENIENT,
@@ -200,14 +240,11 @@ fn run(
     target.configure_openapi(true)?;
     target.track_origins();
     let mut all = target.accumulate_alone()?;
-    Transformer::Hash.apply(&mut all.resources, options.release)?;
-    let config = all.config.clone();
-    let config = config.get(&context);
-    name_references::fix(&mut all.resources, &config.name_reference)?;
-    all.vars.resolve(&mut all.resources, config)?;
-    drop_local_config(&mut all.resources)?;
+    let file = target.file();
     let kustomization = Rc::clone(&target.kustomization);
-    finish(&mut all.resources, &kustomization, options)?;
+    // What it was made of is not needed any more.
+    drop(target);
+    complete(&mut all, &kustomization, &context).in_file(|| file)?;
     let objects = all
         .resources
         .into_resources()
@@ -222,6 +259,22 @@ fn run(
         objects,
         warnings: context.reader.take_warnings(),
     })
+}
+
+/// What is done once everything is there.
+fn complete(
+    all: &mut Accumulator,
+    kustomization: &Kustomization,
+    context: &Context<'_>,
+) -> Result<()> {
+    let (options, budget) = (context.options, context.meter.budget);
+    Transformer::Hash.apply(&mut all.resources, options.release, budget)?;
+    let config = all.config.clone();
+    let config = config.get(context);
+    name_references::fix(&mut all.resources, &config.name_reference, budget)?;
+    all.vars.resolve(&mut all.resources, config, budget)?;
+    drop_local_config(&mut all.resources)?;
+    finish(&mut all.resources, kustomization, options, budget)
 }
 
 /// Drops objects that are only there for kustomize. The real tool does so by identity, so one that
@@ -251,7 +304,12 @@ fn drop_local_config(resources: &mut ResMap) -> Result<()> {
     Ok(())
 }
 
-fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Options) -> Result<()> {
+fn finish(
+    resources: &mut ResMap,
+    kustomization: &Kustomization,
+    options: &Options,
+    budget: &Budget,
+) -> Result<()> {
     match (&kustomization.sort_options, options.reorder) {
         (Some(sort), _) => order::apply(resources, sort)?,
         (None, Reorder::Legacy) => order::sort_by_default(resources)?,
@@ -265,10 +323,12 @@ fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Optio
         };
         let labels = [(MANAGED_BY.to_owned(), manager.to_owned())].into();
         let specs = [FieldSpec::everywhere("metadata/labels", true)];
-        Transformer::Entries(Entries::new(&labels, &specs)).apply(resources, options.release)?;
+        let labels = Transformer::Entries(Entries::new(&labels, &specs));
+        labels.apply(resources, options.release, budget)?;
     }
     let (origins, transformations) = (wants("originAnnotations"), wants("transformerAnnotations"));
     for resource in resources.contents_mut() {
+        budget.check()?;
         resource.finish_annotations(origins, transformations);
     }
     Ok(())
@@ -276,6 +336,8 @@ fn finish(resources: &mut ResMap, kustomization: &Kustomization, options: &Optio
 
 #[cfg(test)]
 mod tests {
+    use everflow_limits::Budget;
+
     use crate::{MemoryView, Options, Plugins, build};
 
     fn without_remote(base: &str) -> crate::Result<String> {
@@ -298,7 +360,8 @@ mod tests {
             without_remote: true,
             ..Options::default()
         };
-        build(&view, "/app", &options, Plugins::default())?.to_yaml()
+        let budget = Budget::unlimited();
+        build(&view, "/app", &options, Plugins::default(), &budget)?.to_yaml()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::Output;
 use crate::options::Options;
 
-/// How much text a cache may stand for unless told otherwise.
+/// How much memory a cache may take unless told otherwise.
 const DEFAULT_BYTES: usize = 256 << 20;
 
 /// The SHA-256 of a content.
@@ -76,7 +76,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// A cache that stands for at most this many bytes of text.
+    /// A cache that takes at most about this many bytes.
     pub fn new(limit: usize) -> Self {
         Cache {
             state: Mutex::default(),
@@ -101,13 +101,14 @@ impl Cache {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub(crate) fn objects(&self, digest: &Digest) -> Option<Arc<[Node]>> {
+    /// The objects of a file, and what they take.
+    pub(crate) fn objects(&self, digest: &Digest) -> Option<(Arc<[Node]>, usize)> {
         let mut state = self.lock();
         state.clock += 1;
         let now = state.clock;
         let entry = state.files.get_mut(digest)?;
         entry.used = now;
-        Some(Arc::clone(&entry.value))
+        Some((Arc::clone(&entry.value), entry.bytes))
     }
 
     pub(crate) fn store_objects(&self, digest: Digest, bytes: usize, objects: &[Node]) {

@@ -3,11 +3,12 @@
 use std::sync::OnceLock;
 
 use everflow_json::Value;
+use everflow_limits::Budget;
 
 use crate::Release;
 use crate::decode::{Fields, STRICT_PLUGIN};
 use crate::error::{Result, Within};
-use crate::fieldspec::{FieldSpec, gvk_from_words, merge_spec, merge_specs};
+use crate::fieldspec::{self, FieldSpec, gvk_from_words, merge_spec, merge_specs};
 use crate::resid::Gvk;
 use crate::selector::read_gvk;
 
@@ -48,7 +49,7 @@ impl TransformerConfig {
             Release::V5_8 => V5_8.get_or_init(builtin_config),
             Release::Next => NEXT.get_or_init(|| {
                 let mut config = builtin_config();
-                let is_claim = |spec: &FieldSpec| spec.path == VOLUME_CLAIMS;
+                let is_claim = |spec: &FieldSpec| spec.path() == VOLUME_CLAIMS;
                 config.volume_claim_template_labels = config
                     .template_labels
                     .iter()
@@ -79,29 +80,40 @@ impl TransformerConfig {
         Ok(config)
     }
 
-    /// Adds another configuration.
-    pub fn merge(&mut self, other: &TransformerConfig) -> Result<()> {
+    /// What it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let references = self.name_reference.iter();
+        let references = references.map(|it| size_of_val(it) + fieldspec::bytes(&it.referrers));
+        let lists = self.lists().into_iter().map(fieldspec::bytes);
+        lists.chain(references).sum()
+    }
+
+    /// Adds another configuration, which is charged.
+    pub fn merge(&mut self, other: &TransformerConfig, budget: &Budget) -> Result<()> {
+        budget.charge(other.bytes())?;
         let mut other_copy = other.clone();
         for ((_, specs), (name, more)) in self.lists_mut().into_iter().zip(other_copy.lists_mut()) {
-            merge_specs(specs, more).within(|| {
+            merge_specs(specs, more, budget).within(|| {
                 let (first, rest) = name.split_at(1);
                 format!("failed to merge {}{rest} fieldSpec", first.to_uppercase())
             })?;
         }
         for reference in &other.name_reference {
-            self.add_name_reference(reference)?;
+            self.add_name_reference(reference, budget)?;
         }
         self.sort();
         Ok(())
     }
 
     /// Adds fields that refer to one kind.
-    pub fn add_name_reference(&mut self, reference: &NameReference) -> Result<()> {
+    pub fn add_name_reference(&mut self, reference: &NameReference, budget: &Budget) -> Result<()> {
+        budget.check()?;
         let mut found = false;
         for known in &mut self.name_reference {
             if known.target == reference.target {
                 found = true;
                 for spec in &reference.referrers {
+                    budget.check()?;
                     merge_spec(&mut known.referrers, spec)
                         .within(|| "failed to merge NameReference fieldSpec".to_owned())?;
                 }
@@ -119,6 +131,22 @@ impl TransformerConfig {
         }
         self.name_reference
             .sort_by_cached_key(|reference| reference.target.sort_key());
+    }
+
+    fn lists(&self) -> [&[FieldSpec]; 11] {
+        [
+            &self.name_prefix,
+            &self.name_suffix,
+            &self.namespace,
+            &self.common_annotations,
+            &self.common_labels,
+            &self.labels,
+            &self.template_labels,
+            &self.volume_claim_template_labels,
+            &self.var_reference,
+            &self.images,
+            &self.replicas,
+        ]
     }
 
     fn lists_mut(&mut self) -> [(&'static str, &mut Vec<FieldSpec>); 11] {
@@ -174,7 +202,7 @@ fn builtin_config() -> TransformerConfig {
     config.sort();
     // Merging drops what is there twice.
     let mut merged = TransformerConfig::default();
-    match merged.merge(&config) {
+    match merged.merge(&config, &Budget::unlimited()) {
         Ok(()) => merged,
         Err(_) => config,
     }

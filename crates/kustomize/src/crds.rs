@@ -1,11 +1,13 @@
 //! `crds`: field specs that OpenAPI definitions of custom kinds bring along.
 
 use everflow_json::Value as Json;
+use everflow_limits::Budget;
 
 use crate::config::{NameReference, TransformerConfig};
 use crate::error::{Result, Within};
 use crate::fieldspec::{FieldSpec, merge_spec};
 use crate::loader::Loader;
+use crate::paths;
 use crate::resid::Gvk;
 use crate::yaml_io;
 
@@ -13,16 +15,20 @@ use crate::yaml_io;
 const MAX_DEPTH: usize = 64;
 
 /// Reads the field specs of all files.
-pub fn load(loader: &Loader<'_>, paths: &[String]) -> Result<TransformerConfig> {
+pub fn load(loader: &Loader<'_>, files: &[String]) -> Result<TransformerConfig> {
     let mut config = TransformerConfig::default();
-    for path in paths {
+    for path in files {
         let content = loader.load(path)?;
-        let definitions = yaml_io::sigs_json(&content)
+        let budget = loader.meter().budget;
+        let file = || paths::join(loader.root(), path);
+        let (definitions, _held) = yaml_io::sigs_json(&content, budget)
+            .in_file(file)
             .within(|| format!("unable to parse open API definition from '{path}'"))?;
         let Some(map) = definitions.as_object() else {
             continue;
         };
         for (name, definition) in map {
+            budget.check()?;
             let is_kind = properties(definition).is_some_and(|properties| {
                 ["kind", "apiVersion", "metadata"]
                     .iter()
@@ -35,9 +41,14 @@ pub fn load(loader: &Loader<'_>, paths: &[String]) -> Result<TransformerConfig> 
                 kind: name.rsplit('.').next().unwrap_or(name).into(),
                 ..Gvk::default()
             };
-            let mut found = TransformerConfig::default();
-            collect(&mut found, &gvk, map, name, &mut Vec::new())?;
-            config.merge(&found)?;
+            let mut collector = Collector {
+                config: TransformerConfig::default(),
+                gvk: &gvk,
+                definitions: map,
+                budget,
+            };
+            collector.collect(name, &mut Vec::new()).in_file(file)?;
+            config.merge(&collector.config, budget)?;
         }
     }
     Ok(config)
@@ -55,61 +66,69 @@ fn properties(definition: &Json) -> Option<&Definitions> {
         .as_object()
 }
 
-fn collect(
-    config: &mut TransformerConfig,
-    gvk: &Gvk,
-    definitions: &Definitions,
-    name: &str,
-    path: &mut Vec<String>,
-) -> Result<()> {
-    if path.len() > MAX_DEPTH {
-        return Ok(());
-    }
-    let Some(properties) = definitions.get(name).and_then(properties) else {
-        return Ok(());
-    };
-    for (field, property) in properties {
-        path.push(field.to_string());
-        let spec = |extra: Option<&str>| {
-            let mut text = path.join("/");
-            if let Some(extra) = extra {
-                text.push('/');
-                text.push_str(extra);
-            }
-            FieldSpec {
-                gvk: gvk.clone(),
-                path: text.into(),
-                create: false,
-            }
+/// The field specs of one kind in the making.
+struct Collector<'a> {
+    config: TransformerConfig,
+    gvk: &'a Gvk,
+    definitions: &'a Definitions,
+    budget: &'a Budget,
+}
+
+impl Collector<'_> {
+    /// Goes through a definition and those it refers to. Definitions that refer to each other can be
+    /// gone through in very many ways.
+    fn collect(&mut self, name: &str, path: &mut Vec<String>) -> Result<()> {
+        if path.len() > MAX_DEPTH {
+            return Ok(());
+        }
+        let Some(properties) = self.definitions.get(name).and_then(properties) else {
+            return Ok(());
         };
+        for (field, property) in properties {
+            self.budget.check()?;
+            path.push(field.to_string());
+            self.add(property, path)?;
+            if let Some(reference) = property.get("$ref").and_then(Json::as_str) {
+                self.collect(reference, path)?;
+            }
+            path.pop();
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, property: &Json, path: &[String]) -> Result<()> {
         let text = |name: &str| property.get(name).and_then(Json::as_str);
-        if text("x-kubernetes-annotation").is_some() {
-            merge_spec(&mut config.common_annotations, &spec(None))?;
+        let config = &mut self.config;
+        let lists = [
+            ("x-kubernetes-annotation", &mut config.common_annotations),
+            ("x-kubernetes-label-selector", &mut config.common_labels),
+            ("x-kubernetes-identity", &mut config.name_prefix),
+        ];
+        for (mark, specs) in lists {
+            if text(mark).is_some() {
+                let path = path.join("/");
+                self.budget.charge(size_of::<FieldSpec>() + path.len())?;
+                merge_spec(specs, &FieldSpec::new(self.gvk.clone(), &path, false)?)?;
+            }
         }
-        if text("x-kubernetes-label-selector").is_some() {
-            merge_spec(&mut config.common_labels, &spec(None))?;
-        }
-        if text("x-kubernetes-identity").is_some() {
-            merge_spec(&mut config.name_prefix, &spec(None))?;
-        }
-        if let (Some(version), Some(kind)) = (
+        let (Some(version), Some(kind)) = (
             text("x-kubernetes-object-ref-api-version"),
             text("x-kubernetes-object-ref-kind"),
-        ) {
-            let key = text("x-kubernetes-object-ref-name-key").unwrap_or("name");
-            config.add_name_reference(&NameReference {
-                target: Gvk {
-                    kind: kind.into(),
-                    version: version.into(),
-                    ..Gvk::default()
-                },
-                referrers: vec![spec(Some(key))],
-            })?;
-        }
-        if let Some(reference) = text("$ref") {
-            collect(config, gvk, definitions, reference, path)?;
-        }
-        path.pop();
+        ) else {
+            return Ok(());
+        };
+        let key = text("x-kubernetes-object-ref-name-key").unwrap_or("name");
+        let path = format!("{}/{key}", path.join("/"));
+        self.budget
+            .charge(size_of::<NameReference>() + path.len())?;
+        let reference = NameReference {
+            target: Gvk {
+                kind: kind.into(),
+                version: version.into(),
+                ..Gvk::default()
+            },
+            referrers: vec![FieldSpec::new(self.gvk.clone(), &path, false)?],
+        };
+        self.config.add_name_reference(&reference, self.budget)
     }
-    Ok(())
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use everflow_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::fieldspec::check_path;
 
 /// How forgiving a reader is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,27 @@ impl<'a> Fields<'a> {
             Some(value) => text_of(value, self.mode, || self.path_of(name)),
             None => Ok(String::new()),
         }
+    }
+
+    /// A field path, which must not have too many parts; empty when missing.
+    pub fn path(&mut self, name: &str, delimiter: char) -> Result<String> {
+        let path = self.text(name)?;
+        self.check_path(name, &path, delimiter)?;
+        Ok(path)
+    }
+
+    /// A list of field paths; empty when missing.
+    pub fn paths(&mut self, name: &str, delimiter: char) -> Result<Vec<String>> {
+        let paths = self.texts(name)?;
+        for path in &paths {
+            self.check_path(name, path, delimiter)?;
+        }
+        Ok(paths)
+    }
+
+    fn check_path(&self, name: &str, path: &str, delimiter: char) -> Result<()> {
+        let checked = check_path(path, delimiter);
+        checked.map_err(|error| error.above_field(&self.path_of(name)))
     }
 
     /// A text field that may be missing.

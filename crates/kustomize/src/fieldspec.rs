@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use everflow_yaml::{Node, Value};
+use everflow_limits::{Budget, Exceeded};
+use everflow_yaml::{Limits, Node, Value};
 use smol_str::SmolStr;
 
 use crate::decode::Fields;
@@ -12,15 +13,45 @@ use crate::path::{self, Part};
 use crate::resid::Gvk;
 use crate::selector::read_gvk;
 
-/// A path in objects of some kinds.
+/// How many parts a field path may have: as deep as YAML is read.
+const MAX_PARTS: usize = Limits::DEFAULT.nesting;
+
+/// How much of a path is shown that is too long.
+const SHOWN: usize = 40;
+
+/// A path in objects of some kinds. It never has more than [`MAX_PARTS`] parts, which are walked by
+/// recursion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSpec {
     /// The kinds; empty parts fit anything.
     pub gvk: Gvk,
     /// Field names separated by `/`; lists on the way are walked element by element.
-    pub path: SmolStr,
+    path: SmolStr,
     /// Whether the field is made when it is missing.
     pub create: bool,
+}
+
+/// What specs take in memory, once they are ready for walking.
+pub fn bytes(specs: &[FieldSpec]) -> usize {
+    let parts = |spec: &FieldSpec| 1 + spec.path.matches('/').count();
+    let each =
+        |spec: &FieldSpec| size_of_val(spec) + spec.path.len() + parts(spec) * size_of::<Step>();
+    specs.iter().map(each).sum()
+}
+
+/// Refuses a field path with more parts than are walked.
+pub fn check_path(path: &str, delimiter: char) -> Result<()> {
+    // Few paths are long, and of these some have their delimiters escaped.
+    if path.matches(delimiter).count() < MAX_PARTS || split_path(path, delimiter).len() <= MAX_PARTS
+    {
+        return Ok(());
+    }
+    let shown: String = path.chars().take(SHOWN).collect();
+    let exceeded = Exceeded::Depth {
+        what: "a field path",
+        limit: MAX_PARTS as u64,
+    };
+    Err(Error::from(exceeded).in_field(|| format!("{shown}...")))
 }
 
 impl FieldSpec {
@@ -33,12 +64,29 @@ impl FieldSpec {
         }
     }
 
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
+    /// A spec for one field of some kinds.
+    pub fn new(gvk: Gvk, path: &str, create: bool) -> Result<Self> {
+        check_path(path, '/')?;
         Ok(FieldSpec {
-            gvk: read_gvk(fields)?,
-            path: fields.text("path")?.into(),
+            gvk,
+            path: path.into(),
+            create,
+        })
+    }
+
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self> {
+        let gvk = read_gvk(fields)?;
+        let path = fields.path("path", '/')?;
+        Ok(FieldSpec {
+            gvk,
+            path: path.into(),
             create: fields.flag("create")?,
         })
+    }
+
+    /// The path as it was written.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// Reads a line of our tables: `GROUP VERSION KIND PATH [create]`, `-` for any.
@@ -104,8 +152,11 @@ pub fn merge_spec(specs: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<()> {
 }
 
 /// Adds many specs.
-pub fn merge_specs(specs: &mut Vec<FieldSpec>, more: &[FieldSpec]) -> Result<()> {
-    more.iter().try_for_each(|spec| merge_spec(specs, spec))
+pub fn merge_specs(specs: &mut Vec<FieldSpec>, more: &[FieldSpec], budget: &Budget) -> Result<()> {
+    more.iter().try_for_each(|spec| {
+        budget.check()?;
+        merge_spec(specs, spec)
+    })
 }
 
 /// Splits a path at a delimiter that may be escaped with a backslash.
@@ -192,14 +243,20 @@ pub enum Create {
 }
 
 impl Steps {
-    /// Calls `set` on every node that the path leads to.
+    /// Calls `set` on every node that the path leads to. What is made on the way is charged.
     pub fn walk(
         &self,
         node: &mut Node,
         create: Create,
+        budget: &Budget,
         set: &mut dyn FnMut(&mut Node) -> Result<()>,
     ) -> Result<()> {
-        walk(node, &self.parts, create, set)
+        let mut walk = Walk {
+            create,
+            budget,
+            set,
+        };
+        walk.node(node, &self.parts)
     }
 }
 
@@ -219,30 +276,35 @@ struct Branch {
 
 impl PathTree {
     /// The tree of some paths, each with a number of its own.
-    pub fn new<'a>(paths: impl Iterator<Item = (usize, &'a Steps)>) -> Self {
+    pub fn new<'a>(
+        paths: impl Iterator<Item = (usize, &'a Steps)>,
+        budget: &Budget,
+    ) -> Result<Self> {
         let mut tree = PathTree {
             branches: vec![Branch::default()],
             always: Vec::new(),
         };
         for (number, steps) in paths {
-            tree.add(number, steps);
+            tree.add(number, steps, budget)?;
         }
-        tree
+        Ok(tree)
     }
 
-    fn add(&mut self, number: usize, steps: &Steps) {
+    fn add(&mut self, number: usize, steps: &Steps, budget: &Budget) -> Result<()> {
         let plain = |step: &Step| step.leads == Leads::ToField && !step.name.is_empty();
         if !steps.parts.iter().all(plain) {
             self.always.push(number);
-            return;
+            return Ok(());
         }
         let mut here = 0;
         for step in &steps.parts {
+            budget.check()?;
             let children = &self.branches[here].children;
             let known = children.iter().find(|(name, _)| *name == step.name);
             here = match known {
                 Some((_, child)) => *child,
                 None => {
+                    budget.charge(size_of::<Branch>() + size_of::<(SmolStr, usize)>())?;
                     let child = self.branches.len();
                     self.branches.push(Branch::default());
                     self.branches[here]
@@ -253,24 +315,32 @@ impl PathTree {
             };
         }
         self.branches[here].ends.push(number);
+        Ok(())
     }
 
     /// Calls `found` for every path that a walk would not come back from with nothing done, and
-    /// perhaps for a few more, in any order.
-    pub fn find(&self, node: &Node, found: &mut dyn FnMut(usize)) {
+    /// perhaps for a few more, in any order and more than once.
+    pub fn find(&self, node: &Node, budget: &Budget, found: &mut dyn FnMut(usize)) -> Result<()> {
         self.always.iter().for_each(|number| found(*number));
-        self.find_below(node, 0, found);
+        self.find_below(node, 0, budget, found)
     }
 
-    fn find_below(&self, node: &Node, branch: usize, found: &mut dyn FnMut(usize)) {
+    fn find_below(
+        &self,
+        node: &Node,
+        branch: usize,
+        budget: &Budget,
+        found: &mut dyn FnMut(usize),
+    ) -> Result<()> {
         let children = &self.branches[branch].children;
         if children.is_empty() {
-            return;
+            return Ok(());
         }
+        budget.check()?;
         match &node.value {
             Value::Sequence(items) => {
                 for item in items {
-                    self.find_below(item, branch, found);
+                    self.find_below(item, branch, budget, found)?;
                 }
             }
             Value::Mapping(mapping) => {
@@ -279,96 +349,101 @@ impl PathTree {
                     let child = children.iter().find(|(known, _)| known == name);
                     if let Some((_, child)) = child {
                         self.branches[*child].ends.iter().for_each(|n| found(*n));
-                        self.find_below(&entry.value, *child, found);
+                        self.find_below(&entry.value, *child, budget, found)?;
                     }
                 }
             }
-            _ => self.find_all(branch, found),
+            _ => self.find_all(branch, budget, found)?,
         }
+        Ok(())
     }
 
-    fn find_all(&self, branch: usize, found: &mut dyn FnMut(usize)) {
+    fn find_all(&self, branch: usize, budget: &Budget, found: &mut dyn FnMut(usize)) -> Result<()> {
+        budget.check()?;
         for (_, child) in &self.branches[branch].children {
             self.branches[*child].ends.iter().for_each(|n| found(*n));
-            self.find_all(*child, found);
+            self.find_all(*child, budget, found)?;
         }
+        Ok(())
     }
 }
 
-fn walk(
-    node: &mut Node,
-    steps: &[Step],
+/// A walk to the nodes of one path.
+struct Walk<'w> {
     create: Create,
-    set: &mut dyn FnMut(&mut Node) -> Result<()>,
-) -> Result<()> {
-    let Some((step, rest)) = steps.split_first() else {
-        return set(node);
-    };
-    if node.is_null() {
-        return Ok(());
-    }
-    match &mut node.value {
-        Value::Sequence(items) => items
-            .iter_mut()
-            .try_for_each(|item| walk(item, steps, create, set))
-            .within(|| {
-                let names: Vec<String> = steps
-                    .iter()
-                    .map(|step| format!("{}{}", step.name, if step.is_list { "[]" } else { "" }))
-                    .collect();
-                format!("visit traversal on path: [{}]", names.join(" "))
-            }),
-        Value::Mapping(_) => walk_field(node, step, rest, create, set),
-        _ => Err(Error::Field("expected sequence or mapping node".to_owned())),
-    }
+    budget: &'w Budget,
+    set: &'w mut dyn FnMut(&mut Node) -> Result<()>,
 }
 
-fn walk_field(
-    node: &mut Node,
-    step: &Step,
-    rest: &[Step],
-    create: Create,
-    set: &mut dyn FnMut(&mut Node) -> Result<()>,
-) -> Result<()> {
-    if step.name.is_empty() {
-        return Err(Error::Field(
-            "cannot set or create an empty field name".to_owned(),
-        ));
-    }
-    match step.leads {
-        Leads::ToField => {}
-        Leads::Nowhere => return walk(node, rest, create, set),
-        Leads::Astray => return Err(step.astray(node)),
-    }
-    let made = if create == Create::Nothing || step.is_list {
-        None
-    } else if rest.is_empty() && create == Create::Text {
-        Some(Node::string(""))
-    } else {
-        Some(Node::mapping())
-    };
-    let Some(mapping) = node.as_mapping_mut() else {
-        return Ok(());
-    };
-    let position = mapping.position(&step.name);
-    let position = match (position, &made) {
-        (Some(position), _) => position,
-        (None, None) => return Ok(()),
-        (None, Some(made)) => {
-            node_ops::append_field(mapping, &step.name, made.clone());
-            mapping.len() - 1
+impl Walk<'_> {
+    fn node(&mut self, node: &mut Node, steps: &[Step]) -> Result<()> {
+        self.budget.check()?;
+        let Some((step, rest)) = steps.split_first() else {
+            return (self.set)(node);
+        };
+        if node.is_null() {
+            return Ok(());
         }
-    };
-    let field = &mut mapping.entries[position].value;
-    if field.is_null() {
-        if step.is_list {
-            field.value = Value::Sequence(Vec::new());
-        } else if let Some(made) = made {
-            field.value = made.value;
+        match &mut node.value {
+            Value::Sequence(items) => items
+                .iter_mut()
+                .try_for_each(|item| self.node(item, steps))
+                .within(|| {
+                    let names: Vec<String> = steps
+                        .iter()
+                        .map(|step| {
+                            format!("{}{}", step.name, if step.is_list { "[]" } else { "" })
+                        })
+                        .collect();
+                    format!("visit traversal on path: [{}]", names.join(" "))
+                }),
+            Value::Mapping(_) => self.field(node, step, rest),
+            _ => Err(Error::Field("expected sequence or mapping node".to_owned())),
         }
     }
-    debug_assert!(!kind_name(field).is_empty());
-    walk(field, rest, create, set)
+
+    fn field(&mut self, node: &mut Node, step: &Step, rest: &[Step]) -> Result<()> {
+        if step.name.is_empty() {
+            return Err(Error::Field(
+                "cannot set or create an empty field name".to_owned(),
+            ));
+        }
+        match step.leads {
+            Leads::ToField => {}
+            Leads::Nowhere => return self.node(node, rest),
+            Leads::Astray => return Err(step.astray(node)),
+        }
+        let made = if self.create == Create::Nothing || step.is_list {
+            None
+        } else if rest.is_empty() && self.create == Create::Text {
+            Some(Node::string(""))
+        } else {
+            Some(Node::mapping())
+        };
+        let Some(mapping) = node.as_mapping_mut() else {
+            return Ok(());
+        };
+        let position = mapping.position(&step.name);
+        let position = match (position, &made) {
+            (Some(position), _) => position,
+            (None, None) => return Ok(()),
+            (None, Some(made)) => {
+                self.budget.charge(node_ops::ENTRY + step.name.len())?;
+                node_ops::append_field(mapping, &step.name, made.clone());
+                mapping.len() - 1
+            }
+        };
+        let field = &mut mapping.entries[position].value;
+        if field.is_null() {
+            if step.is_list {
+                field.value = Value::Sequence(Vec::new());
+            } else if let Some(made) = made {
+                field.value = made.value;
+            }
+        }
+        debug_assert!(!kind_name(field).is_empty());
+        self.node(field, rest)
+    }
 }
 
 #[cfg(test)]
@@ -383,6 +458,18 @@ mod tests {
         );
         assert_eq!(split_path("/spec/x", '/'), ["spec", "x"]);
         assert_eq!(split_path("a", '/'), ["a"]);
+    }
+
+    #[test]
+    fn paths_have_as_many_parts_as_yaml_has_levels() {
+        let path = |parts: usize| vec!["b"; parts].join("/");
+        assert!(FieldSpec::new(Gvk::default(), &path(1_000), true).is_ok());
+        let error = FieldSpec::new(Gvk::default(), &path(1_001), true).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("b/b/b"), "{text}");
+        assert!(text.contains("1000 levels"), "{text}");
+        let escaped = vec!["b"; 5_000].join(r"\/");
+        assert!(check_path(&escaped, '/').is_ok());
     }
 
     #[test]

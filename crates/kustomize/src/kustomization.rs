@@ -497,6 +497,15 @@ impl GeneratorArgs {
 }
 
 impl GeneratorOptions {
+    /// What a copy takes in memory.
+    pub fn bytes(&self) -> usize {
+        let pairs = self.labels.iter().chain(&self.annotations);
+        let pair = |(key, value): (&String, &String)| {
+            2 * size_of::<(String, String)>() + key.len() + value.len()
+        };
+        size_of_val(self) + pairs.map(pair).sum::<usize>()
+    }
+
     fn read(fields: &mut Fields<'_>) -> Result<Self> {
         Ok(GeneratorOptions {
             labels: fields.text_map("labels")?,

@@ -2,13 +2,15 @@
 //!
 //! ```
 //! use everflow_kustomize::{MemoryView, Options, Plugins, build};
+//! use everflow_limits::Budget;
 //! let view: MemoryView = [
 //!     ("/app/kustomization.yaml", "namePrefix: dev-\nresources: [map.yaml]\n".as_bytes()),
 //!     ("/app/map.yaml", b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"),
 //! ]
 //! .into_iter()
 //! .collect();
-//! let output = build(&view, "/app", &Options::default(), Plugins::default())?;
+//! let budget = Budget::unlimited();
+//! let output = build(&view, "/app", &Options::default(), Plugins::default(), &budget)?;
 //! assert_eq!(
 //!     output.to_yaml()?,
 //!     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: dev-settings\n"
@@ -19,7 +21,8 @@
 //! A build reads a kustomization and what it names (`target`), keeps the objects in a
 //! map that is indexed by identity (`resmap`), runs generators and transformers over them
 //! (`generate`, `transform`), and brings references to renamed objects up to date at the end
-//! (`transform::name_references`). Cost grows with the size of the input, not with its square.
+//! (`transform::name_references`). Cost grows with the size of the input, not with its square; what
+//! grows beyond it is charged to a budget, which every loop over foreign input asks (`meter`).
 #![forbid(unsafe_code)]
 
 mod accumulator;
@@ -36,6 +39,7 @@ mod kustomization;
 mod labels;
 mod loader;
 mod merge;
+mod meter;
 mod node_ops;
 mod options;
 mod origin;
@@ -60,10 +64,11 @@ mod yaml_io;
 pub use build::{BuiltObject, Output, build, build_cached};
 pub use cache::Cache;
 pub use check::{check_objects, read_kustomization};
-pub use error::{Error, Result};
+pub use error::{Error, Excess, Result};
 pub use kustomization::{FILE_NAMES, HelmChart, HelmGlobals};
 pub use options::{
-    HelmCharts, LoadRestriction, Options, Plugins, ReadFile, Release, RemoteFiles, Reorder,
+    FILES_FLAG, HelmCharts, Limits, LoadRestriction, OBJECTS_FLAG, Options, Plugins, ReadFile,
+    Release, RemoteFiles, Reorder,
 };
 pub use remote::{RepoUrl, is_remote};
 pub use resid::{Gvk, ResId};

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, Within};
+use crate::meter::Meter;
 use crate::options::{LoadRestriction, RemoteFiles};
 use crate::paths;
 use crate::remote::{self, RepoUrl};
@@ -19,6 +20,7 @@ pub struct Loader<'a> {
     remote: Option<&'a dyn RemoteFiles>,
     restriction: LoadRestriction,
     without_remote: bool,
+    meter: &'a Meter<'a>,
     place: Rc<Place>,
 }
 
@@ -38,6 +40,7 @@ impl<'a> Loader<'a> {
         directory: &str,
         restriction: LoadRestriction,
         remote: Option<&'a dyn RemoteFiles>,
+        meter: &'a Meter<'a>,
     ) -> Result<Self> {
         if let Some(url) = remote::parse_repo_url(directory) {
             return Err(refuse(&url.raw));
@@ -48,6 +51,7 @@ impl<'a> Loader<'a> {
             remote,
             restriction,
             without_remote: false,
+            meter,
             place: Rc::new(Place {
                 root,
                 referrer: None,
@@ -74,6 +78,11 @@ impl<'a> Loader<'a> {
         &self.place.root
     }
 
+    /// What the build may use.
+    pub fn meter(&self) -> &'a Meter<'a> {
+        self.meter
+    }
+
     /// The content of a file.
     pub fn load(&self, path: &str) -> Result<Arc<[u8]>> {
         if remote::is_http_url(path) {
@@ -95,9 +104,12 @@ impl<'a> Loader<'a> {
             LoadRestriction::None => paths::clean(&absolute),
             LoadRestriction::RootOnly => self.confine(&absolute)?,
         };
-        self.view
+        let content = self
+            .view
             .read(&found)
-            .map_err(|error| Error::Load(error.to_string()))
+            .map_err(|error| Error::Load(error.to_string()))?;
+        self.meter.add_file().in_file(|| found)?;
+        Ok(content)
     }
 
     fn confine(&self, path: &str) -> Result<String> {
@@ -153,6 +165,7 @@ impl<'a> Loader<'a> {
     }
 
     fn step(&self, root: String, repository: Option<RepoUrl>) -> Result<Loader<'a>> {
+        self.meter.add_file()?;
         let depth = self.place.depth + 1;
         if depth > MAX_DEPTH {
             return Err(Error::Limit(format!(

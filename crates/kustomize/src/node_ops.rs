@@ -13,6 +13,9 @@ use smol_str::SmolStr;
 use crate::error::{Error, Result};
 use crate::yaml_io;
 
+/// What an entry of a map takes in memory beside long texts.
+pub const ENTRY: usize = size_of::<Entry>();
+
 /// A scalar without a tag: it means what its text reads as.
 pub fn untagged(text: impl Into<SmolStr>) -> Node {
     let text = text.into();
@@ -101,7 +104,7 @@ pub fn wrong_kind(expected: &str, node: &Node) -> Error {
     Error::Field(format!(
         "wrong node kind: expected {expected} but got {}: node contents:\n{}",
         kind_name(node),
-        yaml_io::print_node(node)
+        yaml_io::quote_node(node)
     ))
 }
 
@@ -158,6 +161,10 @@ pub fn append_field_styled(mapping: &mut Mapping, name: &str, style: Style, valu
     let mut key = untagged(name);
     key.style = style;
     settle(&mut key);
+    // Most maps that are made stay small: room for one entry, not for four.
+    if mapping.is_empty() {
+        mapping.entries.reserve_exact(1);
+    }
     mapping.entries.push(Entry { key, value });
 }
 

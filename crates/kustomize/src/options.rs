@@ -36,6 +36,29 @@ pub enum Reorder {
     None,
 }
 
+/// How much a build may go over. Time and memory are bounded by its budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// How many objects are read and generated, counted each time that their directory is included.
+    pub objects: u64,
+    /// How many files are read and directories entered, each time.
+    pub files: u64,
+}
+
+/// The option that sets [`Limits::objects`].
+pub const OBJECTS_FLAG: &str = "--max-build-objects";
+/// The option that sets [`Limits::files`].
+pub const FILES_FLAG: &str = "--max-build-files";
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            objects: 50_000,
+            files: 50_000,
+        }
+    }
+}
+
 /// The settings of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
@@ -54,6 +77,8 @@ pub struct Options {
     /// Goes on without resources and components that are on other machines, and with a note in the
     /// place of such files, for those who have no network.
     pub without_remote: bool,
+    /// How much it may go over.
+    pub limits: Limits,
 }
 
 /// What a build may use beside files.

@@ -1,13 +1,13 @@
 //! `buildMetadata`: annotations that say where an object came from and what changed it.
 
 use everflow_json::{Value as Json, json};
+use everflow_limits::{Budget, Exceeded};
 use everflow_yaml::emit;
 
-use crate::error::Result;
+use crate::node_ops;
 use crate::paths;
 use crate::remote;
 use crate::resource::{ORIGIN, Resource, TRANSFORMATIONS};
-use crate::yaml_io;
 
 /// Where something came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Origin {
     /// The origin that an object's annotation tells.
     pub fn read(resource: &Resource) -> Option<Origin> {
         let text = resource.annotation(ORIGIN)?;
-        let json = yaml_io::sigs_json(text.as_bytes()).ok()?;
+        let json = everflow_yaml::sigs::yaml_to_json(text.as_bytes()).ok()?;
         Some(Origin::from_json(&json))
     }
 
@@ -145,15 +145,21 @@ fn scalar_line(name: &str, value: &str) -> String {
 }
 
 /// Writes the origin of an object down.
-pub fn set(resource: &mut Resource, origin: &Origin) {
-    resource.set_annotation(ORIGIN, &origin.to_text());
+pub fn set(resource: &mut Resource, origin: &Origin, budget: &Budget) -> Result<(), Exceeded> {
+    let text = origin.to_text();
+    budget.charge(node_ops::ENTRY + text.len())?;
+    resource.set_annotation(ORIGIN, &text);
+    Ok(())
 }
 
 /// Writes down that a transformer changed an object; one without an origin was made by it.
-pub fn add_transformation(resource: &mut Resource, origin: &Origin) -> Result<()> {
+pub fn add_transformation(
+    resource: &mut Resource,
+    origin: &Origin,
+    budget: &Budget,
+) -> Result<(), Exceeded> {
     if resource.annotation(ORIGIN).is_none() {
-        set(resource, origin);
-        return Ok(());
+        return set(resource, origin, budget);
     }
     let mut text = resource
         .annotation(TRANSFORMATIONS)
@@ -161,6 +167,7 @@ pub fn add_transformation(resource: &mut Resource, origin: &Origin) -> Result<()
         .to_owned();
     for (number, line) in origin.lines().iter().enumerate() {
         let lead = if number == 0 { "- " } else { "  " };
+        budget.charge(lead.len() + line.len() + 1)?;
         text.push_str(lead);
         text.push_str(line);
         text.push('\n');

@@ -1,11 +1,12 @@
 //! Field paths: finding nodes by names, list indexes and `[key=value]` parts.
 
-use everflow_yaml::{Node, Value};
+use everflow_limits::Budget;
+use everflow_yaml::{Node, Value, cost};
 
 use crate::error::{Error, Result, Within};
 use crate::fieldspec::split_path;
 use crate::node_ops::{self, raw_text, untagged, wrong_kind};
-use crate::pattern;
+use crate::pattern::{self, Expression};
 use crate::yaml_io;
 
 /// Splits a path at dots that are neither escaped nor inside brackets.
@@ -156,8 +157,12 @@ pub fn lookup_mut<'a, S: AsRef<str>>(
     Ok(Some(here))
 }
 
-/// Finds a scalar, making it and what leads to it when missing.
-pub fn lookup_or_create<'a>(node: &'a mut Node, path: &[String]) -> Result<&'a mut Node> {
+/// Finds a scalar, making it and what leads to it when missing. What is made is charged.
+pub fn lookup_or_create<'a>(
+    node: &'a mut Node,
+    path: &[String],
+    budget: &Budget,
+) -> Result<&'a mut Node> {
     let parts: Vec<&str> = path
         .iter()
         .map(|part| part.trim())
@@ -189,14 +194,19 @@ pub fn lookup_or_create<'a>(node: &'a mut Node, path: &[String]) -> Result<&'a m
                         item.get(key).is_some_and(|field| raw_text(field) == value)
                     }
                 });
-                let index = found.unwrap_or_else(|| {
-                    items.push(new_element(key, value));
-                    items.len() - 1
-                });
+                let index = match found {
+                    Some(index) => index,
+                    None => {
+                        budget.charge(2 * node_ops::ENTRY + part.len())?;
+                        items.push(new_element(key, value));
+                        items.len() - 1
+                    }
+                };
                 &mut items[index]
             }
             Part::Field(name) => {
                 if field_of(here, name)?.is_none() {
+                    budget.charge(node_ops::ENTRY + name.len())?;
                     let made = empty_for(next, Shape::Scalar);
                     node_ops::set_entry(here, name, made)?;
                 }
@@ -281,144 +291,162 @@ fn empty_for(next: Option<&str>, last: Shape) -> Node {
 }
 
 /// Visits every node that a path leads to: `*` stands for all elements, and the value in
-/// `[key=value]` is a regular expression. Returns how many nodes were visited.
+/// `[key=value]` is a regular expression. Returns how many nodes were visited. What is made on the way
+/// is charged.
 pub fn visit_matches(
     node: &mut Node,
     path: &[String],
     create: Option<Shape>,
+    budget: &Budget,
     visit: &mut dyn FnMut(&mut Node) -> Result<()>,
 ) -> Result<usize> {
-    let Some((part, rest)) = path.split_first() else {
-        visit(node)?;
-        return Ok(1);
+    let mut visits = Visits {
+        create,
+        budget,
+        visit,
+        count: 0,
     };
-    if let Ok(index) = part.parse::<i64>()
-        && let Ok(index) = usize::try_from(index)
-    {
-        return visit_index(node, index, part, rest, create, visit);
-    }
-    if is_element(part) {
-        return visit_elements(node, part, rest, create, visit);
-    }
-    if part == "*" {
-        let mut count = 0;
-        for item in elements_mut(node)? {
-            count += visit_matches(item, rest, create, visit)?;
-        }
-        return Ok(count);
-    }
-    visit_field(node, part, rest, create, visit)
+    visits.node(node, path)?;
+    Ok(visits.count)
 }
 
-fn visit_field(
-    node: &mut Node,
-    name: &str,
-    rest: &[String],
+struct Visits<'v> {
     create: Option<Shape>,
-    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
-) -> Result<usize> {
-    if field_of(node, name)?.is_none() {
-        let Some(last) = create else { return Ok(0) };
-        let mut made = empty_for(rest.first().map(String::as_str), last);
-        if node.is_null() {
-            // A null cannot hold fields; what is set there is lost.
-            return visit_matches(&mut made, rest, create, visit);
-        }
-        node_ops::set_entry(node, name, made)?;
-    }
-    let Some(field) = node.get_mut(name) else {
-        return Ok(0);
-    };
-    if !rest.is_empty() && matches!(field.value, Value::Scalar(_)) {
-        // Text may hold YAML of its own; what is set in it here does not come back into the text.
-        let mut inner = yaml_io::parse_inner(raw_text(field))?;
-        return visit_matches(&mut inner, rest, create, visit);
-    }
-    visit_matches(field, rest, create, visit)
+    budget: &'v Budget,
+    visit: &'v mut dyn FnMut(&mut Node) -> Result<()>,
+    count: usize,
 }
 
-fn visit_index(
-    node: &mut Node,
-    index: usize,
-    part: &str,
-    rest: &[String],
-    create: Option<Shape>,
-    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
-) -> Result<usize> {
-    let mut length = elements(node)?.len();
-    if length == index
-        && let Some(last) = create
-    {
-        let made = empty_for(rest.first().map(String::as_str), last);
-        if let Some(items) = node.as_sequence_mut() {
-            items.push(made);
-            length += 1;
-        } else if !node.is_null() {
-            return Err(wrong_kind("SequenceNode", node)
-                .within(format!("failed to append element for {part:?}")));
-        }
-    }
-    let Some(element) = elements_mut(node)?.get_mut(index) else {
-        return Err(Error::Field(format!(
-            "index {index} specified but only {length} elements found"
-        )));
-    };
-    visit_matches(element, rest, create, visit)
-}
-
-fn visit_elements(
-    node: &mut Node,
-    part: &str,
-    rest: &[String],
-    create: Option<Shape>,
-    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
-) -> Result<usize> {
-    let (key, value) = split_element(part)?;
-    let count = visit_matching_elements(node, key, value, rest, create, visit)?;
-    if count > 0 || create.is_none() {
-        return Ok(count);
-    }
-    match node.as_sequence_mut() {
-        Some(items) => items.push(new_element(key, value)),
-        None => {
-            return Err(wrong_kind("SequenceNode", node))
-                .within(|| format!("failed to create element for {part:?}"));
-        }
-    }
-    visit_matching_elements(node, key, value, rest, create, visit)
-}
-
-fn visit_matching_elements(
-    node: &mut Node,
-    key: &str,
-    value: &str,
-    rest: &[String],
-    create: Option<Shape>,
-    visit: &mut dyn FnMut(&mut Node) -> Result<()>,
-) -> Result<usize> {
-    let items = elements_mut(node)?;
-    if items.is_empty() {
-        return Ok(0);
-    }
-    let expression = pattern::compile(value)?;
-    let mut count = 0;
-    for item in items {
-        let text = if key.is_empty() {
-            Some(yaml_io::print_node(item))
-        } else {
-            item.get(key).map(yaml_io::print_node)
+impl Visits<'_> {
+    fn node(&mut self, node: &mut Node, path: &[String]) -> Result<()> {
+        self.budget.check()?;
+        let Some((part, rest)) = path.split_first() else {
+            self.count += 1;
+            return (self.visit)(node);
         };
-        if !text.is_some_and(|text| expression.is_match(text.trim())) {
-            continue;
+        if let Ok(index) = part.parse::<i64>()
+            && let Ok(index) = usize::try_from(index)
+        {
+            return self.index(node, index, part, rest);
         }
-        if key.is_empty() {
-            visit(item)?;
-            count += 1;
-        } else {
-            count += visit_matches(item, rest, create, visit)?;
+        if is_element(part) {
+            return self.elements(node, part, rest);
         }
+        if part == "*" {
+            return elements_mut(node)?
+                .iter_mut()
+                .try_for_each(|item| self.node(item, rest));
+        }
+        self.field(node, part, rest)
     }
-    Ok(count)
+
+    fn field(&mut self, node: &mut Node, name: &str, rest: &[String]) -> Result<()> {
+        if field_of(node, name)?.is_none() {
+            let Some(last) = self.create else {
+                return Ok(());
+            };
+            let mut made = empty_for(rest.first().map(String::as_str), last);
+            if node.is_null() {
+                // A null cannot hold fields; what is set there is lost.
+                return self.node(&mut made, rest);
+            }
+            self.budget.charge(node_ops::ENTRY + name.len())?;
+            node_ops::set_entry(node, name, made)?;
+        }
+        let Some(field) = node.get_mut(name) else {
+            return Ok(());
+        };
+        if !rest.is_empty() && matches!(field.value, Value::Scalar(_)) {
+            // Text may hold YAML of its own; what is set in it here does not come back into the text.
+            let (mut inner, _held) = yaml_io::parse_inner(raw_text(field), self.budget)?;
+            return self.node(&mut inner, rest);
+        }
+        self.node(field, rest)
+    }
+
+    fn index(&mut self, node: &mut Node, index: usize, part: &str, rest: &[String]) -> Result<()> {
+        let mut length = elements(node)?.len();
+        if length == index
+            && let Some(last) = self.create
+        {
+            let made = empty_for(rest.first().map(String::as_str), last);
+            if let Some(items) = node.as_sequence_mut() {
+                self.budget.charge(node_ops::ENTRY)?;
+                items.push(made);
+                length += 1;
+            } else if !node.is_null() {
+                return Err(wrong_kind("SequenceNode", node)
+                    .within(format!("failed to append element for {part:?}")));
+            }
+        }
+        let Some(element) = elements_mut(node)?.get_mut(index) else {
+            return Err(Error::Field(format!(
+                "index {index} specified but only {length} elements found"
+            )));
+        };
+        self.node(element, rest)
+    }
+
+    fn elements(&mut self, node: &mut Node, part: &str, rest: &[String]) -> Result<()> {
+        let (key, value) = split_element(part)?;
+        let before = self.count;
+        self.matching_elements(node, key, value, rest)?;
+        if self.count > before || self.create.is_none() {
+            return Ok(());
+        }
+        match node.as_sequence_mut() {
+            Some(items) => {
+                self.budget.charge(2 * node_ops::ENTRY + part.len())?;
+                items.push(new_element(key, value));
+            }
+            None => {
+                return Err(wrong_kind("SequenceNode", node))
+                    .within(|| format!("failed to create element for {part:?}"));
+            }
+        }
+        self.matching_elements(node, key, value, rest)
+    }
+
+    fn matching_elements(
+        &mut self,
+        node: &mut Node,
+        key: &str,
+        value: &str,
+        rest: &[String],
+    ) -> Result<()> {
+        let items = elements_mut(node)?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        let expression = pattern::compile(value)?;
+        for item in items {
+            self.budget.check()?;
+            let tried = if key.is_empty() {
+                Some(&*item)
+            } else {
+                item.get(key)
+            };
+            if !tried.is_some_and(|node| has_match(node, &expression)) {
+                continue;
+            }
+            if key.is_empty() {
+                self.count += 1;
+                (self.visit)(item)?;
+            } else {
+                self.node(item, rest)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an expression matches a part of a value as kyaml prints it. Values that are too long for it
+/// are not tried.
+fn has_match(node: &Node, expression: &Expression) -> bool {
+    if expression.is_too_long_for(cost::of_printing(node)) {
+        return false;
+    }
+    expression.is_match(yaml_io::print_node(node).trim())
 }
 
 #[cfg(test)]

@@ -6,6 +6,11 @@ use crate::error::{Error, Result};
 
 /// How large a compiled expression may be; a pattern that needs more is refused.
 const SIZE_LIMIT: usize = 2 << 20;
+/// How large an expression is that may be tried on long texts: the worst ones take time for each of
+/// their states at each letter.
+const SMALL: usize = 64 << 10;
+/// How long a text is that a small expression is tried on, and a large one.
+const LONGEST: (usize, usize) = (64 << 10, 1 << 10);
 /// How long the text of an expression may be.
 const LENGTH_LIMIT: usize = 64 << 10;
 
@@ -17,7 +22,27 @@ pub enum Pattern {
     /// Only this text matches; most selectors are plain names.
     Literal(String),
     /// A real expression.
-    Expression(Regex),
+    Expression(Expression),
+}
+
+/// An expression, and how long the texts are that it is tried on.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    regex: Regex,
+    longest: usize,
+}
+
+impl Expression {
+    /// True when it is not tried on texts of so many bytes.
+    pub fn is_too_long_for(&self, bytes: usize) -> bool {
+        bytes > self.longest
+    }
+
+    /// True when the text matches. Texts that are too long match nothing: no name, image or label is so
+    /// long.
+    pub fn is_match(&self, text: &str) -> bool {
+        !self.is_too_long_for(text.len()) && self.regex.is_match(text)
+    }
 }
 
 impl Pattern {
@@ -58,7 +83,7 @@ fn is_meta(c: char) -> bool {
 }
 
 /// Compiles an expression as it stands.
-pub fn compile(pattern: &str) -> Result<Regex> {
+pub fn compile(pattern: &str) -> Result<Expression> {
     let refuse = |why: String| {
         Error::Configuration(format!(
             "error parsing regexp: {why}: `{}`",
@@ -68,9 +93,14 @@ pub fn compile(pattern: &str) -> Result<Regex> {
     if pattern.len() > LENGTH_LIMIT {
         return Err(refuse("expression is too long".to_owned()));
     }
-    RegexBuilder::new(&translate(pattern))
+    let mut builder = RegexBuilder::new(&translate(pattern));
+    builder.dfa_size_limit(SIZE_LIMIT);
+    if let Ok(regex) = builder.size_limit(SMALL).build() {
+        let longest = LONGEST.0;
+        return Ok(Expression { regex, longest });
+    }
+    let regex = builder
         .size_limit(SIZE_LIMIT)
-        .dfa_size_limit(SIZE_LIMIT)
         .build()
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => {
@@ -81,7 +111,9 @@ pub fn compile(pattern: &str) -> Result<Regex> {
                 refuse(reason.trim_start_matches("error: ").to_owned())
             }
             other => refuse(other.to_string()),
-        })
+        })?;
+    let longest = LONGEST.1;
+    Ok(Expression { regex, longest })
 }
 
 fn shorten(pattern: &str) -> String {

@@ -2,7 +2,8 @@
 //! kustomization.
 
 use everflow_json::{Map, Value as Json, json};
-use everflow_yaml::Node;
+use everflow_limits::Held;
+use everflow_yaml::{Node, cost};
 
 use crate::decode::{Fields, PLUGIN};
 use crate::error::{Error, Result, Within};
@@ -118,7 +119,7 @@ fn inflate(
     let text = helm
         .inflate(chart, globals, loader.root(), &read)
         .map_err(Error::Helm)?;
-    let objects = yaml_io::read_objects(&text)?;
+    let objects = yaml_io::read_objects(&text, loader.meter().budget)?;
     Ok(objects
         .into_iter()
         .map(|node| {
@@ -137,8 +138,16 @@ pub enum Plugin {
     Transformer(Transformer),
 }
 
-/// Makes a plugin from a configuration object.
-pub fn load(resource: &Resource, loader: &Loader<'_>, enable_helm: bool) -> Result<Plugin> {
+/// What a configuration may take as settings, in times of its tree.
+const SETTINGS: usize = 4;
+
+/// Makes a plugin from a configuration object. What it takes is held.
+pub fn load(
+    resource: &Resource,
+    loader: &Loader<'_>,
+    enable_helm: bool,
+    held: &mut Held<'_>,
+) -> Result<Plugin> {
     let id = resource.original_id();
     let gvk = resource.gvk();
     if !gvk.group.is_empty() || gvk.version != "builtin" {
@@ -147,11 +156,15 @@ pub fn load(resource: &Resource, loader: &Loader<'_>, enable_helm: bool) -> Resu
             id.gvk.kind
         )));
     }
+    held.grow(SETTINGS * cost::of_tree(&resource.node))?;
     let json =
         yaml_io::to_json(&resource.node).within(|| format!("marshalling yaml from res {id}"))?;
     configure(&gvk.kind, &json, loader, enable_helm)
         .ok_or_else(|| Error::Plugin(format!("unable to load builtin {gvk}")))?
-        .within(|| format!("plugin {id} fails configuration"))
+        .map_err(|error| match error.exceeded() {
+            Some(_) => error.above_field(&format!("plugin {id}:")),
+            None => error.within(format!("plugin {id} fails configuration")),
+        })
 }
 
 fn configure(
@@ -209,7 +222,7 @@ fn configure(
         }),
         "PatchTransformer" => with(&|fields| {
             let patch = Patch::read(fields)?;
-            patch_entry(&patch, loader, || yaml_io::print_json(json))
+            patch_entry(&patch, loader, || yaml_io::quote_json(json))
         }),
         "PrefixTransformer" => with(&|fields| affix(fields, "prefix").map(Transformer::Prefix)),
         "SuffixTransformer" => with(&|fields| affix(fields, "suffix").map(Transformer::Suffix)),
@@ -322,7 +335,7 @@ fn value_add(fields: &mut Fields<'_>, loader: &Loader<'_>) -> Result<Transformer
     let read_target = |fields: &mut Fields<'_>| {
         let target = ValueTarget {
             selector: selector(fields, "selector")?,
-            field_path: fields.text("fieldPath")?,
+            field_path: fields.path("fieldPath", '/')?,
             position: fields.integer("filePathPosition")?,
         };
         if target.field_path.is_empty() {
@@ -343,9 +356,12 @@ fn value_add(fields: &mut Fields<'_>, loader: &Loader<'_>) -> Result<Transformer
     let mut targets = fields.objects("targets", read_target)?;
     let file = fields.text("targetFilePath")?;
     if !file.is_empty() {
-        let json = yaml_io::sigs_json(&loader.load(&file)?)?;
-        let mut more = Fields::new(&json, "targets", PLUGIN)?;
-        targets.extend(more.objects("targets", read_target)?);
+        let content = loader.load(&file)?;
+        let read = || {
+            let (json, _held) = yaml_io::sigs_json(&content, loader.meter().budget)?;
+            Fields::new(&json, "targets", PLUGIN)?.objects("targets", read_target)
+        };
+        targets.extend(read().in_file(|| file_of(loader, &file))?);
     }
     if targets.is_empty() {
         return Err(Error::Configuration(
@@ -382,11 +398,13 @@ pub fn json6902(
             text
         }
     };
-    let parsed = json_patch::parse(&text).within(|| {
-        let json = yaml_io::sigs_json(text.as_bytes());
+    let budget = loader.meter().budget;
+    let parsed = json_patch::parse(&text, budget);
+    let parsed = parsed.in_file(|| file_of(loader, &path)).within(|| {
+        let json = yaml_io::sigs_json(text.as_bytes(), budget);
         let shown = json.map_or_else(
             |_| text.clone(),
-            |json| everflow_yaml::gojson::to_string(&json),
+            |(json, _held)| everflow_yaml::gojson::to_string(&json),
         );
         format!("decoding {shown}")
     })?;
@@ -408,19 +426,22 @@ pub fn strategic_merge(texts: &[String], inline: &str, loader: &Loader<'_>) -> R
             "empty file path and empty patch content".to_owned(),
         ));
     }
+    let budget = loader.meter().budget;
     let mut patches = Vec::new();
     for text in texts {
-        match yaml_io::read_objects(text.as_bytes()) {
+        match yaml_io::read_objects(text.as_bytes(), budget) {
             Ok(objects) => patches.extend(objects),
+            Err(error) if error.exceeded().is_some() => return Err(error),
             Err(_) => {
                 let content = loader.load(text)?;
-                patches
-                    .extend(yaml_io::read_objects(&content).map_err(|error| in_file(error, text))?);
+                let read = yaml_io::read_objects(&content, budget);
+                let read = read.in_file(|| file_of(loader, text));
+                patches.extend(read.map_err(|error| in_file(error, text))?);
             }
         }
     }
     if !inline.is_empty() {
-        patches.extend(yaml_io::read_objects(inline.as_bytes())?);
+        patches.extend(yaml_io::read_objects(inline.as_bytes(), budget)?);
     }
     if patches.is_empty() {
         return Err(Error::Patch(format!(
@@ -429,6 +450,14 @@ pub fn strategic_merge(texts: &[String], inline: &str, loader: &Loader<'_>) -> R
         )));
     }
     Ok(Transformer::StrategicMerge(StrategicMerge { patches }))
+}
+
+/// The file that a kustomization names, unless it names none.
+fn file_of(loader: &Loader<'_>, path: &str) -> String {
+    match path {
+        "" => String::new(),
+        path => paths::join(loader.root(), path),
+    }
 }
 
 /// Names the file of a YAML error.
@@ -470,7 +499,8 @@ pub fn patch_entry(
         }
     };
     Ok(Transformer::Patch(PatchEntry {
-        content: Content::parse(&text, &source)?,
+        content: Content::parse(&text, &source, loader.meter().budget)
+            .in_file(|| file_of(loader, &patch.path))?,
         target: patch.target.clone(),
         options: patch.options.unwrap_or_default(),
         source,
@@ -492,10 +522,16 @@ pub fn replacements(entries: &[ReplacementField], loader: &Loader<'_>) -> Result
                 "cannot specify both path and inline replacement".to_owned(),
             ));
         }
-        let json = yaml_io::sigs_json(&loader.load(&entry.path)?)?;
+        let file = || file_of(loader, &entry.path);
+        let content = loader.load(&entry.path)?;
+        let (json, _held) = yaml_io::sigs_json(&content, loader.meter().budget).in_file(file)?;
+        loader
+            .meter()
+            .budget
+            .charge(SETTINGS * cost::of_json(&json))?;
         let read = |json: &Json| {
             let mut fields = Fields::new(json, "Replacement", PLUGIN)?;
-            Replacement::read(&mut fields)
+            Replacement::read(&mut fields).in_file(file)
         };
         match &json {
             Json::Array(items) => {

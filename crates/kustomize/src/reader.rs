@@ -3,15 +3,21 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use everflow_yaml::Node;
+use everflow_limits::Held;
+use everflow_yaml::{Node, cost};
 
 use crate::cache::{Cache, Digest};
 use crate::decode::Mode;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Within};
 use crate::kustomization::{FILE_NAMES, Kustomization};
 use crate::loader::Loader;
+use crate::meter::Meter;
 use crate::target::missing_kustomization;
 use crate::yaml_io;
+
+/// What a kustomization may take as settings, in times of its tree: a list of empty maps can stand for
+/// many settings each.
+const SETTINGS: usize = 6;
 
 /// The largest file that is read as YAML.
 const MAX_YAML: usize = 64 << 20;
@@ -36,8 +42,15 @@ impl<'a> Reader<'a> {
         self.warnings.take()
     }
 
-    /// The objects of a file.
-    pub fn objects(&self, content: &[u8], path: &str) -> Result<Vec<Node>> {
+    /// The objects of a file, which are charged and counted.
+    pub fn objects(&self, content: &[u8], path: &str, meter: &Meter<'_>) -> Result<Vec<Node>> {
+        let objects = self.read_objects(content, path, meter)?;
+        meter.add_objects(objects.len())?;
+        Ok(objects)
+    }
+
+    fn read_objects(&self, content: &[u8], path: &str, meter: &Meter<'_>) -> Result<Vec<Node>> {
+        let budget = meter.budget;
         if content.len() > MAX_YAML {
             return Err(Error::Limit(format!(
                 "file '{path}' has {} bytes, more than the {MAX_YAML} that a manifest may have",
@@ -45,23 +58,25 @@ impl<'a> Reader<'a> {
             )));
         }
         let Some(cache) = self.cache else {
-            return yaml_io::read_objects(content);
+            return yaml_io::read_objects(content, budget);
         };
         let digest = Digest::of(content);
-        if let Some(objects) = cache.objects(&digest) {
+        if let Some((objects, bytes)) = cache.objects(&digest) {
+            budget.charge(bytes)?;
             return Ok(objects.to_vec());
         }
-        let objects = yaml_io::read_objects(content)?;
-        cache.store_objects(digest, content.len(), &objects);
+        let objects = yaml_io::read_objects(content, budget)?;
+        let bytes = objects.iter().map(cost::of_tree).sum();
+        cache.store_objects(digest, bytes, &objects);
         Ok(objects)
     }
 
-    /// The kustomization of a directory, and the name of its file.
-    pub fn kustomization(
+    /// The kustomization of a directory, the name of its file, and what is charged for it.
+    pub fn kustomization<'l>(
         &self,
-        loader: &Loader<'_>,
+        loader: &Loader<'l>,
         mode: Mode,
-    ) -> Result<(Rc<Kustomization>, &'static str)> {
+    ) -> Result<(Rc<Kustomization>, &'static str, Held<'l>)> {
         let mut found = None;
         for name in FILE_NAMES {
             match loader.load(name) {
@@ -72,6 +87,7 @@ impl<'a> Reader<'a> {
                     )));
                 }
                 Ok(content) => found = Some((content, name)),
+                Err(error) if error.exceeded().is_some() => return Err(error),
                 Err(_) => {}
             }
         }
@@ -84,8 +100,14 @@ impl<'a> Reader<'a> {
                 loader.root()
             )));
         }
-        let kustomization = yaml_io::sigs_json(&content)
-            .and_then(|json| Kustomization::from_json(&json, mode))
+        let budget = loader.meter().budget;
+        let file = || format!("{}/{name}", loader.root());
+        let held = budget.hold(SETTINGS * cost::of_reading(&content));
+        let held = held.map_err(Error::from).in_file(file)?;
+        let read = yaml_io::sigs_json(&content, budget);
+        let kustomization = read
+            .and_then(|(json, _held)| Kustomization::from_json(&json, mode))
+            .in_file(file)
             .map_err(|error| match &error {
                 Error::Configuration(text) if text == "kustomization.yaml is empty" => error,
                 _ => error.within("invalid Kustomization"),
@@ -93,6 +115,6 @@ impl<'a> Reader<'a> {
         self.warnings
             .borrow_mut()
             .extend(kustomization.warnings.iter().cloned());
-        Ok((Rc::new(kustomization), name))
+        Ok((Rc::new(kustomization), name, held))
     }
 }

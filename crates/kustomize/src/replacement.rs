@@ -3,7 +3,8 @@
 use std::fmt;
 
 use everflow_json::Value as Json;
-use everflow_yaml::{Node, Value};
+use everflow_limits::{Budget, Exceeded, Held};
+use everflow_yaml::{Limits, Node, Value, cost};
 
 use crate::Release;
 use crate::decode::Fields;
@@ -15,6 +16,12 @@ use crate::resmap::ResMap;
 use crate::resource::Resource;
 use crate::selector::{Selector, SelectorPattern, read_id};
 use crate::yaml_io;
+
+/// How deep a map or list that is copied may make an object.
+const MAX_DEPTH: usize = Limits::DEFAULT.nesting;
+
+/// How much of a path messages show that may be long.
+const SHOWN: usize = 200;
 
 const DEFAULT_FIELD: &str = "metadata.name";
 
@@ -74,7 +81,7 @@ impl Replacement {
             source: fields.object("source", |mut source| {
                 let read = Source {
                     id: read_id(&mut source)?,
-                    field_path: source.text("fieldPath")?,
+                    field_path: source.path("fieldPath", '.')?,
                     options: source.object("options", FieldOptions::read)?,
                 };
                 source.finish()?;
@@ -99,7 +106,7 @@ impl Target {
                 Ok(selector)
             })?,
             reject: fields.objects("reject", Selector::read)?,
-            field_paths: fields.texts("fieldPaths")?,
+            field_paths: fields.paths("fieldPaths", '.')?,
             options: fields.object("options", FieldOptions::read)?,
         })
     }
@@ -136,15 +143,21 @@ impl fmt::Display for Source {
 }
 
 /// Makes all replacements in order.
-pub fn apply(resources: &mut ResMap, replacements: &[Replacement], release: Release) -> Result<()> {
+pub fn apply(
+    resources: &mut ResMap,
+    replacements: &[Replacement],
+    release: Release,
+    budget: &Budget,
+) -> Result<()> {
     for replacement in replacements {
+        budget.check()?;
         let nothing = replacement.source.is_none() && replacement.source_value.is_none();
         let Some(targets) = replacement.targets.as_ref().filter(|_| !nothing) else {
             return Err(Error::Replacement(
                 "replacements must specify a source and at least one target".to_owned(),
             ));
         };
-        let mut value = source_value(resources, replacement)?;
+        let mut value = source_value(resources, replacement, budget)?;
         for target in targets {
             apply_to_target(resources, &mut value, target, release)?;
         }
@@ -153,29 +166,47 @@ pub fn apply(resources: &mut ResMap, replacements: &[Replacement], release: Rele
 }
 
 /// What is copied.
-struct SourceValue {
+struct SourceValue<'b> {
     node: Node,
     /// The object and field it still is a part of: what changes there changes here.
     living: Option<(usize, String)>,
+    held: Held<'b>,
+    budget: &'b Budget,
 }
 
-impl SourceValue {
-    fn fixed(node: Node) -> Self {
-        SourceValue { node, living: None }
+impl<'b> SourceValue<'b> {
+    fn fixed(node: Node, budget: &'b Budget) -> Result<Self> {
+        Ok(SourceValue {
+            node,
+            living: None,
+            held: budget.hold(0)?,
+            budget,
+        })
     }
 
     /// Takes over what changed in the source.
-    fn follow(&mut self, resources: &ResMap) {
-        if let Some((index, field_path)) = &self.living
-            && let Ok(Some(node)) = read_field(resources.get(*index), field_path)
-        {
-            self.node = node;
+    fn follow(&mut self, resources: &ResMap) -> Result<()> {
+        let Some((index, field_path)) = &self.living else {
+            return Ok(());
+        };
+        match read_field(resources.get(*index), field_path, self.budget) {
+            Ok(Some((node, held))) => {
+                self.node = node;
+                self.held = held;
+                Ok(())
+            }
+            Err(error) if error.exceeded().is_some() => Err(error),
+            Ok(None) | Err(_) => Ok(()),
         }
     }
 }
 
-/// A copy of a field, unless there is nothing in it.
-fn read_field(resource: &Resource, field_path: &str) -> Result<Option<Node>> {
+/// A copy of a field, unless there is nothing in it, and what is charged for it.
+fn read_field<'b>(
+    resource: &Resource,
+    field_path: &str,
+    budget: &'b Budget,
+) -> Result<Option<(Node, Held<'b>)>> {
     let with_annotations;
     let node = if field_path.starts_with("metadata") && !field_path.starts_with("metadata.name") {
         with_annotations = resource.with_build_annotations();
@@ -184,25 +215,31 @@ fn read_field(resource: &Resource, field_path: &str) -> Result<Option<Node>> {
         &resource.node
     };
     let found = lookup(node, &split_field_path(field_path, '.'))?;
-    Ok(found.filter(|node| !is_null_or_empty(node)).map(|node| {
-        let mut copy = node.clone();
-        node_ops::clear_share_marks(&mut copy);
-        copy
-    }))
+    let Some(node) = found.filter(|node| !is_null_or_empty(node)) else {
+        return Ok(None);
+    };
+    let held = budget.hold(cost::of_tree(node))?;
+    let mut copy = node.clone();
+    node_ops::clear_share_marks(&mut copy);
+    Ok(Some((copy, held)))
 }
 
-fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<SourceValue> {
+fn source_value<'b>(
+    resources: &ResMap,
+    replacement: &Replacement,
+    budget: &'b Budget,
+) -> Result<SourceValue<'b>> {
     let source = match (&replacement.source_value, &replacement.source) {
         (Some(_), Some(_)) => {
             return Err(Error::Replacement(
                 "value and resource selectors are mutually exclusive".to_owned(),
             ));
         }
-        (Some(text), None) => return Ok(SourceValue::fixed(untagged(text.as_str()))),
+        (Some(text), None) => return SourceValue::fixed(untagged(text.as_str()), budget),
         (None, source) => source.as_ref(),
     };
     let Some(source) = source else {
-        return Ok(SourceValue::fixed(Node::default()));
+        return SourceValue::fixed(Node::default(), budget);
     };
     let index = select_source(resources, source)?;
     let field_path = if source.field_path.is_empty() {
@@ -210,7 +247,7 @@ fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<SourceV
     } else {
         &source.field_path
     };
-    let value = read_field(resources.get(index), field_path)
+    let (value, held) = read_field(resources.get(index), field_path, budget)
         .within(|| "error looking up replacement source".to_owned())?
         .ok_or_else(|| {
             Error::Replacement(format!(
@@ -225,6 +262,8 @@ fn source_value(resources: &ResMap, replacement: &Replacement) -> Result<SourceV
     Ok(SourceValue {
         node: refine(source.options.as_ref(), value)?,
         living: (!is_part).then(|| (index, field_path.to_owned())),
+        held,
+        budget,
     })
 }
 
@@ -319,12 +358,14 @@ fn compile(target: &Target) -> Result<CompiledTarget<'_>> {
 
 fn apply_to_target(
     resources: &mut ResMap,
-    value: &mut SourceValue,
+    value: &mut SourceValue<'_>,
     target: &Target,
     release: Release,
 ) -> Result<()> {
+    let budget = value.budget;
     let compiled = compile(target)?;
     for index in resources.candidates_by_any_id(&compiled.select) {
+        budget.check()?;
         let resource = resources.get(index);
         if !compiled.fits(resource) {
             continue;
@@ -332,9 +373,13 @@ fn apply_to_target(
         let is_source = matches!(&value.living, Some((source, _)) if *source == index);
         for path in &compiled.paths {
             let node = &mut resources.get_mut(index).node;
-            copy_value(node, &value.node, path, &compiled, release)?;
+            let copied = copy_value(node, &value.node, path, &compiled, release, budget);
+            copied.in_field(|| {
+                let path: String = path.0.chars().take(SHOWN).collect();
+                format!("replacement of {path} in {}", resources.get(index).id())
+            })?;
             if is_source {
-                value.follow(resources);
+                value.follow(resources)?;
             }
         }
         resources.get_mut(index).after_change();
@@ -378,13 +423,15 @@ fn copy_value(
     (path, parts): &(&str, Vec<String>),
     compiled: &CompiledTarget<'_>,
     release: Release,
+    budget: &Budget,
 ) -> Result<()> {
     let options = compiled.target.options.as_ref();
     let create = options
         .is_some_and(|options| options.create)
         .then(|| Shape::of(value));
-    if set_inside_text(node, value, parts, create, options, release).is_ok() {
-        return Ok(());
+    match set_inside_text(node, value, parts, create, options, release, budget) {
+        Err(error) if error.exceeded().is_none() => {}
+        done => return done,
     }
     let failed = || {
         let verb = if create.is_some() {
@@ -395,9 +442,17 @@ fn copy_value(
         format!("unable to {verb} field {path:?} in replacement target")
     };
     let mut set_error = None;
-    let visited = visit_matches(node, parts, create, &mut |field| {
-        if let Err(error) = set_value(options, field, value) {
-            set_error.get_or_insert(error);
+    let setting = Setting {
+        options,
+        value,
+        above: parts.len(),
+        budget,
+    };
+    let visited = visit_matches(node, parts, create, budget, &mut |field| {
+        match setting.set(field) {
+            Err(error) if error.exceeded().is_some() => return Err(error),
+            Err(error) => drop(set_error.get_or_insert(error)),
+            Ok(()) => {}
         }
         Ok(())
     })
@@ -409,33 +464,82 @@ fn copy_value(
     }
 }
 
-fn set_value(options: Option<&FieldOptions>, field: &mut Node, value: &Node) -> Result<()> {
-    let mut value = value.clone();
-    if let Some(options) = options.filter(|options| !options.delimiter.is_empty()) {
+/// A value on its way into fields.
+struct Setting<'s> {
+    options: Option<&'s FieldOptions>,
+    value: &'s Node,
+    /// How many levels are above the fields.
+    above: usize,
+    budget: &'s Budget,
+}
+
+impl Setting<'_> {
+    /// Sets the value, which is charged in the place of the old one.
+    fn set(&self, field: &mut Node) -> Result<()> {
+        let old = cost::of_tree(field);
+        match self.joined(field)? {
+            Some((value, _held)) => self.put(field, &value)?,
+            None => self.put(field, self.value)?,
+        }
+        self.budget.release(old);
+        Ok(())
+    }
+
+    /// The text of a field with the value as one of its parts, if the value is only one of them.
+    fn joined(&self, field: &Node) -> Result<Option<(Node, Held<'_>)>> {
+        let options = self.options.filter(|options| !options.delimiter.is_empty());
+        let Some(options) = options else {
+            return Ok(None);
+        };
         if Shape::of(field) != Shape::Scalar {
             return Err(Error::Replacement(
                 "delimiter option can only be used with scalar nodes".to_owned(),
             ));
         }
-        let text = node_ops::text(&value).to_owned();
-        let mut parts: Vec<&str> = raw_text(field).split(options.delimiter.as_str()).collect();
+        let text = node_ops::text(self.value);
+        let old = raw_text(field);
+        let count = 2 + old.matches(options.delimiter.as_str()).count();
+        let bytes = count * size_of::<&str>() + 2 * (old.len() + text.len());
+        let held = self.budget.hold(bytes + options.delimiter.len())?;
+        let mut parts: Vec<&str> = old.split(options.delimiter.as_str()).collect();
         match usize::try_from(options.index) {
-            Err(_) => parts.insert(0, &text),
-            Ok(index) if index >= parts.len() => parts.push(&text),
-            Ok(index) => parts[index] = &text,
+            Err(_) => parts.insert(0, text),
+            Ok(index) if index >= parts.len() => parts.push(text),
+            Ok(index) => parts[index] = text,
         }
-        let joined = parts.join(&options.delimiter);
-        node_ops::retext(&mut value, &joined);
+        let mut value = self.value.clone();
+        node_ops::retext(&mut value, &parts.join(&options.delimiter));
+        Ok(Some((value, held)))
     }
-    match &field.value {
-        Value::Scalar(_) => node_ops::retext(field, raw_text(&value)),
-        _ => {
-            let mark = node_ops::share_mark(field);
-            *field = value;
-            node_ops::set_share_mark(field, mark);
+
+    fn put(&self, field: &mut Node, value: &Node) -> Result<()> {
+        if let Value::Scalar(_) = &field.value {
+            self.budget.charge(cost::of_scalar(raw_text(value)))?;
+            node_ops::retext(field, raw_text(value));
+            return Ok(());
         }
+        if self.above + depth(value) > MAX_DEPTH {
+            return Err(Error::from(Exceeded::Depth {
+                what: "what replacements make",
+                limit: MAX_DEPTH as u64,
+            }));
+        }
+        self.budget.charge(cost::of_tree(value))?;
+        let mark = node_ops::share_mark(field);
+        *field = value.clone();
+        node_ops::set_share_mark(field, mark);
+        Ok(())
     }
-    Ok(())
+}
+
+/// How many levels of maps and lists a tree has.
+fn depth(node: &Node) -> usize {
+    let deepest = match &node.value {
+        Value::Sequence(items) => items.iter().map(depth).max(),
+        Value::Mapping(mapping) => mapping.entries.iter().map(|it| depth(&it.value)).max(),
+        Value::Scalar(_) | Value::Alias(_) => return 0,
+    };
+    1 + deepest.unwrap_or_default()
 }
 
 /// Sets a value inside YAML or JSON that a text field holds.
@@ -446,25 +550,23 @@ fn set_inside_text(
     create: Option<Shape>,
     options: Option<&FieldOptions>,
     release: Release,
+    budget: &Budget,
 ) -> Result<()> {
     let no_text = || Error::Replacement("no structured data found in path".to_owned());
-    let split = (1..parts.len()).find_map(|length| {
-        let found = lookup(node, &parts[..length]).ok().flatten()?;
-        if Shape::of(found) != Shape::Scalar {
-            return None;
-        }
-        let inner = yaml_io::parse_inner(raw_text(found)).ok()?;
-        Some((length, inner))
-    });
-    let Some((length, mut inner)) = split else {
+    let Some((length, mut inner, _held)) = text_on_the_way(node, parts, budget)? else {
         return Err(no_text());
     };
-    let options = match release {
-        Release::V5_8 => None,
-        Release::Next => options,
+    let setting = Setting {
+        options: match release {
+            Release::V5_8 => None,
+            Release::Next => options,
+        },
+        value,
+        above: parts.len() - length,
+        budget,
     };
-    let visited = visit_matches(&mut inner, &parts[length..], create, &mut |field| {
-        set_value(options, field, value)
+    let visited = visit_matches(&mut inner, &parts[length..], create, budget, &mut |field| {
+        setting.set(field)
     })?;
     if visited == 0 {
         return Err(Error::Replacement(
@@ -474,24 +576,52 @@ fn set_inside_text(
     let Some(field) = lookup_mut(node, &parts[..length])? else {
         return Err(no_text());
     };
-    let text = print_inner(&inner, raw_text(field))?;
+    let (text, held) = print_inner(&inner, raw_text(field), budget)?;
+    let old = raw_text(field).len();
+    held.keep(text.len())?;
     node_ops::retext(field, &text);
+    budget.release(old);
     Ok(())
 }
 
-fn print_inner(inner: &Node, original: &str) -> Result<String> {
+/// What the first text on a path holds that can be read, where the path ends in it, and what is charged
+/// for it.
+fn text_on_the_way<'b>(
+    node: &Node,
+    parts: &[String],
+    budget: &'b Budget,
+) -> Result<Option<(usize, Node, Held<'b>)>> {
+    for length in 1..parts.len() {
+        let found = lookup(node, &parts[..length]).ok().flatten();
+        let Some(found) = found.filter(|node| Shape::of(node) == Shape::Scalar) else {
+            continue;
+        };
+        match yaml_io::parse_inner(raw_text(found), budget) {
+            Ok((inner, held)) => return Ok(Some((length, inner, held))),
+            Err(error) if error.exceeded().is_some() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+fn print_inner<'b>(inner: &Node, original: &str, budget: &'b Budget) -> Result<(String, Held<'b>)> {
     let trimmed = original.trim();
     if trimmed.is_empty() {
         return Err(Error::Replacement(
             "no structured data in empty text".to_owned(),
         ));
     }
+    let mut held = budget.hold(2 * cost::of_printing(inner))?;
     if !trimmed.starts_with(['{', '[']) {
-        return Ok(yaml_io::print_node(inner).trim().to_owned());
+        return Ok((yaml_io::print_node(inner).trim().to_owned(), held));
     }
+    held.grow(cost::of_tree(inner))?;
     let json: Json = yaml_io::to_json(inner)?;
-    if original.contains('\n') && original.contains("  ") {
-        return Ok(everflow_yaml::gojson::pretty(&json, "  "));
-    }
-    Ok(everflow_yaml::gojson::to_string(&json))
+    let text = if original.contains('\n') && original.contains("  ") {
+        everflow_yaml::gojson::pretty(&json, "  ")
+    } else {
+        everflow_yaml::gojson::to_string(&json)
+    };
+    Ok((text, held))
 }

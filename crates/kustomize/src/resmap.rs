@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
+use everflow_limits::Budget;
+
 use crate::error::{Error, Result};
 use crate::resid::{Gvk, ResId};
 use crate::resource::{Behavior, Resource};
@@ -363,12 +365,13 @@ impl ResMap {
     }
 
     /// The objects that a patch target selects.
-    pub fn select(&mut self, selector: &Selector) -> Result<Vec<usize>> {
+    pub fn select(&mut self, selector: &Selector, budget: &Budget) -> Result<Vec<usize>> {
         let pattern = selector.compile()?;
         let labels = selector.labels()?;
         let annotations = selector.annotations()?;
         let mut selected = Vec::new();
         for position in self.candidates_by_any_id(&pattern) {
+            budget.check()?;
             let resource = &self.resources[position];
             let id = resource.id();
             if !pattern.fits_gvk(&id.gvk) {
@@ -395,7 +398,7 @@ impl ResMap {
     }
 
     /// Takes in generated objects: new, or over what is there, as their behaviour says.
-    pub fn absorb(&mut self, mut resource: Resource) -> Result<()> {
+    pub fn absorb(&mut self, mut resource: Resource, budget: &Budget) -> Result<()> {
         let id = resource.id().clone();
         let matches = self.find_by_any_id(&id);
         let behavior = resource.behavior.unwrap_or_default();
@@ -407,7 +410,7 @@ impl ResMap {
             ([], _) => self.append(resource),
             ([position], Behavior::Merge | Behavior::Replace) => {
                 let old = &self.resources[*position];
-                crate::generate::lay_over(&mut resource, old, behavior);
+                crate::generate::lay_over(&mut resource, old, behavior, budget)?;
                 resource.refresh_id(&self.schemas);
                 let current = self.find_current(resource.id());
                 if current[..] != [*position] {

@@ -1,5 +1,8 @@
 //! An object during a build: its tree, what it was called before, and what kustomize notes on it.
 
+use std::collections::HashMap;
+
+use everflow_limits::Budget;
 use everflow_yaml::{Mapping, Node, Style, Value};
 use smol_str::SmolStr;
 
@@ -25,6 +28,9 @@ pub const ORIGIN: &str = "config.kubernetes.io/origin";
 pub const TRANSFORMATIONS: &str = "alpha.config.kubernetes.io/transformations";
 /// Objects that are only there for kustomize itself.
 const LOCAL_CONFIG: &str = "config.kubernetes.io/local-config";
+
+/// From so many entries on a map is not searched for each of them.
+const MANY: usize = 64;
 
 /// Annotations that never reach the output.
 const BUILD_ANNOTATIONS: [&str; 19] = [
@@ -205,12 +211,14 @@ impl Resource {
     }
 
     /// Notes today's identity before it changes.
-    pub fn store_previous_id(&mut self) {
+    pub fn store_previous_id(&mut self, budget: &Budget) -> Result<()> {
+        budget.charge(size_of::<PreviousId>() + self.id.name.len())?;
         self.previous.push(PreviousId {
             name: self.id.name.clone(),
             namespace: self.id.effective_namespace().into(),
             kind: self.id.gvk.kind.clone(),
         });
+        Ok(())
     }
 
     /// True when nothing is left of it.
@@ -304,8 +312,22 @@ impl Resource {
             return;
         }
         let mut map = Mapping::default();
+        // Of a key that comes twice the last value counts, in the place of the first.
+        let mut places: HashMap<SmolStr, usize> = HashMap::new();
+        let are_many = pairs.len() > MANY;
         for (key, value) in pairs {
-            node_ops::set_field(&mut map, &key, Node::string(value));
+            let value = Node::string(value);
+            if !are_many {
+                node_ops::set_field(&mut map, &key, value);
+                continue;
+            }
+            match places.get(&key) {
+                Some(place) => node_ops::overwrite(&mut map.entries[*place].value, value),
+                None => {
+                    node_ops::append_field(&mut map, &key, value);
+                    places.insert(key, map.len() - 1);
+                }
+            }
         }
         node_ops::append_field(meta, field, Node::new(Value::Mapping(map)));
     }

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 
 use everflow_json::Value;
+use everflow_limits::Budget;
+use everflow_yaml::cost;
 
 use crate::Release;
 use crate::error::{Error, Result};
@@ -66,6 +68,7 @@ impl Schemas {
         version: Option<&str>,
         document: Option<&[u8]>,
         outermost: bool,
+        budget: &Budget,
     ) -> Result<()> {
         let mut state = self.state.borrow_mut();
         if state.is_set && !outermost {
@@ -77,7 +80,7 @@ impl Schemas {
                     "builtin version and custom schema provided, cannot use both".to_owned(),
                 ));
             }
-            state.custom = Some(Rc::new(CustomSchema::parse(document)?));
+            state.custom = Some(Rc::new(CustomSchema::parse(document, budget)?));
             state.is_set = true;
             state.in_use = false;
             return Ok(());
@@ -266,10 +269,14 @@ fn is_array(schema: &Value) -> bool {
 }
 
 impl CustomSchema {
-    fn parse(document: &[u8]) -> Result<Self> {
+    fn parse(document: &[u8], budget: &Budget) -> Result<Self> {
         let invalid = |why: String| Error::Configuration(format!("invalid schema file: {why}"));
-        let json: Value =
-            crate::yaml_io::sigs_json(document).map_err(|e| invalid(e.to_string()))?;
+        let read = crate::yaml_io::sigs_json(document, budget);
+        let (json, held) = read.map_err(|error| match error.exceeded() {
+            Some(_) => error,
+            None => invalid(error.to_string()),
+        })?;
+        held.keep(2 * cost::of_json(&json))?;
         let mut schema = CustomSchema::default();
         if let Some(Value::Object(definitions)) = json.get("definitions") {
             for (name, definition) in definitions {

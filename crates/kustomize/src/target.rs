@@ -3,17 +3,20 @@
 use std::rc::Rc;
 
 use everflow_json::{Value as Json, json};
+use everflow_limits::{Budget, Held};
+use everflow_yaml::cost;
 
 use crate::accumulator::{Accumulator, Config, Context};
 use crate::config::TransformerConfig;
 use crate::crds;
 use crate::decode::{KUSTOMIZATION, Mode};
 use crate::error::{Error, Result, Within};
-use crate::fieldspec::{FieldSpec, merge_spec, merge_specs};
+use crate::fieldspec::{self, FieldSpec, merge_spec, merge_specs};
 use crate::generate::Kind;
-use crate::kustomization::{COMPONENT_KIND, FILE_NAMES, Kustomization, Label};
+use crate::kustomization::{COMPONENT_KIND, FILE_NAMES, GeneratorOptions, Kustomization, Label};
 use crate::loader::Loader;
 use crate::origin::{self, Origin};
+use crate::paths;
 use crate::plugins::{self, Generator, Plugin};
 use crate::resmap::{self, ResMap};
 use crate::resource::Resource;
@@ -34,12 +37,14 @@ pub struct Target<'a> {
     build_metadata: Vec<String>,
     origin: Option<Origin>,
     helm_namespace: String,
+    /// What the kustomization takes in memory.
+    _held: Held<'a>,
 }
 
 impl<'a> Target<'a> {
     /// Reads the kustomization in the loader's directory.
     pub fn load(context: &'a Context<'a>, loader: Loader<'a>, mode: Mode) -> Result<Self> {
-        let (kustomization, file_name) = context.reader.kustomization(&loader, mode)?;
+        let (kustomization, file_name, held) = context.reader.kustomization(&loader, mode)?;
         kustomization.check_type(loader.root())?;
         Ok(Target {
             context,
@@ -49,7 +54,13 @@ impl<'a> Target<'a> {
             file_name,
             origin: None,
             helm_namespace: String::new(),
+            _held: held,
         })
+    }
+
+    /// The path of the kustomization file.
+    pub fn file(&self) -> String {
+        paths::join(self.loader.root(), self.file_name)
     }
 
     /// Takes over the `openapi` field.
@@ -63,6 +74,7 @@ impl<'a> Target<'a> {
             openapi.get("version").map(String::as_str),
             document.as_deref(),
             outermost,
+            self.context.meter.budget,
         )
     }
 
@@ -80,7 +92,12 @@ impl<'a> Target<'a> {
     }
 
     /// Builds on what is there: nothing for a kustomization, the includer's objects for a component.
-    fn accumulate(&mut self, mut all: Accumulator) -> Result<Accumulator> {
+    fn accumulate(&mut self, all: Accumulator) -> Result<Accumulator> {
+        let built = self.take_steps(all);
+        built.in_file(|| self.file())
+    }
+
+    fn take_steps(&mut self, mut all: Accumulator) -> Result<Accumulator> {
         let kustomization = Rc::clone(&self.kustomization);
         self.add_resources(&mut all, &kustomization.resources)
             .within(|| "accumulating resources".to_owned())?;
@@ -103,14 +120,19 @@ impl<'a> Target<'a> {
         self.run_transformers(&mut all)?;
         self.run_validators(&mut all)?;
         all.vars
-            .merge_with_objects(&kustomization.vars, &mut all.resources)?;
+            .merge_with_objects(&kustomization.vars, &mut all.resources, self.budget())?;
         Ok(all)
+    }
+
+    fn budget(&self) -> &'a Budget {
+        self.context.meter.budget
     }
 
     // ---- resources and components ----
 
     fn add_resources(&mut self, all: &mut Accumulator, paths: &[String]) -> Result<()> {
         for path in paths {
+            self.budget().check()?;
             if self.loader.leaves_out(path) {
                 all.resources.note_gap();
                 continue;
@@ -118,11 +140,16 @@ impl<'a> Target<'a> {
             let Err(file_error) = self.add_file(all, path) else {
                 continue;
             };
-            if matches!(file_error.cause(), Error::Remote(_) | Error::Limit(_)) {
+            let cause = file_error.cause();
+            if matches!(
+                cause,
+                Error::Remote(_) | Error::Limit(_) | Error::Exceeded(_)
+            ) {
                 return Err(file_error);
             }
             let loader = match self.loader.enter(path) {
                 Ok(loader) => loader,
+                Err(error) if error.exceeded().is_some() => return Err(error),
                 Err(_) if file_error.is_malformed() => return Err(file_error),
                 Err(error) => {
                     let text = format!("accumulation err='{file_error}'");
@@ -148,7 +175,7 @@ impl<'a> Target<'a> {
         if let Some(origin) = &self.origin {
             let origin = origin.append(path);
             for resource in &mut resources {
-                origin::set(resource, &origin);
+                origin::set(resource, &origin, self.budget())?;
             }
         }
         all.resources
@@ -161,12 +188,15 @@ impl<'a> Target<'a> {
         let objects = self
             .context
             .reader
-            .objects(&content, path)
+            .objects(&content, path, self.context.meter)
+            .in_file(|| paths::join(self.loader.root(), path))
             .map_err(|error| plugins::in_file(error, path))?;
         self.wrap(objects)
     }
 
     fn wrap(&self, objects: Vec<everflow_yaml::Node>) -> Result<Vec<Resource>> {
+        self.budget()
+            .charge(objects.len() * size_of::<Resource>())?;
         let schemas = &self.context.schemas;
         let resources: Vec<Resource> = objects
             .into_iter()
@@ -251,29 +281,32 @@ impl<'a> Target<'a> {
     // ---- generators ----
 
     fn run_generators(&mut self, all: &mut Accumulator) -> Result<()> {
-        let mut generators = self.builtin_generators()?;
+        let mut held = self.budget().hold(0)?;
+        let mut generators = self.builtin_generators(&mut held)?;
         generators.extend(
-            self.external_generators()
+            self.external_generators(&mut held)
                 .within(|| "loading generator plugins".to_owned())?,
         );
         for (generator, origin) in generators {
             let made =
                 generator.generate(&self.loader, &self.context.schemas, &self.context.plugins)?;
+            self.context.meter.add_objects(made.len())?;
+            self.budget().charge(made.len() * size_of::<Resource>())?;
             for mut resource in made {
                 if let Some(origin) = &origin
                     && resource.annotation(crate::resource::ORIGIN).is_none()
                 {
-                    origin::set(&mut resource, origin);
+                    origin::set(&mut resource, origin, self.budget())?;
                 }
                 all.resources
-                    .absorb(resource)
+                    .absorb(resource, self.budget())
                     .within(|| format!("merging from generator {}", generator.name()))?;
             }
         }
         Ok(())
     }
 
-    fn builtin_generators(&self) -> Result<Vec<(Generator, Option<Origin>)>> {
+    fn builtin_generators(&self, held: &mut Held<'_>) -> Result<Vec<(Generator, Option<Origin>)>> {
         let kustomization = &self.kustomization;
         let mut generators = Vec::new();
         for (kind, list, plugin) in [
@@ -288,9 +321,12 @@ impl<'a> Target<'a> {
                 "SecretGenerator",
             ),
         ] {
+            let defaults = kustomization.generator_options.as_ref();
+            let bytes = defaults.map_or(0, GeneratorOptions::bytes);
             for args in list {
+                held.grow(size_of_val(args) + bytes)?;
                 let mut args = args.clone();
-                args.apply_defaults(kustomization.generator_options.as_ref());
+                args.apply_defaults(defaults);
                 generators.push((Generator::Map(kind, args), self.plugin_origin(plugin)));
             }
         }
@@ -323,15 +359,17 @@ impl<'a> Target<'a> {
             .map(|origin| origin.of_builtin(self.file_name, plugin))
     }
 
-    fn external_generators(&mut self) -> Result<Vec<(Generator, Option<Origin>)>> {
+    fn external_generators(
+        &mut self,
+        held: &mut Held<'_>,
+    ) -> Result<Vec<(Generator, Option<Origin>)>> {
         let paths = Rc::clone(&self.kustomization);
         let configs = self.plugin_configs(&paths.generators, "configuring external generator")?;
         let mut generators = Vec::new();
         for config in configs {
             let load = || "failed to load generator".to_owned();
-            match plugins::load(&config, &self.loader, self.context.options.enable_helm)
-                .within(load)?
-            {
+            let helm = self.context.options.enable_helm;
+            match plugins::load(&config, &self.loader, helm, held).within(load)? {
                 Plugin::Generator(generator) => {
                     generators.push((generator, Origin::of_plugin(&config)));
                 }
@@ -355,16 +393,20 @@ impl<'a> Target<'a> {
         let mut configs = Accumulator::new(self.context);
         let mut paths = Vec::new();
         for entry in entries {
-            let objects =
-                yaml_io::read_objects(entry.as_bytes()).and_then(|objects| self.wrap(objects));
-            let Ok(mut resources) = objects else {
-                paths.push(entry.clone());
-                continue;
+            let objects = yaml_io::read_objects(entry.as_bytes(), self.budget());
+            let mut resources = match objects.and_then(|objects| self.wrap(objects)) {
+                Ok(resources) => resources,
+                Err(error) if error.exceeded().is_some() => return Err(error),
+                Err(_) => {
+                    paths.push(entry.clone());
+                    continue;
+                }
             };
+            self.context.meter.add_objects(resources.len())?;
             if let Some(origin) = &self.origin {
                 let origin = origin.append(self.file_name);
                 for resource in &mut resources {
-                    origin::set(resource, &origin);
+                    origin::set(resource, &origin, self.budget())?;
                 }
             }
             configs
@@ -379,16 +421,18 @@ impl<'a> Target<'a> {
     // ---- transformers ----
 
     fn run_transformers(&mut self, all: &mut Accumulator) -> Result<()> {
+        let budget = self.budget();
+        let mut held = budget.hold(0)?;
         let config = all.config.clone();
-        let mut transformers = self.builtin_transformers(config.get(self.context))?;
+        let mut transformers = self.builtin_transformers(config.get(self.context), &mut held)?;
         let kustomization = Rc::clone(&self.kustomization);
-        transformers.extend(self.external_transformers(&kustomization.transformers)?);
+        transformers.extend(self.external_transformers(&kustomization.transformers, &mut held)?);
         for (transformer, origin) in transformers {
-            transformer.apply(&mut all.resources, self.context.options.release)?;
+            transformer.apply(&mut all.resources, self.context.options.release, budget)?;
             if let Some(origin) = origin {
                 for resource in all.resources.contents_mut() {
                     if !resource.is_empty() {
-                        origin::add_transformation(resource, &origin)?;
+                        origin::add_transformation(resource, &origin, budget)?;
                     }
                 }
             }
@@ -400,11 +444,13 @@ impl<'a> Target<'a> {
     fn external_transformers(
         &mut self,
         entries: &[String],
+        held: &mut Held<'_>,
     ) -> Result<Vec<(Transformer, Option<Origin>)>> {
         let configs = self.plugin_configs(entries, "configuring external transformer")?;
         let mut transformers = Vec::new();
         for config in configs {
-            match plugins::load(&config, &self.loader, self.context.options.enable_helm)? {
+            let helm = self.context.options.enable_helm;
+            match plugins::load(&config, &self.loader, helm, held)? {
                 Plugin::Transformer(transformer) => {
                     transformers.push((transformer, Origin::of_plugin(&config)));
                 }
@@ -422,11 +468,13 @@ impl<'a> Target<'a> {
     fn builtin_transformers(
         &self,
         config: &TransformerConfig,
+        held: &mut Held<'a>,
     ) -> Result<Vec<(Transformer, Option<Origin>)>> {
         let kustomization = &self.kustomization;
         let mut list = TransformerList {
             target: self,
             transformers: Vec::new(),
+            held,
         };
         if !kustomization.patches_strategic_merge.is_empty() {
             const PLUGIN: &str = "PatchStrategicMergeTransformer";
@@ -438,11 +486,12 @@ impl<'a> Target<'a> {
         for patch in &kustomization.patches {
             const PLUGIN: &str = "PatchTransformer";
             let json = || plugins::patch_json(patch, "patch");
-            let entry = plugins::patch_entry(patch, &self.loader, || yaml_io::print_json(&json()))
+            let entry = plugins::patch_entry(patch, &self.loader, || yaml_io::quote_json(&json()))
                 .within(|| trouble(PLUGIN, &json()))?;
             list.add(PLUGIN, entry);
         }
         if !kustomization.namespace.is_empty() {
+            list.hold(&config.namespace)?;
             let namespace = Namespace::new(
                 &kustomization.namespace,
                 &config.namespace,
@@ -452,15 +501,18 @@ impl<'a> Target<'a> {
             list.add("NamespaceTransformer", Transformer::Namespace(namespace));
         }
         if !kustomization.name_prefix.is_empty() {
+            list.hold(&config.name_prefix)?;
             let prefix = Affix::new(&kustomization.name_prefix, &config.name_prefix);
             list.add("PrefixTransformer", Transformer::Prefix(prefix));
         }
         if !kustomization.name_suffix.is_empty() {
+            list.hold(&config.name_suffix)?;
             let suffix = Affix::new(&kustomization.name_suffix, &config.name_suffix);
             list.add("SuffixTransformer", Transformer::Suffix(suffix));
         }
         list.add_labels(config)?;
         if !kustomization.common_annotations.is_empty() {
+            list.hold(&config.common_annotations)?;
             let entries = Entries::new(
                 &kustomization.common_annotations,
                 &config.common_annotations,
@@ -475,11 +527,14 @@ impl<'a> Target<'a> {
 
     fn run_validators(&mut self, all: &mut Accumulator) -> Result<()> {
         let kustomization = Rc::clone(&self.kustomization);
-        let validators = self.external_transformers(&kustomization.validators)?;
+        let budget = self.budget();
+        let mut held = budget.hold(0)?;
+        let validators = self.external_transformers(&kustomization.validators, &mut held)?;
         for (validator, _) in validators {
-            let before = contents(&all.resources)?;
-            validator.apply(&mut all.resources, self.context.options.release)?;
-            if before != contents(&all.resources)? {
+            let mut held = budget.hold(0)?;
+            let before = contents(&all.resources, &mut held)?;
+            validator.apply(&mut all.resources, self.context.options.release, budget)?;
+            if before != contents(&all.resources, &mut held)? {
                 return Err(Error::Plugin(
                     "validator shouldn't modify the resource map".to_owned(),
                 ));
@@ -493,9 +548,16 @@ impl<'a> Target<'a> {
 struct TransformerList<'t, 'a> {
     target: &'t Target<'a>,
     transformers: Vec<(Transformer, Option<Origin>)>,
+    held: &'t mut Held<'a>,
 }
 
 impl TransformerList<'_, '_> {
+    /// Charges a transformer with copies of these specs.
+    fn hold(&mut self, specs: &[FieldSpec]) -> Result<()> {
+        let bytes = size_of::<(Transformer, Option<Origin>)>() + 2 * fieldspec::bytes(specs);
+        Ok(self.held.grow(bytes)?)
+    }
+
     fn add(&mut self, plugin: &str, transformer: Transformer) {
         let origin = self.target.plugin_origin(plugin);
         self.transformers.push((transformer, origin));
@@ -508,13 +570,16 @@ impl TransformerList<'_, '_> {
         }
         const PLUGIN: &str = "LabelTransformer";
         for label in &kustomization.labels {
-            let specs =
-                label_specs(label, config).within(|| "failed to merge labels".to_owned())?;
+            let budget = self.target.budget();
+            let specs = label_specs(label, config, budget)
+                .within(|| "failed to merge labels".to_owned())?;
+            self.hold(&specs)?;
             self.add(
                 PLUGIN,
                 Transformer::Entries(Entries::new(&label.pairs, &specs)),
             );
         }
+        self.hold(&config.common_labels)?;
         let common = Entries::new(&kustomization.common_labels, &config.common_labels);
         self.add(PLUGIN, Transformer::Entries(common));
         Ok(())
@@ -535,10 +600,12 @@ impl TransformerList<'_, '_> {
             self.add(PLUGIN, made);
         }
         for replica in &kustomization.replicas {
+            self.hold(&config.replicas)?;
             let replicas = Replicas::new(replica, &config.replicas);
             self.add("ReplicaCountTransformer", Transformer::Replicas(replicas));
         }
         for image in &kustomization.images {
+            self.hold(&config.images)?;
             let change = ImageChange::new(image, &config.images);
             self.add("ImageTagTransformer", Transformer::Image(change));
         }
@@ -552,19 +619,23 @@ impl TransformerList<'_, '_> {
     }
 }
 
-fn label_specs(label: &Label, config: &TransformerConfig) -> Result<Vec<FieldSpec>> {
+fn label_specs(
+    label: &Label,
+    config: &TransformerConfig,
+    budget: &Budget,
+) -> Result<Vec<FieldSpec>> {
     let mut specs = label.fields.clone();
-    merge_specs(&mut specs, &config.labels)?;
+    merge_specs(&mut specs, &config.labels, budget)?;
     if label.include_selectors {
-        merge_specs(&mut specs, &config.common_labels)?;
+        merge_specs(&mut specs, &config.common_labels, budget)?;
         return Ok(specs);
     }
     if label.include_templates {
-        merge_specs(&mut specs, &config.template_labels)
+        merge_specs(&mut specs, &config.template_labels, budget)
             .within(|| "failed to merge template fieldSpec".to_owned())?;
     }
     if label.include_volume_claim_templates {
-        merge_specs(&mut specs, &config.volume_claim_template_labels)
+        merge_specs(&mut specs, &config.volume_claim_template_labels, budget)
             .within(|| "failed to merge volumeClaimTemplate fieldSpec".to_owned())?;
     }
     merge_spec(&mut specs, &FieldSpec::everywhere("metadata/labels", true))?;
@@ -572,10 +643,11 @@ fn label_specs(label: &Label, config: &TransformerConfig) -> Result<Vec<FieldSpe
 }
 
 /// What the objects hold, apart from the label that validators may set.
-fn contents(resources: &ResMap) -> Result<Vec<Json>> {
+fn contents(resources: &ResMap, held: &mut Held<'_>) -> Result<Vec<Json>> {
     resources
         .iter()
         .map(|resource| {
+            held.grow(cost::of_tree(&resource.node))?;
             let mut json = yaml_io::to_json(&resource.node)?;
             if let Some(labels) = json
                 .pointer_mut("/metadata/labels")
@@ -591,7 +663,7 @@ fn contents(resources: &ResMap) -> Result<Vec<Json>> {
 fn trouble(plugin: &str, config: &Json) -> String {
     format!(
         "trouble configuring builtin {plugin} with config: `\n{}`",
-        yaml_io::print_json(config)
+        yaml_io::quote_json(config)
     )
 }
 
@@ -606,6 +678,7 @@ fn requote(error: Error, context: &str) -> Error {
         Error::Conflict(_) => Error::Conflict(text),
         Error::Remote(_) => Error::Remote(text),
         Error::Limit(_) => Error::Limit(text),
+        Error::Exceeded(_) => error,
         Error::Patch(_) => Error::Patch(text),
         Error::Replacement(_) => Error::Replacement(text),
         Error::Variable(_) => Error::Variable(text),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use everflow_yaml::{Node, Position, Scalar, ScalarKind, Style, Value};
+use everflow_limits::Budget;
+use everflow_yaml::{Node, Position, Scalar, ScalarKind, Style, Value, cost};
 
 use crate::config::TransformerConfig;
 use crate::decode::Fields;
@@ -55,7 +56,7 @@ impl Var {
             reference.finish()
         })?;
         fields.object("fieldref", |mut reference| {
-            var.raw_field = reference.text("fieldPath")?;
+            var.raw_field = reference.path("fieldPath", '.')?;
             reference.finish()
         })?;
         var.field_path = if var.raw_field.is_empty() {
@@ -88,8 +89,13 @@ pub struct VarSet(BTreeMap<String, Var>);
 
 impl VarSet {
     /// Adds the vars of a kustomization, and notes on the objects which vars they feed.
-    pub fn merge_with_objects(&mut self, vars: &[Var], resources: &mut ResMap) -> Result<()> {
-        self.note_sources(vars, resources)
+    pub fn merge_with_objects(
+        &mut self,
+        vars: &[Var],
+        resources: &mut ResMap,
+        budget: &Budget,
+    ) -> Result<()> {
+        self.note_sources(vars, resources, budget)
             .and_then(|()| vars.iter().try_for_each(|var| self.insert(var.clone())))
             .within(|| {
                 let names: Vec<String> = vars.iter().map(Var::raw).collect();
@@ -97,8 +103,9 @@ impl VarSet {
             })
     }
 
-    fn note_sources(&self, vars: &[Var], resources: &mut ResMap) -> Result<()> {
+    fn note_sources(&self, vars: &[Var], resources: &mut ResMap, budget: &Budget) -> Result<()> {
         for var in vars {
+            budget.charge(2 * size_of::<Var>() + var.field_path.len())?;
             let matched = if var.target.namespace.is_empty() {
                 resources.find_in_any_namespace(&var.target)
             } else {
@@ -141,7 +148,12 @@ impl VarSet {
     }
 
     /// Puts the values in place wherever a var may stand.
-    pub fn resolve(&self, resources: &mut ResMap, config: &TransformerConfig) -> Result<()> {
+    pub fn resolve(
+        &self,
+        resources: &mut ResMap,
+        config: &TransformerConfig,
+        budget: &Budget,
+    ) -> Result<()> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -149,19 +161,20 @@ impl VarSet {
         let specs: Vec<(&Gvk, &str, Steps)> = config
             .var_reference
             .iter()
-            .map(|spec| (&spec.gvk, spec.path.as_str(), spec.steps()))
+            .map(|spec| (&spec.gvk, spec.path(), spec.steps()))
             .collect();
         for index in 0..resources.len() {
             let resource = resources.get_mut(index);
             let gvk = resource.gvk().clone();
             let mut changed = false;
             for (wanted, path, steps) in &specs {
+                budget.check()?;
                 if !gvk.is_selected_by(wanted) {
                     continue;
                 }
                 steps
-                    .walk(&mut resource.node, Create::Nothing, &mut |node| {
-                        replace_in(node, &values, &mut changed)
+                    .walk(&mut resource.node, Create::Nothing, budget, &mut |node| {
+                        replace_in(node, &values, &mut changed, budget)
                     })
                     .within(|| format!("considering field '{path}' of object {}", resource.id()))?;
             }
@@ -233,11 +246,12 @@ fn replace_in(
     node: &mut Node,
     values: &BTreeMap<&str, VarValue>,
     changed: &mut bool,
+    budget: &Budget,
 ) -> Result<()> {
     match &mut node.value {
         Value::Scalar(_) => {
             if node_ops::is_text_or_untagged(node) {
-                replace_scalar(node, values, changed);
+                replace_scalar(node, values, changed, budget)?;
             }
             Ok(())
         }
@@ -251,7 +265,7 @@ fn replace_in(
                     )));
                 }
                 if node_ops::is_text_or_untagged(&entry.value) {
-                    replace_scalar(&mut entry.value, values, changed);
+                    replace_scalar(&mut entry.value, values, changed, budget)?;
                 }
             }
             Ok(())
@@ -262,8 +276,7 @@ fn replace_in(
                     "invalid value type expect a string".to_owned(),
                 ));
             }
-            replace_scalar(item, values, changed);
-            Ok(())
+            replace_scalar(item, values, changed, budget)
         }),
         Value::Alias(_) => Ok(()),
     }
@@ -287,7 +300,13 @@ fn tag_of(node: &Node) -> &'static str {
     }
 }
 
-fn replace_scalar(node: &mut Node, values: &BTreeMap<&str, VarValue>, changed: &mut bool) {
+fn replace_scalar(
+    node: &mut Node,
+    values: &BTreeMap<&str, VarValue>,
+    changed: &mut bool,
+    budget: &Budget,
+) -> Result<()> {
+    budget.check()?;
     // Whatever is looked at for vars loses its style, and with it what that does when printed.
     node.style = Style::Plain;
     if !node_ops::is_text(node) {
@@ -299,19 +318,29 @@ fn replace_scalar(node: &mut Node, values: &BTreeMap<&str, VarValue>, changed: &
     node.position = Position::default();
     let text = node_ops::raw_text(node);
     if !text.contains('$') {
-        return;
+        return Ok(());
     }
-    let (kind, text) = expand(text, values);
+    let old = cost::of_scalar(text);
+    let (kind, text) = expand(text, values, budget)?;
+    budget.charge(cost::of_scalar(&text))?;
+    budget.release(old);
     node.value = Value::Scalar(Scalar {
         text: text.into(),
         kind,
     });
     *changed = true;
+    Ok(())
 }
 
 /// Puts values into a text: `$(NAME)` is a var, `$$` a dollar sign. A text that is nothing but a var
 /// takes over the value's type.
-fn expand(input: &str, values: &BTreeMap<&str, VarValue>) -> (ScalarKind, String) {
+fn expand(
+    input: &str,
+    values: &BTreeMap<&str, VarValue>,
+    budget: &Budget,
+) -> Result<(ScalarKind, String)> {
+    // Only values can make it longer.
+    let mut held = budget.hold(input.len())?;
     let mut out = String::with_capacity(input.len());
     let mut rest = input;
     while let Some(dollar) = rest.find('$') {
@@ -331,8 +360,9 @@ fn expand(input: &str, values: &BTreeMap<&str, VarValue>) -> (ScalarKind, String
                     let value = values.get(name);
                     if let Some(VarValue::Scalar(kind, text)) = value {
                         if end + 2 == input.len() {
-                            return (*kind, text.clone());
+                            return Ok((*kind, text.clone()));
                         }
+                        held.grow(text.len())?;
                         out.push_str(text);
                     } else {
                         out.push_str("$(");
@@ -354,7 +384,7 @@ fn expand(input: &str, values: &BTreeMap<&str, VarValue>) -> (ScalarKind, String
         }
     }
     out.push_str(rest);
-    (ScalarKind::String, out)
+    Ok((ScalarKind::String, out))
 }
 
 #[cfg(test)]
@@ -377,7 +407,7 @@ mod tests {
 
     #[test]
     fn vars_are_put_into_text() {
-        let expand = |text: &str| expand(text, &values());
+        let expand = |text: &str| expand(text, &values(), &Budget::unlimited()).unwrap();
         assert_eq!(
             expand("$(HOST):$(PORT)"),
             (ScalarKind::String, "db:5432".to_owned())

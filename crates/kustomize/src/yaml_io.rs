@@ -1,8 +1,11 @@
 //! Between texts, trees and JSON.
 
 use everflow_json::Value as Json;
-use everflow_yaml::documents::{KioReader, kustomize_documents};
-use everflow_yaml::{Dialect, Error as YamlError, Loader, Node, ScalarKind, emit, kyaml, sigs};
+use everflow_limits::{Budget, Held};
+use everflow_yaml::documents::{KioReader, kustomize_documents_within};
+use everflow_yaml::{
+    Dialect, Error as YamlError, Loader, Node, ScalarKind, cost, emit, kyaml, sigs,
+};
 
 use crate::error::{Error, Result};
 use crate::node_ops::{is_null_or_empty, raw_text};
@@ -27,11 +30,16 @@ pub fn resolve(text: &str) -> ScalarKind {
     }
 }
 
-/// The objects of a file: one tree for each, lists taken apart.
-pub fn read_objects(input: &[u8]) -> Result<Vec<Node>> {
+/// The longest tree that a message quotes.
+const MAX_QUOTED: usize = 64 << 10;
+
+/// The objects of a file: one tree for each, lists taken apart. The trees stay charged.
+pub fn read_objects(input: &[u8], budget: &Budget) -> Result<Vec<Node>> {
+    let (mut held, limits) = cost::reading(budget, input)?;
     let read = KioReader::default()
         .keep_comments(false)
         .de_anchor(true)
+        .limits(limits)
         .read(input)
         .map_err(convert)?;
     let mut objects = Vec::with_capacity(read.documents.len());
@@ -47,14 +55,17 @@ pub fn read_objects(input: &[u8]) -> Result<Vec<Node>> {
             .is_some_and(|kind| raw_text(kind).ends_with("List"));
         objects.push(document.root);
     }
-    if !has_list {
-        return Ok(objects);
+    if has_list {
+        // Items go through text of their own.
+        held.grow(2 * cost::of_reading(input))?;
+        let documents = kustomize_documents_within(input, limits, budget).map_err(convert)?;
+        objects = documents
+            .into_iter()
+            .map(|document| document.root)
+            .collect();
     }
-    let documents = kustomize_documents(input).map_err(convert)?;
-    Ok(documents
-        .into_iter()
-        .map(|document| document.root)
-        .collect())
+    held.keep(objects.iter().map(cost::of_tree).sum())?;
+    Ok(objects)
 }
 
 fn convert(error: YamlError) -> Error {
@@ -63,27 +74,34 @@ fn convert(error: YamlError) -> Error {
             Error::Malformed(error.to_string())
         }
         YamlError::Limit { .. } => Error::Limit(error.to_string()),
+        YamlError::Exceeded(exceeded) => exceeded.clone().into(),
         _ => Error::Resource(error.to_string()),
     }
 }
 
-/// A manifest or configuration file as JSON, read by the rules of `sigs.k8s.io/yaml`.
-pub fn sigs_json(input: &[u8]) -> Result<Json> {
-    sigs::yaml_to_json(input).map_err(convert)
+/// A manifest or configuration file as JSON, read by the rules of `sigs.k8s.io/yaml`, and what is
+/// charged for it.
+pub fn sigs_json<'b>(input: &[u8], budget: &'b Budget) -> Result<(Json, Held<'b>)> {
+    let (held, limits) = cost::reading(budget, input)?;
+    let json = sigs::to_json(input, false, limits).map_err(convert)?;
+    Ok((json, held))
 }
 
-/// YAML that stands inside a text.
-pub fn parse_inner(text: &str) -> Result<Node> {
+/// YAML that stands inside a text, and what is charged for it.
+pub fn parse_inner<'b>(text: &str, budget: &'b Budget) -> Result<(Node, Held<'b>)> {
+    let (held, limits) = cost::reading(budget, text.as_bytes())?;
     let document = Loader::new(Dialect::Kyaml)
         .keep_comments(true)
+        .limits(limits)
         .load_document(text.as_bytes())
         .map_err(convert)?;
     // go-yaml leaves a node without a kind where there is no document, and kyaml cannot walk it.
-    document.map(|document| document.root).ok_or_else(|| {
+    let root = document.map(|document| document.root).ok_or_else(|| {
         Error::Field(
             "wrong node kind: expected MappingNode but got : node contents:\nnull\n".to_owned(),
         )
-    })
+    })?;
+    Ok((root, held))
 }
 
 /// The plain values of a tree, as kustomize sees them when it prints.
@@ -97,9 +115,20 @@ pub fn print_node(node: &Node) -> String {
     emit::kyaml(node, emit::Indent::Compact)
 }
 
+/// A tree as kyaml prints it in messages.
+pub fn quote_node(node: &Node) -> String {
+    match cost::of_printing(node) {
+        0..=MAX_QUOTED => print_node(node),
+        bytes => format!("({bytes} bytes)\n"),
+    }
+}
+
 /// Configuration as the real tool prints it in messages.
-pub fn print_json(json: &Json) -> String {
-    emit::sigs(json)
+pub fn quote_json(json: &Json) -> String {
+    match cost::of_printing_json(json) {
+        0..=MAX_QUOTED => emit::sigs(json),
+        bytes => format!("({bytes} bytes)\n"),
+    }
 }
 
 /// Puts an object at the end of an output.

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use everflow_corpus::Outcome;
 use everflow_json::Value;
-use everflow_kustomize::{LoadRestriction, MemoryView, Options, Plugins, Release, Reorder, build};
+use everflow_kustomize::{
+    Limits, LoadRestriction, MemoryView, Options, Plugins, Release, Reorder, build,
+};
+use everflow_limits::{Budget, Stop};
 
 #[test]
 fn recorded_builds() {
@@ -42,6 +45,39 @@ fn recorded_builds() {
         outcome.assert(include_str!("known_differences.txt"));
     } else {
         outcome.assert("");
+    }
+}
+
+/// The defaults are far above what anything recorded needs: the largest recording reads 1/500 of the
+/// objects and files, and takes a fiftieth of the memory.
+#[test]
+fn recorded_builds_are_far_below_the_limits() {
+    let Some(root) = everflow_corpus::find("kustomize") else {
+        return;
+    };
+    let share = 10 << 20;
+    for case in read_json(&root.join("index.json")).as_array().unwrap() {
+        let name = case["name"].as_str().unwrap_or_default();
+        let case = Case::load(&root.join("cases").join(name), Release::V5_8, false);
+        let options = Options {
+            limits: Limits {
+                objects: Limits::default().objects / 500,
+                files: Limits::default().files / 500,
+            },
+            ..case.options
+        };
+        let budget = Budget::new(Stop::new(), share);
+        let built = build(
+            &case.view,
+            &case.directory,
+            &options,
+            Plugins::default(),
+            &budget,
+        );
+        let text = built.and_then(|output| output.to_yaml_within(&budget));
+        if let Err(error) = text {
+            assert_eq!(error.exceeded(), None, "{name}: {error}");
+        }
     }
 }
 
@@ -83,6 +119,7 @@ impl Case {
                 enable_helm: false,
                 lenient: false,
                 without_remote: false,
+                limits: Limits::default(),
             },
             want: match read("want.yaml") {
                 Some(yaml) => Ok(yaml),
@@ -94,9 +131,15 @@ impl Case {
     }
 
     fn build(&self, options: &Options) -> Result<String, String> {
-        build(&self.view, &self.directory, options, Plugins::default())
-            .and_then(|output| output.to_yaml())
-            .map_err(|error| error.to_string())
+        build(
+            &self.view,
+            &self.directory,
+            options,
+            Plugins::default(),
+            &Budget::unlimited(),
+        )
+        .and_then(|output| output.to_yaml())
+        .map_err(|error| error.to_string())
     }
 
     fn check(&self) -> Result<(), String> {

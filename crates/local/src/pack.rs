@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::io::Write;
 
 use everflow_fetch::archive::ignore::read_patterns;
-use everflow_fetch::archive::{Algorithm, ArchiveWriter, Ignore, Pattern, Summary};
+use everflow_fetch::archive::{Algorithm, ArchiveWriter, Ignore, Limit, Pattern, Summary};
 
 use crate::Error;
 use crate::tree::{File, Tree, scope};
 
-/// Bytes that the files may have together.
-const LARGEST: u64 = 8 << 30;
+/// Bytes that the files may have together; no option sets it.
+const LARGEST: Limit = Limit::new(8 << 30, "");
 
 /// Writes the files of a tree that a source takes as a `.tar.gz`: `.sourceignore` files and the
 /// patterns of the spec leave files out, as they do for a repository that is fetched.

@@ -41,6 +41,8 @@ pub struct Contents {
     pub manifests: Vec<String>,
     /// The objects in them, file by file.
     pub objects: Vec<Found>,
+    /// Pipes, sockets and devices: they are left out and never opened.
+    pub special: Vec<String>,
 }
 
 /// An object and where it stands.
@@ -104,29 +106,34 @@ impl Tree {
     /// All files that git would track, sorted by path within each directory; what `.gitignore`
     /// files leave out is not listed.
     pub fn files(&self) -> Result<Vec<File>, Error> {
+        Ok(self.walk()?.files)
+    }
+
+    fn walk(&self) -> Result<Walk<'_>, Error> {
         let mut walk = Walk {
             tree: self,
             ignored: Vec::new(),
             files: Vec::new(),
+            special: Vec::new(),
         };
         walk.directory("", 0)?;
-        Ok(walk.files)
+        Ok(walk)
     }
 
     /// All YAML files that may be manifests, sorted by path.
     pub fn manifests(&self) -> Result<Vec<String>, Error> {
-        let may_be_one = |file: &File| is_yaml(&file.path) && file.size <= LARGEST_MANIFEST;
-        let files = self.files()?.into_iter();
-        Ok(files.filter(may_be_one).map(|file| file.path).collect())
+        Ok(manifests(self.files()?))
     }
 
     /// Reads all manifests.
     pub fn contents(&self) -> Result<Contents, Error> {
-        let manifests = self.manifests()?;
+        let Walk { files, special, .. } = self.walk()?;
+        let manifests = manifests(files);
         let objects = manifests.iter().flat_map(|path| self.objects(path));
         Ok(Contents {
             objects: objects.collect(),
             manifests,
+            special,
         })
     }
 
@@ -148,6 +155,8 @@ struct Walk<'t> {
     /// The patterns of `.gitignore` files so far.
     ignored: Vec<Pattern>,
     files: Vec<File>,
+    /// What is neither a file nor a directory nor a link.
+    special: Vec<String>,
 }
 
 impl Walk<'_> {
@@ -175,6 +184,7 @@ impl Walk<'_> {
                     size: entry.size,
                     modified: entry.modified,
                 }),
+                EntryKind::Special => self.special.push(path),
                 _ => {}
             }
         }
@@ -210,6 +220,13 @@ pub fn read_objects(text: &str) -> Result<Vec<Value>, String> {
 /// A path as a person writes it, where the root is `.`.
 pub fn shown(path: &str) -> &str {
     if path.is_empty() { "." } else { path }
+}
+
+/// Those of the files that may be manifests.
+fn manifests(files: Vec<File>) -> Vec<String> {
+    let may_be_one = |file: &File| is_yaml(&file.path) && file.size <= LARGEST_MANIFEST;
+    let files = files.into_iter();
+    files.filter(may_be_one).map(|file| file.path).collect()
 }
 
 fn is_yaml(name: &str) -> bool {

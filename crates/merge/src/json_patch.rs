@@ -8,7 +8,7 @@
 use everflow_json::Value;
 
 use crate::MergeError;
-use crate::depth::ensure_depth;
+use crate::depth::{MAX_DEPTH, ensure_depth, fits_in};
 use crate::go_text::json_kind;
 
 /// The API server refuses patches with more operations than this.
@@ -117,12 +117,23 @@ struct Run {
     copied: usize,
 }
 
+/// Refuses a value that would nest too deep at a path. Every step keeps the bound: a copy of a copy
+/// doubles the depth.
+fn ensure_depth_at(path: &str, value: &Value) -> Result<(), MergeError> {
+    let above = path.matches('/').count();
+    match MAX_DEPTH.checked_sub(above) {
+        Some(left) if fits_in(value, left) => Ok(()),
+        _ => Err(MergeError::TooDeep { limit: MAX_DEPTH }),
+    }
+}
+
 impl Run {
     fn step(&mut self, operation: &Operation<'_>) -> Result<(), MergeError> {
         match operation.kind() {
             "add" => {
                 let path = operation.path()?;
                 let value = operation.value_or_null();
+                ensure_depth_at(path, &value)?;
                 self.target(path, "add", "")?
                     .add(value)
                     .map_err(|reason| failure(format!("error in add for path: '{path}': {reason}")))
@@ -194,6 +205,7 @@ impl Run {
             return Ok(());
         }
         let value = operation.value_or_null();
+        ensure_depth_at(path, &value)?;
         let target = self.target(path, "replace", "")?;
         match target.container {
             // An absent key is added: the library only asks arrays whether the place exists.
@@ -220,6 +232,7 @@ impl Run {
             .remove()
             .map_err(|reason| failure(format!("error in move for path: '{from}': {reason}")))?;
         let path = operation.path()?;
+        ensure_depth_at(path, &value)?;
         self.target(path, "move", "destination ")?
             .add(value)
             .map_err(|reason| failure(format!("error in move for path: '{path}': {reason}")))
@@ -241,6 +254,7 @@ impl Run {
             )));
         }
         let path = operation.path()?;
+        ensure_depth_at(path, &value)?;
         self.target(path, "copy", "destination ")?
             .add(value)
             .map_err(|reason| failure(format!("error while adding value during copy: {reason}")))

@@ -372,7 +372,7 @@ impl Context {
                 .as_ref()
                 .is_some_and(|epoch| epoch.check().is_err())
         };
-        match writer.write(object, status, pointless).await? {
+        match writer.write_facts(object, status, pointless).await? {
             Written::Unchanged => Ok(Some(object.clone())),
             Written::Stored(stored) => {
                 self.watcher.0.note_write(&self.key, revision(&stored));

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use everflow_env::{BoxFuture, Env};
+use everflow_env::{BoxFuture, Env, SystemClock};
 use everflow_json::Value;
+use everflow_serve::{Limits, Port, RequestBody};
 use http_body_util::{BodyExt as _, Full};
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
@@ -78,41 +80,27 @@ pub type PlainAnswer = (u16, &'static str, String);
 /// Answers requests for a path.
 pub type PlainHandler = Arc<dyn Fn(String) -> BoxFuture<'static, PlainAnswer> + Send + Sync>;
 
+/// Connections that a server of small texts has at once: who asks it is a scraper or a probe.
+const CONNECTIONS: usize = 64;
+
 /// Serves small texts until `stop` is raised.
 pub async fn serve_plain(listener: TcpListener, handler: PlainHandler, stop: Signal) {
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stop.raised() => return,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((stream, _)) = accepted else {
-            // Out of descriptors: not in a hot loop.
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-            continue;
-        };
+    let limits = Limits::for_connections(CONNECTIONS);
+    let port = Port::new(Arc::new(SystemClock::new()), limits);
+    port.run(listener, stop.raised(), |connection| {
         let handler = handler.clone();
-        tokio::spawn(async move {
-            let service = hyper::service::service_fn(move |request: http::Request<_>| {
-                let _: &hyper::body::Incoming = request.body();
-                let answer = handler(request.uri().path().to_owned());
-                async move {
-                    let (code, media_type, text) = answer.await;
-                    http::Response::builder()
-                        .status(code)
-                        .header("content-type", media_type)
-                        .body(Full::new(Bytes::from(text)))
-                }
-            });
-            // A client that leaves early concerns nobody.
-            let mut builder = hyper::server::conn::http1::Builder::new();
-            builder.timer(hyper_util::rt::TokioTimer::new());
-            builder.header_read_timeout(std::time::Duration::from_secs(10));
-            let _ = builder
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
-    }
+        connection.http1(service_fn(move |request: http::Request<RequestBody>| {
+            let answer = handler(request.uri().path().to_owned());
+            async move {
+                let (code, media_type, text) = answer.await;
+                http::Response::builder()
+                    .status(code)
+                    .header("content-type", media_type)
+                    .body(Full::new(Bytes::from(text)))
+            }
+        }))
+    })
+    .await;
 }
 
 #[cfg(test)]

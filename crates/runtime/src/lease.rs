@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use everflow_cluster::notice as watch;
-use everflow_env::Env;
+use everflow_env::{Env, watch};
 use everflow_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

@@ -97,6 +97,11 @@ const KNOWN: &[(&str, Shape, &str)] = &[
         "Events that were not delivered, by why",
     ),
     (
+        "everflow_sigstore_root_refreshes_total",
+        Shape::Counter,
+        "What became of refreshes of the root of trust for keyless signatures",
+    ),
+    (
         "everflow_leader",
         Shape::Gauge,
         "Whether this process leads",

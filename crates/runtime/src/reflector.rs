@@ -7,7 +7,7 @@ use everflow_env::{Env, Wrong, within};
 use everflow_json::Value;
 
 use crate::client::{
-    Client, List, Paging, Resource, Seen, Selection, WatchEvent, WatchFrom, WatchStream, revision,
+    At, Client, List, Paging, Resource, Selection, WatchEvent, WatchFrom, WatchStream, revision,
 };
 use crate::error::Error;
 use crate::store::{Keep, Store, Verdict};
@@ -80,16 +80,16 @@ const AUDIT: Duration = Duration::from_secs(60);
 /// Beyond the time at which the server should have ended a watch, how long until we do.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Everything that a watch begins with.
-struct Told {
-    objects: Vec<Seen>,
+/// All objects there are, and the watch that began with them.
+struct InitialState {
+    objects: Vec<Value>,
     revision: u64,
     stream: WatchStream,
 }
 
 /// What follows a watch that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum NextStep {
     /// Watch on from where it ended.
     Resume,
     /// Read everything again.
@@ -131,10 +131,7 @@ impl std::fmt::Debug for Note {
 impl Reflector {
     /// A reflector with an empty store.
     pub fn new(env: Env, client: Client, watched: Watched, options: ReflectorOptions) -> Self {
-        let store = match client.is_in_process() {
-            true => Store::of_trees(env.clock.clone(), watched.keep),
-            false => Store::new(env.clock.clone(), watched.keep),
-        };
+        let store = Store::new(env.clock.clone(), watched.keep);
         Reflector {
             audited: env.clock.elapsed(),
             env,
@@ -165,12 +162,12 @@ impl Reflector {
 
     /// Runs until it is dropped. Failures are waited out, each reflector for itself.
     pub async fn run(mut self) {
-        let mut then = Then::Rebuild;
+        let mut then = NextStep::Rebuild;
         loop {
             let turn = match then {
-                Then::Rebuild => self.rebuild().await,
-                Then::Audit => self.audit().await,
-                Then::Resume => self.follow().await,
+                NextStep::Rebuild => self.rebuild().await,
+                NextStep::Audit => self.audit().await,
+                NextStep::Resume => self.follow().await,
             };
             then = match turn {
                 Ok(then) => then,
@@ -181,8 +178,8 @@ impl Reflector {
                     let lost = matches!(error, Error::Expired(_) | Error::NotFound(_));
                     let rebuild = lost || !self.store.is_synced();
                     self.pause(&error).await;
-                    match rebuild || then == Then::Rebuild {
-                        true => Then::Rebuild,
+                    match rebuild || then == NextStep::Rebuild {
+                        true => NextStep::Rebuild,
                         false => then,
                     }
                 }
@@ -207,7 +204,7 @@ impl Reflector {
     }
 
     /// Reads everything: as a stream where the server can do that, else page by page.
-    async fn rebuild(&mut self) -> Result<Then, Error> {
+    async fn rebuild(&mut self) -> Result<NextStep, Error> {
         if self.streams_now() {
             match self.stream_all().await {
                 Err(Error::Invalid(_) | Error::Refused(_)) => self.no_streaming = true,
@@ -215,8 +212,8 @@ impl Reflector {
             }
         }
         let list = self.read_pages(&self.watched.selection).await?;
-        self.adopt(&seen(list.items), list.revision)?;
-        Ok(Then::Resume)
+        self.adopt(&list.items, list.revision)?;
+        Ok(NextStep::Resume)
     }
 
     /// Whether everything is read as a stream this time. After one that failed, pages; after pages that failed, a stream:
@@ -233,7 +230,7 @@ impl Reflector {
     }
 
     /// A watch that begins with everything, and goes on as an ordinary one.
-    async fn stream_all(&mut self) -> Result<Then, Error> {
+    async fn stream_all(&mut self) -> Result<NextStep, Error> {
         let span = self.watch_span();
         let start = self.env.clock.elapsed();
         let selection = self.watched.selection.clone();
@@ -254,10 +251,10 @@ impl Reflector {
         &self,
         selection: &Selection,
         span: Duration,
-    ) -> Result<Told, Error> {
+    ) -> Result<InitialState, Error> {
         let start = self.env.clock.elapsed();
         let mut stream = self.open(selection, WatchFrom::Everything, span).await?;
-        let mut objects: Vec<Seen> = Vec::new();
+        let mut objects: Vec<Value> = Vec::new();
         loop {
             let left = (span + GRACE).saturating_sub(self.env.clock.elapsed() - start);
             // A server that says nothing while it should tell everything is not to be waited for.
@@ -266,15 +263,16 @@ impl Reflector {
                 Ok(Ok(Some(WatchEvent::Set(object)))) => objects.push(object),
                 // What was it? A list that lacks it would say that it is not there.
                 Ok(Ok(Some(WatchEvent::Unreadable(why)))) => return Err(self.undecodable(&why)),
-                Ok(Ok(Some(WatchEvent::Gone(object)))) => objects
-                    .retain(|other| crate::client::At::of(other) != crate::client::At::of(&object)),
+                Ok(Ok(Some(WatchEvent::Gone(object)))) => {
+                    objects.retain(|other| At::of(other) != At::of(&object))
+                }
                 Ok(Ok(Some(WatchEvent::Bookmark {
                     revision: told,
                     all_told: true,
                 }))) => {
                     // The same object may come twice when it changes while all is told.
-                    objects.sort_by_key(|object| revision(object));
-                    return Ok(Told {
+                    objects.sort_by_key(revision);
+                    return Ok(InitialState {
                         objects,
                         revision: told,
                         stream,
@@ -301,7 +299,7 @@ impl Reflector {
     }
 
     /// Puts a whole list into the store, unless it is older than what is known.
-    fn adopt(&mut self, objects: &[Seen], told: u64) -> Result<(), Error> {
+    fn adopt(&mut self, objects: &[Value], told: u64) -> Result<(), Error> {
         let known = self.store.revision();
         let doubted = self.store.is_doubted();
         let rewound = told < known || doubted;
@@ -347,10 +345,10 @@ impl Reflector {
     }
 
     /// Watches from where the store is.
-    async fn follow(&mut self) -> Result<Then, Error> {
+    async fn follow(&mut self) -> Result<NextStep, Error> {
         // A server that is started again breaks its watches, or ends them early.
         if self.broken && self.went_back().await? {
-            return Ok(Then::Rebuild);
+            return Ok(NextStep::Rebuild);
         }
         let span = self.watch_span();
         let start = self.env.clock.elapsed();
@@ -376,7 +374,7 @@ impl Reflector {
         mut stream: WatchStream,
         start: Duration,
         span: Duration,
-    ) -> Result<Then, Error> {
+    ) -> Result<NextStep, Error> {
         loop {
             let now = self.env.clock.elapsed();
             let silent = self.store.age().unwrap_or_default();
@@ -384,16 +382,16 @@ impl Reflector {
             let until_audit = self.options.audit.saturating_sub(now - self.audited);
             let until_end = (span + GRACE).saturating_sub(now - start);
             if until_suspicion.is_zero() || until_audit.is_zero() {
-                return Ok(Then::Audit);
+                return Ok(NextStep::Audit);
             }
             if until_end.is_zero() {
-                return Ok(Then::Resume);
+                return Ok(NextStep::Resume);
             }
             let patience = until_suspicion.min(until_audit).min(until_end);
             let store = self.store.clone();
             let next = tokio::select! {
                 biased;
-                () = store.doubted() => return Ok(Then::Rebuild),
+                () = store.doubted() => return Ok(NextStep::Rebuild),
                 next = within(&*self.env.clock, patience, stream.next()) => next,
             };
             match next {
@@ -406,11 +404,11 @@ impl Reflector {
                         return Err(self.undecodable("it ended at once"));
                     }
                     self.broken |= lasted + Duration::from_secs(1) < span;
-                    return Ok(Then::Resume);
+                    return Ok(NextStep::Resume);
                 }
                 Ok(Ok(Some(event))) => {
                     if self.take(event) == Verdict::OutOfOrder {
-                        return Ok(Then::Rebuild);
+                        return Ok(NextStep::Rebuild);
                     }
                 }
             }
@@ -436,19 +434,19 @@ impl Reflector {
     }
 
     /// Compares the store with the server by metadata alone, and rebuilds it if they differ.
-    async fn audit(&mut self) -> Result<Then, Error> {
+    async fn audit(&mut self) -> Result<NextStep, Error> {
         let (objects, told) = self.read_metadata().await?;
         self.pages = false;
         if told < self.store.revision() || !self.store.agrees(&objects, told) {
-            return Ok(Then::Rebuild);
+            return Ok(NextStep::Rebuild);
         }
         self.audited = self.env.clock.elapsed();
         self.store.bookmark(told);
-        Ok(Then::Resume)
+        Ok(NextStep::Resume)
     }
 
     /// The metadata of everything and its revision: told by a watch, which costs the server least, or page by page.
-    async fn read_metadata(&mut self) -> Result<(Vec<Seen>, u64), Error> {
+    async fn read_metadata(&mut self) -> Result<(Vec<Value>, u64), Error> {
         let selection = self.watched.selection.clone().metadata();
         if self.streams_now() {
             match self.stream_everything(&selection, AUDIT).await {
@@ -457,7 +455,7 @@ impl Reflector {
             }
         }
         let list = self.read_pages(&selection).await?;
-        Ok((seen(list.items), list.revision))
+        Ok((list.items, list.revision))
     }
 
     /// Watches end at different times, so that they do not all begin again at once.
@@ -465,9 +463,4 @@ impl Reflector {
         let longest = self.options.watch_span.as_secs_f64();
         Duration::from_secs_f64(longest * (0.75 + 0.25 * self.env.random.unit()))
     }
-}
-
-/// The objects of a list.
-fn seen(items: Vec<Value>) -> Vec<Seen> {
-    items.into_iter().map(Seen::Read).collect()
 }

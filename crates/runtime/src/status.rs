@@ -69,6 +69,33 @@ impl StatusWriter<'_> {
         status: &Value,
         pointless: impl Fn() -> bool,
     ) -> Result<Written, Error> {
+        self.write_unless(known, status, pointless, |_| false).await
+    }
+
+    /// Stores the facts of a status before an effect that relies on them: the inventory. When a write
+    /// whose answer was lost has stored them, conditions that somebody changed since are left to the
+    /// write that ends the attempt.
+    pub async fn write_facts(
+        &self,
+        known: &Value,
+        status: &Value,
+        pointless: impl Fn() -> bool,
+    ) -> Result<Written, Error> {
+        let is_stored = |live: &Value| {
+            let stored = live.pointer("/status/inventory");
+            stored.is_some() && stored == status.get("inventory")
+        };
+        self.write_unless(known, status, pointless, is_stored).await
+    }
+
+    /// Writes a status until it is stored, or until what is on the server is `enough` after a failure.
+    async fn write_unless(
+        &self,
+        known: &Value,
+        status: &Value,
+        pointless: impl Fn() -> bool,
+        enough: impl Fn(&Value) -> bool,
+    ) -> Result<Written, Error> {
         if self.env.is_wrong(Wrong::StatusInThreePatches) {
             return self.write_in_pieces(known, status).await;
         }
@@ -108,6 +135,7 @@ impl StatusWriter<'_> {
                     Ok(Some(live)) if forgets(&live, known, status) => {
                         return Ok(Written::GivenUp);
                     }
+                    Ok(Some(live)) if enough(&live) => return Ok(Written::Stored(live)),
                     // Nobody touched it: it is the new status that is wrong.
                     Ok(Some(live)) if live.get("status") == base.get("status") => {
                         return Err(Error::Invalid(refusal));

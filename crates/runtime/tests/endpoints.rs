@@ -55,3 +55,28 @@ async fn endpoints_tell_the_truth() {
     stop.raise();
     serving.await.unwrap();
 }
+
+#[tokio::test]
+async fn slow_clients_have_a_bound_and_others_are_served() {
+    let world = World::new(1).await;
+    let running = Running::start(&world, Duration::ZERO);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = Signal::new();
+    tokio::spawn(serve_plain(listener, running.handle.endpoints(), stop));
+    let mut slow = Vec::new();
+    for _ in 0..200 {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        // It may have been dropped already.
+        let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: ").await;
+        slow.push(stream);
+    }
+    let asking = tokio::time::timeout(Duration::from_secs(1), get(address, "/healthz"));
+    assert!(asking.await.unwrap().ends_with("\r\n\r\nok"));
+    let mut dropped = 0;
+    for mut stream in slow {
+        let reading = tokio::time::timeout(Duration::from_millis(1), stream.read_u8());
+        dropped += usize::from(matches!(reading.await, Ok(Err(_))));
+    }
+    assert!(dropped >= 136, "{dropped}");
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use everflow_cluster::Request;
 use everflow_cluster::faults::Verdict;
-use everflow_cluster::notice as watch;
+use everflow_env::watch;
 use everflow_json::json;
 use everflow_runtime::client::{At, Client};
 use everflow_runtime::lease::{Election, LEASES, Leadership, LeaseOptions};

@@ -39,6 +39,9 @@ pub enum Error {
         /// The kind.
         kind: String,
     },
+    /// A label or field selector that cannot be read; the message is Kubernetes' own.
+    #[error("{0}")]
+    Selector(String),
     /// The data compiled into the crate does not decode.
     #[error("the built-in schema data is damaged: {0}")]
     DamagedData(String),
@@ -53,6 +56,7 @@ impl Error {
             Self::MalformedProtobuf { .. } => "MalformedProtobuf",
             Self::NotEncodable { .. } => "NotEncodable",
             Self::UnknownKind { .. } => "UnknownKind",
+            Self::Selector(_) => "InvalidSelector",
             Self::DamagedData(_) => "DamagedData",
         }
     }

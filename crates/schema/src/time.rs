@@ -70,7 +70,8 @@ fn offset(zone: &str) -> Option<i64> {
             .then(|| text.parse::<i64>().ok())?
     };
     let (hours, minutes) = (two(hours)?, two(minutes)?);
-    (hours <= 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+    // As Go does: some write offsets of 24 hours or 60 minutes.
+    (hours <= 24 && minutes <= 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What runs of each scenario cost, on one core: `cost RUNS [SCENARIO...]`.
 //!
-//! `NO_QUIET=1` leaves the quiet hours out.
+//! `NO_QUIET=1` leaves the quiet hours out, `TREES=1` hands objects over without text.
 
 #![allow(clippy::print_stdout)]
 
@@ -57,6 +57,7 @@ fn main() -> Result<(), Error> {
     };
     let settings = Settings {
         no_quiet: std::env::var_os("NO_QUIET").is_some(),
+        trees: std::env::var_os("TREES").is_some(),
         ..Settings::default()
     };
     let count = scenarios.len() as u64;

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use everflow_env::disk::{Entry, FileReader, FileWriter};
 use everflow_env::{Disk, MemoryDisk};
 
+/// Where the marks of attempts under way are.
+const MARKS: &str = "in-flight/";
+
 /// A change that is about to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
@@ -84,6 +87,10 @@ impl Disk for JudgedDisk {
     }
 
     fn remove_dir(&self, path: &str) -> io::Result<()> {
+        // Marks of attempts under way come and go with each of them: they are no effect of their own.
+        if path.starts_with(MARKS) {
+            return self.files.remove_dir(path);
+        }
         self.judged(Change::Remove(path), || self.files.remove_dir(path))
     }
 

@@ -168,6 +168,8 @@ pub enum Weather {
     Forbidden(String),
     /// The API is too busy for anything but Leases, and asks for so many seconds.
     ApiBusy(u32),
+    /// The process dies whenever it has worked on the foreign input of an object, `KIND/NAMESPACE/NAME`.
+    Poisoned(String),
 }
 
 /// One thing that goes wrong.
@@ -353,6 +355,7 @@ impl Fault {
                 Weather::WritesDenied(_) => "admission down",
                 Weather::Forbidden(_) => "rights gone",
                 Weather::ApiBusy(_) => "API too busy",
+                Weather::Poisoned(_) => "poisonous object",
             },
             Fault::Crash { wiped: false, .. } => "crash",
             Fault::Crash { wiped: true, .. } => "crash and disk lost",

@@ -6,8 +6,9 @@ use everflow_api::names::{group, manager};
 use everflow_cluster::ApiService;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::Line;
-use everflow_controllers::{ControllerKind, Options, Setup};
-use everflow_env::{BoxFuture, Env, InlineBlocking, MemoryDialer, SeededRandom};
+use everflow_controllers::{ControllerKind, Options, RemoteClusters, Setup};
+use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport};
+use everflow_env::{Blocking, BoxFuture, Env, InlineBlocking, Job, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::Value;
 use everflow_local::stand_in::{StandIn, StandIns};
@@ -19,14 +20,13 @@ use everflow_runtime::lease::{Election, LeaseOptions};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::queue::Key;
-use everflow_runtime::transport::EmbeddedTransport;
 use tokio::task::JoinSet;
 
 use crate::disk::JudgedDisk;
 use crate::history::Who;
 use crate::hooks::Hook;
 use crate::net::JudgedDialer;
-use crate::plan::Millis;
+use crate::plan::{Millis, Weather};
 use crate::shared::Shared;
 
 /// The key of the Lease.
@@ -89,6 +89,39 @@ impl Around for Noted {
     }
 }
 
+/// How long a process is down that died of an object.
+const DOWN: Millis = 1_000;
+
+/// Work on the spot, of which the process dies where the weather says so.
+#[derive(Debug)]
+struct PoisonedBlocking {
+    shared: Arc<Shared>,
+    replica: usize,
+    life: u32,
+}
+
+impl Blocking for PoisonedBlocking {
+    fn run(&self, job: Job) -> BoxFuture<'static, ()> {
+        let lane = format!("{}/{}/{}", job.lane.kind, job.lane.namespace, job.lane.name);
+        let weather = self.shared.weather(self.replica);
+        let poisoned = weather.iter().find(|(_, what, _)| {
+            job.foreign && matches!(what, Weather::Poisoned(object) if *object == lane)
+        });
+        let class = poisoned.map(|(fault, ..)| fault.class());
+        let work = InlineBlocking.run(job);
+        let Some(class) = class else {
+            return work;
+        };
+        let (shared, replica, life) = (self.shared.clone(), self.replica, self.life);
+        Box::pin(async move {
+            work.await;
+            shared.hit(class, || format!("work on {lane} ends the process"));
+            shared.kill(replica, life, DOWN, false);
+            std::future::pending::<()>().await;
+        })
+    }
+}
+
 /// When the next attempt is, in words.
 fn in_words(next: &Next) -> String {
     let changes = |of: &[Key]| {
@@ -124,6 +157,8 @@ pub struct Life {
     pub shards: Vec<String>,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
+    /// Whether objects come from the API server as trees.
+    pub trees: bool,
 }
 
 /// Starts a life. When that fails, the next one is planned.
@@ -166,7 +201,11 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
             files,
             judge: hook.clone(),
         }),
-        blocking: Arc::new(InlineBlocking),
+        blocking: Arc::new(PoisonedBlocking {
+            shared: shared.clone(),
+            replica,
+            life,
+        }),
     };
     let Some(server) = shared.server() else {
         return;
@@ -176,7 +215,8 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
         .with_view(view)
         .with_line(line)
         .with_faults(hook);
-    let client = Client::new(Arc::new(EmbeddedTransport::new(service)), env.clock.clone());
+    let transport = EmbeddedTransport::new(service).with_trees(all.trees);
+    let client = Client::new(Arc::new(transport), env.clock.clone());
     let (shared, hosts, all) = (shared.clone(), hosts.clone(), all.clone());
     let task = tokio::spawn({
         let shared = shared.clone();
@@ -223,10 +263,15 @@ async fn live(
     let mut options = Options::default();
     let selector = shard.unwrap_or_default();
     options.runtime.watch_label_selector = selector.clone();
+    if all.stand_ins.is_some() {
+        // A repository leads to no other cluster.
+        options.kustomize.remote_clusters = RemoteClusters::Refused;
+    }
     let setup = Setup {
         env: env.clone(),
         client: client.clone(),
         options,
+        admission: Some(Arc::new(EmbeddedAdmission)),
         storage: storage.clone(),
         log: Logger::silent(env.clock.clone()),
         metrics: metrics.clone(),

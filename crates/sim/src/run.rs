@@ -10,10 +10,10 @@ use std::time::Duration;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::{Line, View};
 use everflow_cluster::{ApiServer, ApiService};
+use everflow_embedded::{EmbeddedTransport, ServerWorld};
 use everflow_env::{MemoryDialer, MemoryDisk, Random as _, SeededRandom, SimulatedClock};
 use everflow_local::stand_in::StandIns;
 use everflow_runtime::client::Client;
-use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -41,6 +41,8 @@ pub struct Settings {
     pub no_quiet: bool,
     /// Whether all sources are asked to look at once after each action, as webhooks do.
     pub webhooks: bool,
+    /// Whether objects come from the API server as trees, which takes less time than text and says the same.
+    pub trees: bool,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
     /// A behaviour that is wrong on purpose.
@@ -193,6 +195,7 @@ pub(crate) struct World<'a> {
     pub(crate) since: u64,
     stand_ins: Option<Arc<StandIns>>,
     webhooks: bool,
+    trees: bool,
 }
 
 impl<'a> World<'a> {
@@ -255,7 +258,8 @@ impl<'a> World<'a> {
         let service = ApiService::new(server.clone())
             .as_user(User::admin())
             .with_faults(Arc::new(UserHook(shared.clone())));
-        let client = Client::new(Arc::new(EmbeddedTransport::new(service)), clock);
+        let transport = EmbeddedTransport::new(service).with_trees(settings.trees);
+        let client = Client::new(Arc::new(transport), clock);
         let dialer = MemoryDialer::new();
         let hosts = users::Hosts::new(scenario, &dialer);
         let world = World {
@@ -269,6 +273,7 @@ impl<'a> World<'a> {
             since,
             stand_ins: settings.stand_ins.clone(),
             webhooks: settings.webhooks,
+            trees: settings.trees,
         };
         world.supervise(inbox);
         world
@@ -323,6 +328,7 @@ impl<'a> World<'a> {
             elected: self.scenario.replicas > 1,
             shards: self.scenario.shards.clone(),
             stand_ins: self.stand_ins.clone(),
+            trees: self.trees,
         }
     }
 

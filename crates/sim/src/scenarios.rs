@@ -71,6 +71,7 @@ scenarios! {
     "one-object-refused.yaml",
     "only-if-absent.yaml",
     "own-namespace-renamed.yaml",
+    "poisonous-object.yaml",
     "reads-its-own-writes.yaml",
     "recreated-while-held.yaml",
     "removed-in-any-order.yaml",

@@ -186,6 +186,9 @@ impl fmt::Display for Fault {
                     Weather::ApiBusy(after) => {
                         write!(f, "the API is too busy (429), come back after {after}s")
                     }
+                    Weather::Poisoned(object) => {
+                        write!(f, "the process dies whenever it works on {object}")
+                    }
                 }
             }
             Fault::Crash {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use everflow_api::names::group;
 use everflow_env::MemoryDialer;
-use everflow_fetch::archive::{Algorithm, ArchiveWriter};
+use everflow_fetch::archive::{Algorithm, ArchiveWriter, Limit};
 use everflow_fetch::testing::{Buckets, Push, Registry, Repositories};
 use everflow_json::{Map, Value, json};
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, WriteOptions};
@@ -86,7 +86,7 @@ impl Hosts {
 
 /// An archive of files.
 fn packed(files: &BTreeMap<String, String>) -> Vec<u8> {
-    const LIMIT: u64 = 1 << 24;
+    const LIMIT: Limit = Limit::new(1 << 24, "--artifact-max-size");
     let packed = || {
         let mut archive = ArchiveWriter::new(Vec::new(), Algorithm::Sha256, LIMIT)?;
         for (path, content) in files {

@@ -1,11 +1,15 @@
 //! Files encrypted with age for X25519 keys. Only data keys are read here, so a file is small.
 
+use std::sync::OnceLock;
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use everflow_limits::{Budget, Exceeded};
 use ring::{aead, hkdf, hmac};
 use x25519_dalek::{X25519_BASEPOINT_BYTES, x25519};
 
 use crate::bech32;
+use crate::error::Fault;
 
 const INTRO: &str = "age-encryption.org/v1\n";
 const ARMOR_BEGIN: &str = "-----BEGIN AGE ENCRYPTED FILE-----";
@@ -13,6 +17,9 @@ const ARMOR_END: &str = "-----END AGE ENCRYPTED FILE-----";
 /// How much text one piece of the payload holds.
 const CHUNK: usize = 64 * 1024;
 const TAG: usize = 16;
+/// How many recipients a file may have: each costs a multiplication on the curve. SOPS makes a file
+/// for each recipient.
+const MAX_STANZAS: usize = 16;
 const MISMATCH: &str =
     "identity did not match any of the recipients: incorrect identity for recipient block";
 
@@ -20,7 +27,8 @@ const MISMATCH: &str =
 #[derive(Clone)]
 pub struct Identity {
     secret: [u8; 32],
-    public: [u8; 32],
+    /// Worked out when it is needed: a Secret can hold thousands of keys.
+    public: OnceLock<[u8; 32]>,
 }
 
 impl std::fmt::Debug for Identity {
@@ -47,20 +55,21 @@ impl Identity {
             .map_err(|_| "malformed secret key: invalid length")?;
         Ok(Identity {
             secret,
-            public: x25519(secret, X25519_BASEPOINT_BYTES),
+            public: OnceLock::new(),
         })
+    }
+
+    fn public(&self) -> &[u8; 32] {
+        self.public
+            .get_or_init(|| x25519(self.secret, X25519_BASEPOINT_BYTES))
     }
 }
 
 /// Decrypts an armored file with the first identity that fits.
-pub fn decrypt(armored: &str, identities: &[Identity]) -> Result<Vec<u8>, String> {
+pub fn decrypt(armored: &str, identities: &[Identity], budget: &Budget) -> Result<Vec<u8>, Fault> {
     let file = dearmor(armored)?;
     let header = Header::read(&file)?;
-    let file_key = identities
-        .iter()
-        .flat_map(|identity| header.stanzas.iter().map(move |stanza| (identity, stanza)))
-        .find_map(|(identity, stanza)| stanza.unwrap(identity));
-    let file_key = file_key.ok_or(MISMATCH)?;
+    let file_key = header.file_key(identities, budget)?.ok_or(MISMATCH)?;
     let mac_key = derive(&file_key, b"", b"header").ok_or("bad header key")?;
     hmac::verify(
         &hmac::Key::new(hmac::HMAC_SHA256, &mac_key),
@@ -68,7 +77,7 @@ pub fn decrypt(armored: &str, identities: &[Identity]) -> Result<Vec<u8>, String
         &header.mac,
     )
     .map_err(|_| "bad header MAC")?;
-    open_payload(&file_key, header.payload)
+    Ok(open_payload(&file_key, header.payload)?)
 }
 
 fn dearmor(armored: &str) -> Result<Vec<u8>, String> {
@@ -98,6 +107,23 @@ struct Stanza {
 }
 
 impl<'a> Header<'a> {
+    /// The file key, by the first identity that fits.
+    fn file_key(
+        &self,
+        identities: &[Identity],
+        budget: &Budget,
+    ) -> Result<Option<Vec<u8>>, Exceeded> {
+        for identity in identities {
+            for stanza in &self.stanzas {
+                budget.check()?;
+                if let Some(key) = stanza.unwrap(identity) {
+                    return Ok(Some(key));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn read(file: &'a [u8]) -> Result<Header<'a>, String> {
         let wrong = |what: &str| format!("failed to read header: parsing age header: {what}");
         let mut lines = Lines { file, at: 0 };
@@ -131,6 +157,9 @@ impl<'a> Header<'a> {
                 if line.len() < 64 {
                     break;
                 }
+            }
+            if stanzas.len() == MAX_STANZAS {
+                return Err(wrong("more recipients than SOPS writes"));
             }
             let body = STANDARD_NO_PAD.decode(text);
             stanzas.push(Stanza {
@@ -170,7 +199,7 @@ impl Stanza {
         if shared == [0; 32] {
             return None;
         }
-        let salt = [share, identity.public].concat();
+        let salt = [share, *identity.public()].concat();
         let key = derive(&shared, &salt, b"age-encryption.org/v1/X25519")?;
         open(&key, [0; 12], &self.body)
     }

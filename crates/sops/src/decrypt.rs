@@ -1,6 +1,8 @@
 //! Decrypting whole files.
 
 use everflow_json::Value;
+use everflow_limits::Budget;
+use everflow_yaml::cost;
 use sha2::{Digest, Sha512};
 
 use crate::cipher::{self, Plain};
@@ -28,16 +30,21 @@ pub fn decrypt(
     input: Format,
     output: Format,
     keys: &Keys,
+    budget: &Budget,
 ) -> Result<Vec<u8>, Error> {
     let load = |problem| Error::Load {
         format: input.name(),
         problem,
     };
-    let mut loaded = stores::load(content, input).map_err(load)?;
+    let lines = content.iter().filter(|byte| **byte == b'\n').count();
+    let mut held = budget.hold(TREES * (cost::of_reading(content) + lines * size_of::<Entry>()))?;
+    let loaded = stores::load(content, input, &mut held);
+    let mut loaded = loaded.map_err(|fault| fault.or(load))?;
     let metadata = Metadata::read(&loaded.metadata).map_err(load)?;
-    let key = data_key::find(&metadata, keys)?;
-    let computed = decrypt_documents(&mut loaded, &metadata, &key)?;
+    let key = data_key::find(&metadata, keys, budget)?;
+    let computed = decrypt_documents(&mut loaded, &metadata, &key, budget)?;
     check_integrity(&metadata, &key, &computed)?;
+    held.grow(stores::printed(&loaded, output))?;
     stores::emit(&loaded, output).map_err(|problem| Error::Emit {
         input: input.name(),
         output: output.name(),
@@ -45,12 +52,16 @@ pub fn decrypt(
     })
 }
 
+/// How many trees of a file there are at once: as it is read, decrypted, and as it is written.
+const TREES: usize = 3;
+
 /// Decrypts an object that carries SOPS metadata, and takes the metadata off. Whether it is as SOPS
 /// left it cannot be told: order and values beside the encrypted ones may be others by now.
 ///
 /// # Errors
 /// When it cannot be decrypted.
-pub fn decrypt_value(object: &Value, keys: &Keys) -> Result<Value, Error> {
+pub fn decrypt_value(object: &Value, keys: &Keys, budget: &Budget) -> Result<Value, Error> {
+    let _held = budget.hold(TREES * cost::of_json(object))?;
     let load = |problem| Error::Load {
         format: Format::Json.name(),
         problem,
@@ -58,8 +69,8 @@ pub fn decrypt_value(object: &Value, keys: &Keys) -> Result<Value, Error> {
     let documents = vec![Tree::of_json(object)];
     let mut loaded = stores::split_metadata(documents).map_err(load)?;
     let metadata = Metadata::read(&loaded.metadata).map_err(load)?;
-    let key = data_key::find(&metadata, keys)?;
-    decrypt_documents(&mut loaded, &metadata, &key)?;
+    let key = data_key::find(&metadata, keys, budget)?;
+    decrypt_documents(&mut loaded, &metadata, &key, budget)?;
     Ok(loaded
         .documents
         .first()
@@ -87,13 +98,17 @@ fn decrypt_documents(
     loaded: &mut Loaded,
     metadata: &Metadata,
     key: &[u8],
+    budget: &Budget,
 ) -> Result<String, Error> {
     let mut walk = Walk {
+        budget,
         metadata,
         key,
         hash: Sha512::new(),
         path: Vec::new(),
-        comments: Vec::new(),
+        fitting_keys: 0,
+        fitting_comments: Vec::new(),
+        comments_in_sight: 0,
     };
     if metadata.mac_only_encrypted {
         walk.hash.update(ONLY_ENCRYPTED);
@@ -107,17 +122,23 @@ fn decrypt_documents(
 
 /// A walk over all leaves in order. How deep it can go is bounded by the readers.
 struct Walk<'a> {
+    budget: &'a Budget,
     metadata: &'a Metadata,
     key: &'a [u8],
     hash: Sha512,
     path: Vec<String>,
-    /// The comments before the value, and before each thing it is in.
-    comments: Vec<Vec<String>>,
+    /// How many keys of the path fit the rule.
+    fitting_keys: usize,
+    /// How many comments fit the rule: before the value, and before each thing it is in.
+    fitting_comments: Vec<usize>,
+    /// The sum of these.
+    comments_in_sight: usize,
 }
 
 impl Walk<'_> {
     /// Decrypts a value. In lists encrypted comments stand as values: then it is the comment.
     fn value(&mut self, tree: &mut Tree) -> Result<Option<Comment>, Error> {
+        self.budget.check()?;
         match tree {
             Tree::Null => Ok(None),
             Tree::List(items) => self.list(items).map(|()| None),
@@ -127,7 +148,7 @@ impl Walk<'_> {
     }
 
     fn list(&mut self, items: &mut [Item]) -> Result<(), Error> {
-        self.comments.push(Vec::new());
+        self.fitting_comments.push(0);
         for item in items {
             match item {
                 Item::Comment(comment) => self.comment(comment),
@@ -139,36 +160,36 @@ impl Walk<'_> {
                 }
             }
         }
-        self.comments.pop();
+        self.forget_comments();
+        self.fitting_comments.pop();
         Ok(())
     }
 
     fn map(&mut self, entries: &mut [Entry]) -> Result<(), Error> {
-        self.comments.push(Vec::new());
+        self.fitting_comments.push(0);
         for entry in entries {
             match entry {
                 Entry::Comment(comment) => self.comment(comment),
                 Entry::Pair(key, value) => {
+                    let fits = usize::from(self.metadata.rule.fits_key(key));
                     self.path.push(key.clone());
+                    self.fitting_keys += fits;
                     self.value(value)?;
+                    self.fitting_keys -= fits;
                     self.path.pop();
                     self.forget_comments();
                 }
             }
         }
-        self.comments.pop();
+        self.forget_comments();
+        self.fitting_comments.pop();
         Ok(())
     }
 
     fn forget_comments(&mut self) {
-        if let Some(last) = self.comments.last_mut() {
-            last.clear();
+        if let Some(last) = self.fitting_comments.last_mut() {
+            self.comments_in_sight -= std::mem::take(last);
         }
-    }
-
-    fn is_encrypted(&self, is_comment: bool) -> bool {
-        let rule = &self.metadata.rule;
-        rule.encrypts(&self.path, &self.comments, is_comment)
     }
 
     fn place(&self) -> String {
@@ -177,10 +198,14 @@ impl Walk<'_> {
 
     /// A comment that cannot be decrypted never was encrypted: old versions did not.
     fn comment(&mut self, comment: &mut Comment) {
-        if let Some(last) = self.comments.last_mut() {
-            last.push(comment.text.clone());
+        let rule = &self.metadata.rule;
+        let fits = usize::from(rule.fits_comment(&comment.text));
+        if let Some(last) = self.fitting_comments.last_mut() {
+            *last += fits;
+            self.comments_in_sight += fits;
         }
-        if !self.is_encrypted(true) {
+        let own = if rule.counts_for_itself() { 0 } else { fits };
+        if !rule.encrypts(self.fitting_keys, self.comments_in_sight - own) {
             return;
         }
         if let Ok(Plain::Comment(text)) = cipher::decrypt(&comment.text, self.key, &self.place()) {
@@ -192,7 +217,8 @@ impl Walk<'_> {
     }
 
     fn leaf(&mut self, leaf: &mut Tree) -> Result<Option<Comment>, Error> {
-        let encrypted = self.is_encrypted(false);
+        let rule = &self.metadata.rule;
+        let encrypted = rule.encrypts(self.fitting_keys, self.comments_in_sight);
         if encrypted {
             let wrong = |problem: String| Error::Value {
                 problem,

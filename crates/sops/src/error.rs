@@ -1,5 +1,6 @@
 //! Why a file cannot be decrypted.
 
+use everflow_limits::Exceeded;
 use thiserror::Error;
 
 use crate::metadata::RecipientKind;
@@ -58,9 +59,20 @@ pub enum Error {
         /// What stands in the way.
         problem: String,
     },
+    /// Decrypting it would cost more than it may.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
 }
 
 impl Error {
+    /// What there is too much of, if that is the cause.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            Error::Exceeded(exceeded) => Some(exceeded),
+            _ => None,
+        }
+    }
+
     /// A stable word for the cause.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -70,6 +82,7 @@ impl Error {
             Error::Value { .. } => "Undecryptable",
             Error::Integrity { .. } => "IntegrityFailed",
             Error::Emit { .. } => "FormatMismatch",
+            Error::Exceeded(exceeded) => exceeded.reason(),
         }
     }
 }
@@ -83,6 +96,51 @@ pub enum KeyError {
     /// A PGP key that is none, or that cannot be used.
     #[error("cannot import armored key data into GnuPG keyring: {0}")]
     Pgp(String),
+}
+
+/// Why a part of the work cannot be done, before it is known how to say it.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// What is wrong.
+    Problem(String),
+    /// It would cost more than it may.
+    Exceeded(Exceeded),
+}
+
+impl Fault {
+    /// The same, with what is wrong in other words.
+    pub(crate) fn map(self, words: impl FnOnce(String) -> String) -> Fault {
+        match self {
+            Fault::Problem(problem) => Fault::Problem(words(problem)),
+            exceeded => exceeded,
+        }
+    }
+
+    /// The error, if what is wrong is this one.
+    pub(crate) fn or(self, error: impl FnOnce(String) -> Error) -> Error {
+        match self {
+            Fault::Problem(problem) => error(problem),
+            Fault::Exceeded(exceeded) => exceeded.into(),
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(problem: String) -> Self {
+        Fault::Problem(problem)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(problem: &str) -> Self {
+        Fault::Problem(problem.to_owned())
+    }
+}
+
+impl From<Exceeded> for Fault {
+    fn from(exceeded: Exceeded) -> Self {
+        Fault::Exceeded(exceeded)
+    }
 }
 
 struct Names<'a>(&'a [(RecipientKind, String)]);

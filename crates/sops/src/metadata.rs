@@ -57,6 +57,9 @@ pub struct Metadata {
     pub rule: Rule,
 }
 
+/// How many recipients a file may have: each that is tried costs a private operation.
+const MAX_RECIPIENTS: usize = 256;
+
 const DEFAULT_SUFFIX: &str = "_unencrypted";
 
 impl Metadata {
@@ -121,18 +124,22 @@ fn rule(tree: &Tree) -> Result<Rule, String> {
 
 fn groups(tree: &Tree) -> Result<Vec<Vec<Recipient>>, String> {
     let own = recipients(tree);
-    if !own.is_empty() {
-        return Ok(vec![own]);
-    }
-    let groups: Vec<_> = tree
-        .get("key_groups")
-        .into_iter()
-        .flat_map(Tree::items)
-        .map(recipients)
-        .collect();
-    match groups.is_empty() {
-        true => Err("No keys found in file".to_owned()),
-        false => Ok(groups),
+    let groups: Vec<_> = match own.is_empty() {
+        true => tree
+            .get("key_groups")
+            .into_iter()
+            .flat_map(Tree::items)
+            .map(recipients)
+            .collect(),
+        false => vec![own],
+    };
+    let count: usize = groups.iter().map(|group| group.len().max(1)).sum();
+    match count {
+        0 => Err("No keys found in file".to_owned()),
+        1..=MAX_RECIPIENTS => Ok(groups),
+        _ => Err(format!(
+            "sops has {count} recipients, more than {MAX_RECIPIENTS}: encrypt the file for fewer"
+        )),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which values are encrypted.
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 /// The rule of a file.
 #[derive(Clone, Debug)]
@@ -19,41 +19,66 @@ pub enum Rule {
     EncryptedComment(Expression),
 }
 
-/// An expression; one that is none fits nothing.
+/// How large a compiled expression may be.
+const SIZE_LIMIT: usize = 64 << 10;
+/// How long the keys and comments are that an expression is tried on: the worst ones take time for each
+/// of their states at each letter.
+const LONGEST: usize = 16 << 10;
+
+/// An expression; one that is none, or too large, fits nothing.
 #[derive(Clone, Debug)]
 pub struct Expression(Option<Regex>);
 
 impl Expression {
     pub fn new(text: &str) -> Self {
-        Expression(Regex::new(text).ok())
+        let regex = RegexBuilder::new(text).size_limit(SIZE_LIMIT).build();
+        Expression(regex.ok())
     }
 
     fn fits(&self, text: &str) -> bool {
-        self.0.as_ref().is_some_and(|regex| regex.is_match(text))
+        let regex = self.0.as_ref().filter(|_| text.len() <= LONGEST);
+        regex.is_some_and(|regex| regex.is_match(text))
     }
 }
 
 impl Rule {
-    /// Whether a value is encrypted: by the keys above it and the comments before it and before
-    /// what it is in.
-    pub fn encrypts(&self, path: &[String], comments: &[Vec<String>], is_comment: bool) -> bool {
+    /// Whether a key says something about what is under it.
+    pub fn fits_key(&self, key: &str) -> bool {
         match self {
-            Rule::UnencryptedSuffix(suffix) => !path.iter().any(|key| key.ends_with(suffix)),
-            Rule::EncryptedSuffix(suffix) => path.iter().any(|key| key.ends_with(suffix)),
-            Rule::UnencryptedRegex(expression) => !path.iter().any(|key| expression.fits(key)),
-            Rule::EncryptedRegex(expression) => path.iter().any(|key| expression.fits(key)),
-            Rule::UnencryptedComment(expression) => !comments
-                .iter()
-                .flatten()
-                .any(|comment| expression.fits(comment)),
-            Rule::EncryptedComment(expression) => {
-                // The comment that asks for encryption stays readable itself.
-                let mut all: Vec<&String> = comments.iter().flatten().collect();
-                if is_comment && comments.last().is_some_and(|last| !last.is_empty()) {
-                    all.pop();
-                }
-                all.iter().any(|comment| expression.fits(comment))
+            Rule::UnencryptedSuffix(suffix) | Rule::EncryptedSuffix(suffix) => {
+                key.ends_with(suffix)
             }
+            Rule::UnencryptedRegex(expression) | Rule::EncryptedRegex(expression) => {
+                expression.fits(key)
+            }
+            Rule::UnencryptedComment(_) | Rule::EncryptedComment(_) => false,
         }
+    }
+
+    /// Whether a comment says something about what is after it.
+    pub fn fits_comment(&self, comment: &str) -> bool {
+        match self {
+            Rule::UnencryptedComment(expression) | Rule::EncryptedComment(expression) => {
+                expression.fits(comment)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a value is encrypted, when so many of the keys above it fit, and so many of the
+    /// comments before it and before what it is in.
+    pub fn encrypts(&self, keys: usize, comments: usize) -> bool {
+        match self {
+            Rule::UnencryptedSuffix(_) | Rule::UnencryptedRegex(_) => keys == 0,
+            Rule::EncryptedSuffix(_) | Rule::EncryptedRegex(_) => keys > 0,
+            Rule::UnencryptedComment(_) => comments == 0,
+            Rule::EncryptedComment(_) => comments > 0,
+        }
+    }
+
+    /// Whether a comment that fits is subject to the rule itself: one that asks for encryption
+    /// stays readable.
+    pub fn counts_for_itself(&self) -> bool {
+        !matches!(self, Rule::EncryptedComment(_))
     }
 }

@@ -15,24 +15,24 @@ pub fn combine(parts: &[Vec<u8>]) -> Result<Vec<u8>, String> {
             _ => return Err("the parts do not belong together".to_owned()),
         }
     }
+    let weights = weights(&positions);
     let secret = (0..length).map(|index| {
         let values = parts.iter().map(|part| part[index]);
-        at_zero(&positions, values)
+        let weighted = values.zip(&weights);
+        weighted.fold(0, |sum, (value, weight)| sum ^ multiply(value, *weight))
     });
     Ok(secret.collect())
 }
 
-/// The value at zero of the polynomial through the points.
-fn at_zero(positions: &[u8], values: impl Iterator<Item = u8>) -> u8 {
-    let mut sum = 0;
-    for (own, value) in positions.iter().zip(values) {
-        let mut weight = 1;
-        for other in positions.iter().filter(|other| *other != own) {
-            weight = multiply(weight, multiply(*other, invert(own ^ other)));
-        }
-        sum ^= multiply(value, weight);
-    }
-    sum
+/// What each point counts for the value at zero of the polynomial through all of them.
+fn weights(positions: &[u8]) -> Vec<u8> {
+    let weight = |own: &u8| {
+        let others = positions.iter().filter(|other| *other != own);
+        others.fold(1, |weight, other| {
+            multiply(weight, multiply(*other, invert(own ^ other)))
+        })
+    };
+    positions.iter().map(weight).collect()
 }
 
 /// The product in the field of 256 elements that AES uses.

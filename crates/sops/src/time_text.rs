@@ -58,7 +58,7 @@ fn zone_of(zone: &str) -> Option<String> {
     let sign = zone.chars().next().filter(|c| *c == '+' || *c == '-')?;
     let (hours, minutes) = match zone[1..].split_once(':') {
         Some((hours, minutes)) => (hours, minutes),
-        None if zone.len() == 5 => (&zone[1..3], &zone[3..]),
+        None if zone.len() == 5 => (zone.get(1..3)?, zone.get(3..)?),
         None => (&zone[1..], "0"),
     };
     let (hours, minutes): (u8, u8) = (hours.parse().ok()?, minutes.parse().ok()?);

@@ -101,6 +101,44 @@ impl Tree {
         }
     }
 
+    /// What the tree may take when it is written, with what it is written from: deep trees are mostly
+    /// indentation.
+    pub fn printed(&self) -> usize {
+        self.printed_at(1)
+    }
+
+    fn printed_at(&self, level: usize) -> usize {
+        /// The widest indentation of a level.
+        const INDENT: usize = 4;
+        /// What an entry is written from, with its key.
+        const ENTRY: usize = 2 * size_of::<everflow_yaml::Node>();
+        /// JSON escapes letters with so many.
+        const ESCAPED: usize = 6;
+        let line = |text: &str| {
+            let breaks = 1 + text.matches('\n').count();
+            ESCAPED * text.len() + breaks * INDENT * level
+        };
+        match self {
+            Tree::Null | Tree::Bool(_) | Tree::Int(_) | Tree::Float(_) | Tree::Time(_) => 32,
+            Tree::Text(text) => line(text),
+            Tree::Bytes(bytes) => ESCAPED * bytes.len(),
+            Tree::List(items) => items
+                .iter()
+                .map(|item| match item {
+                    Item::Comment(comment) => ENTRY + line(&comment.text),
+                    Item::Value(tree) => ENTRY + INDENT * level + tree.printed_at(level + 1),
+                })
+                .sum(),
+            Tree::Map(entries) => entries
+                .iter()
+                .map(|entry| match entry {
+                    Entry::Comment(comment) => ENTRY + line(&comment.text),
+                    Entry::Pair(key, tree) => ENTRY + line(key) + tree.printed_at(level + 1),
+                })
+                .sum(),
+        }
+    }
+
     /// The name of Go's type, for messages.
     pub fn go_type(&self) -> &'static str {
         match self {

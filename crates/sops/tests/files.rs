@@ -1,10 +1,15 @@
 //! Files that the real sops made, beside what it decrypts them to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use everflow_sops::{Error, Format, Keys, RecipientKind, decrypt};
+use everflow_limits::Budget;
+use everflow_sops::{Error, Format, Keys, RecipientKind};
 
 const IDENTITY: &str =
     "# a comment\n\nAGE-SECRET-KEY-1ZCRAPNUP0GEU4YN7UNE4YUYQEKHC8KPTU59QK95X3MPEUHT62SEQMNZY63\n";
+
+fn decrypt(content: &[u8], input: Format, output: Format, keys: &Keys) -> Result<Vec<u8>, Error> {
+    everflow_sops::decrypt(content, input, output, keys, &Budget::unlimited())
+}
 
 fn data(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()

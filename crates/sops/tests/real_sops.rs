@@ -5,6 +5,7 @@
 
 use std::process::Command;
 
+use everflow_limits::Budget;
 use everflow_sops::{Format, Keys, decrypt};
 
 const IDENTITY: &str = "AGE-SECRET-KEY-1ZCRAPNUP0GEU4YN7UNE4YUYQEKHC8KPTU59QK95X3MPEUHT62SEQMNZY63";
@@ -141,7 +142,14 @@ fn random_files_decrypt_alike() {
         let real = run(&["decrypt", "encrypted.yaml"]);
         assert!(real.status.success());
         compared += 1;
-        match decrypt(&encrypted.stdout, Format::Yaml, Format::Yaml, &keys) {
+        let budget = Budget::unlimited();
+        match decrypt(
+            &encrypted.stdout,
+            Format::Yaml,
+            Format::Yaml,
+            &keys,
+            &budget,
+        ) {
             Ok(plain) if plain == real.stdout => {}
             Ok(plain) => differences.push(format!(
                 "seed {seed}:\n{}\n-- instead of\n{}",

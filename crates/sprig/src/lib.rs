@@ -17,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod cost;
 mod crypto;
 mod decimal;
 mod encoding;
@@ -34,8 +35,8 @@ mod url;
 
 use everflow_gotemplate::{Context, Functions};
 
-pub use formats::json;
 pub use objects::{DURATION, DurationObject, TIME, TimeObject};
+pub use regexp::Bounded as BoundedRegex;
 pub use source::{FixedSource, Source};
 pub use time::{Duration, Time};
 

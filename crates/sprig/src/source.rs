@@ -69,11 +69,9 @@ impl Random<'_> {
         }
     }
 
-    /// That many characters out of a set.
-    pub(crate) fn text(&mut self, len: usize, set: &[u8]) -> Vec<u8> {
-        (0..len)
-            .map(|_| set[self.below(set.len() as u64) as usize])
-            .collect()
+    /// One character out of a set.
+    pub(crate) fn one_of(&mut self, set: &[u8]) -> u8 {
+        set[self.below(set.len() as u64) as usize]
     }
 }
 

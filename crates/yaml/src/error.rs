@@ -1,6 +1,7 @@
 //! The one error type of the crate. Its text is the text of the Go library where Go has one.
 
 use crate::node::Position;
+use everflow_limits::Exceeded;
 use std::fmt;
 
 /// Why YAML could not be read or written.
@@ -69,6 +70,9 @@ pub enum Error {
         /// Where it was reached, as far as known.
         position: Position,
     },
+    /// Work on it would cost more than it may.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
     /// A document that kyaml cannot read.
     #[error("MalformedYAMLError: {0}")]
     Malformed(#[source] Box<Error>),
@@ -129,6 +133,7 @@ impl Error {
             Error::Json { .. } => "InvalidJSON",
             Error::Refused { .. } => "Refused",
             Error::Limit { .. } => "LimitExceeded",
+            Error::Exceeded(exceeded) => exceeded.reason(),
             Error::Malformed(source) | Error::InFile { source, .. } => source.reason(),
         }
     }

@@ -8,9 +8,11 @@
 //!   styles and comments, [`documents`] cuts streams the way each tool does.
 //! - [`kyaml`] expands aliases and converts between trees and JSON as kustomize does.
 //! - [`walk`] goes over documents that are too large to be held as a whole.
+//! - [`cost`] says what trees and texts take in memory.
 //! - [`emit`] prints, and [`gojson`] writes JSON text as Go does.
 #![forbid(unsafe_code)]
 
+pub mod cost;
 mod decode;
 pub mod documents;
 pub mod emit;

@@ -12,7 +12,7 @@ use crate::ObjectId;
 
 /// What a watch tells of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Seen {
+pub enum LiveState {
     /// Nothing: it is not watched, or all there is has not been told yet.
     Unknown,
     /// It is not among those that are watched.
@@ -130,8 +130,8 @@ impl Memory {
     }
 
     /// What is remembered of an object, given what a watch tells of it.
-    pub(super) fn recall(&self, id: &ObjectId, desired: &Value, seen: &Seen) -> Recall {
-        let Seen::Present(live) = seen else {
+    pub(super) fn recall(&self, id: &ObjectId, desired: &Value, seen: &LiveState) -> Recall {
+        let LiveState::Present(live) = seen else {
             return Recall::Nothing;
         };
         let inner = self.lock();
@@ -169,8 +169,8 @@ impl Memory {
     /// Whether an object was found healthy by these rules, and a watch says that nothing of it,
     /// its status included, has changed since. A watch that has not told of our own last write yet
     /// says nothing.
-    pub fn is_still_healthy(&self, id: &ObjectId, seen: &Seen, rules: [u8; 32]) -> bool {
-        let Seen::Present(live) = seen else {
+    pub fn is_still_healthy(&self, id: &ObjectId, seen: &LiveState, rules: [u8; 32]) -> bool {
+        let LiveState::Present(live) = seen else {
             return false;
         };
         let inner = self.lock();
@@ -373,7 +373,8 @@ mod tests {
         let (memory, id) = (Memory::default(), deployment());
         let desired = json!({"a": 1});
         memory.remember(&id, &desired, &live(5));
-        let recalled = |live: &Value| memory.recall(&id, &desired, &Seen::Present(live.clone()));
+        let recalled =
+            |live: &Value| memory.recall(&id, &desired, &LiveState::Present(live.clone()));
         assert_eq!(recalled(&live(5)), Recall::Unchanged);
         assert!(!memory.matters(&id, Some(&live(5))));
         let mut other = live(5);
@@ -388,7 +389,7 @@ mod tests {
     fn what_a_late_watch_tells_does_not_count_after_our_own_write() {
         let (memory, rules) = (Memory::default(), [0; 32]);
         let id = deployment();
-        let seen = |version| Seen::Present(live(version));
+        let seen = |version| LiveState::Present(live(version));
         memory.remember(&id, &json!({"a": 1}), &live(5));
         memory.note_healthy(&id, &live(7), rules);
         assert!(memory.is_still_healthy(&id, &seen(7), rules));

@@ -3,13 +3,13 @@
 //! An object that was found as asked for is remembered with the version it had then; as long as a
 //! watch says that it still has it, nothing is asked. Else the server says in a dry run what
 //! applying would make of it, and only what differs is applied. No object of a stage is written
-//! before the server has taken all of them in a dry run, or [`ProvingGround`] has for new ones:
+//! before the server has taken all of them in a dry run, or [`LocalAdmission`] has for new ones:
 //! these are written with a version that no object has, which the server takes only where there is
 //! no such object yet.
 
+mod admission;
 mod causes;
 mod memory;
-mod proving;
 mod prune;
 mod stage;
 
@@ -23,11 +23,11 @@ use everflow_runtime::client::{At, Client, Resource};
 use everflow_time::Timestamp;
 use futures_util::{StreamExt as _, stream};
 
+pub use admission::LocalAdmission;
 pub use causes::causes;
-pub use memory::{Memory, Seen};
-pub use proving::ProvingGround;
+pub use memory::{LiveState, Memory};
 pub use prune::Pruned;
-pub use stage::{Applied, Rehearsed};
+pub use stage::{Applied, ApplyPlan};
 
 use crate::drift::Ignore;
 use crate::health::custom::CustomChecks;
@@ -61,15 +61,15 @@ pub struct Applier {
     pub patience: Duration,
     /// What was applied before: none of it is taken for new.
     pub before: Inventory,
-    /// Where new objects are proven, so that they can be written without a dry run; `None` to
-    /// rehearse all of them.
-    pub proving: Option<Arc<ProvingGround>>,
+    /// What says that new objects can be written without a dry run; `None` to ask the server about all
+    /// of them.
+    pub admission: Option<Arc<dyn LocalAdmission>>,
 }
 
 /// What is known of a live object without asking the server.
 pub trait Live: Sync {
     /// The metadata of an object.
-    fn metadata(&self, resource: &Resource, namespace: &str, name: &str) -> Seen;
+    fn metadata(&self, resource: &Resource, namespace: &str, name: &str) -> LiveState;
 }
 
 /// Nothing is known.
@@ -77,8 +77,8 @@ pub trait Live: Sync {
 pub struct Blind;
 
 impl Live for Blind {
-    fn metadata(&self, _: &Resource, _: &str, _: &str) -> Seen {
-        Seen::Unknown
+    fn metadata(&self, _: &Resource, _: &str, _: &str) -> LiveState {
+        LiveState::Unknown
     }
 }
 
@@ -143,9 +143,9 @@ impl Applier {
     }
 
     /// What a watch tells of an object.
-    pub async fn seen(&self, entry: &Entry, live: &dyn Live) -> Seen {
+    pub async fn seen(&self, entry: &Entry, live: &dyn Live) -> LiveState {
         match self.resource(entry).await {
-            Err(_) => Seen::Unknown,
+            Err(_) => LiveState::Unknown,
             Ok(resource) => {
                 let namespace = match resource.namespaced {
                     true => entry.id.namespace.as_str(),

@@ -8,7 +8,7 @@ use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions, Patch, Resource, WriteOptions};
 
 use super::memory::Recall;
-use super::{Applier, Live, Memory, Seen, at_once};
+use super::{Applier, Live, LiveState, Memory, at_once};
 use crate::change::{Action, Change};
 use crate::drift;
 use crate::error::ApplyError;
@@ -35,7 +35,7 @@ pub struct Applied {
 }
 
 /// What is known of an object before it is looked at.
-type Recalled = (Resource, Seen, Recall);
+type Recalled = (Resource, LiveState, Recall);
 
 /// What is to be done to an object.
 #[derive(Debug)]
@@ -59,11 +59,11 @@ enum Plan {
 
 /// What is to be done to the objects of a stage.
 #[derive(Debug)]
-pub struct Rehearsed {
+pub struct ApplyPlan {
     plans: Vec<(Value, Plan)>,
 }
 
-impl Rehearsed {
+impl ApplyPlan {
     /// The objects that will be written.
     pub fn writes(&self) -> impl Iterator<Item = &Entry> {
         self.plans.iter().filter_map(|(_, plan)| match plan {
@@ -95,7 +95,7 @@ impl Applier {
         objects: &[Value],
         memory: &Memory,
         live: &dyn Live,
-    ) -> Result<Rehearsed, Vec<ApplyError>> {
+    ) -> Result<ApplyPlan, Vec<ApplyError>> {
         let mut work: Vec<BoxFuture<'_, Result<Recalled, ClientError>>> = Vec::new();
         for object in objects {
             work.push(Box::pin(self.recall(object, memory, live)));
@@ -120,7 +120,7 @@ impl Applier {
             }
         }
         match errors.is_empty() {
-            true => Ok(Rehearsed { plans }),
+            true => Ok(ApplyPlan { plans }),
             false => Err(errors),
         }
     }
@@ -128,7 +128,7 @@ impl Applier {
     /// Does what was rehearsed. When a write fails, what was done beside it comes back too.
     pub async fn commit(
         &self,
-        rehearsed: Rehearsed,
+        rehearsed: ApplyPlan,
         memory: &Memory,
     ) -> (Vec<Applied>, Vec<ApplyError>) {
         let mut work: Vec<BoxFuture<'_, Result<Applied, ApplyError>>> = Vec::new();
@@ -311,7 +311,7 @@ impl Applier {
         let done = |action, live: Option<Value>| done(&entry, action, live);
         if recall == Recall::Unchanged {
             return Ok(match &seen {
-                Seen::Present(live) => {
+                LiveState::Present(live) => {
                     let mut plan = done(Action::Unchanged, None);
                     if let Plan::Done(applied) = &mut plan {
                         applied.change.entry = as_served_metadata(live, &entry);
@@ -338,10 +338,10 @@ impl Applier {
             });
         }
         let fresh = recall == Recall::Nothing
-            && !matches!(seen, Seen::Present(_))
+            && !matches!(seen, LiveState::Present(_))
             && !self.before.contains(&entry.id);
-        let proving = self.proving.as_ref().filter(|_| fresh);
-        if proving.is_some_and(|proving| proving.takes(&resource, object)) {
+        let admission = self.admission.as_ref().filter(|_| fresh);
+        if admission.is_some_and(|admission| admission.admits(&resource, object)) {
             return Ok(Plan::Write {
                 resource,
                 entry,

@@ -13,6 +13,7 @@ use std::cell::Cell;
 
 use crate::error::EvalError;
 use crate::value::Value;
+use crate::work::Work;
 
 /// Names before the dot of a function's name.
 pub(crate) const NAMESPACES: [&str; 9] = [
@@ -26,8 +27,21 @@ type Family = fn(&str, &[Value]) -> Option<Outcome>;
 
 /// Calls a function; `method` tells that the first argument is the receiver. `left` is what is
 /// left of the budget.
-pub(crate) fn call(name: &str, args: &[Value], method: bool, left: &Cell<u64>) -> Outcome {
-    let outcome = dispatch(name, args, method);
+pub(crate) fn call(
+    name: &str,
+    args: &[Value],
+    method: bool,
+    left: &Cell<u64>,
+    work: &Work,
+) -> Outcome {
+    work.before(name, args)?;
+    let outcome = match strings::search(name, args, work) {
+        Some(outcome) => outcome,
+        None => dispatch(name, args, method),
+    };
+    if let Ok(result) = &outcome {
+        work.after(name, result)?;
+    }
     let cost = cost::cost(name, args, outcome.as_ref().ok());
     match left.get().checked_sub(cost) {
         Some(rest) => {

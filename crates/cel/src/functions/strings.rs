@@ -5,6 +5,7 @@ use regex::Regex;
 use super::{Outcome, boolean, failed, int, text};
 use crate::error::EvalError;
 use crate::value::Value;
+use crate::work::Work;
 
 pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
     match (name, args) {
@@ -16,16 +17,6 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
         }
         ("contains", [Value::String(value), Value::String(part)]) => {
             boolean(value.contains(&**part))
-        }
-        ("matches", [Value::String(value), Value::String(pattern)]) => {
-            Some(compiled(pattern).map(|regex| Value::Bool(regex.is_match(value))))
-        }
-        ("find", [Value::String(value), Value::String(pattern)]) => Some(
-            compiled(pattern)
-                .map(|regex| Value::string(regex.find(value).map_or("", |found| found.as_str()))),
-        ),
-        ("findAll", [Value::String(value), Value::String(pattern), limit @ ..]) => {
-            find_all(value, pattern, limit)
         }
         ("lowerAscii", [Value::String(value)]) => text(value.to_ascii_lowercase()),
         ("upperAscii", [Value::String(value)]) => text(value.to_ascii_uppercase()),
@@ -62,9 +53,25 @@ pub(super) fn call(name: &str, args: &[Value]) -> Option<Outcome> {
     }
 }
 
-fn compiled(pattern: &str) -> Result<Regex, EvalError> {
-    Regex::new(pattern)
-        .map_err(|error| EvalError::other(format!("error parsing regexp: {pattern:?}: {error}")))
+/// Functions that search by patterns.
+pub(super) fn search(name: &str, args: &[Value], work: &Work) -> Option<Outcome> {
+    let [Value::String(value), Value::String(pattern), limit @ ..] = args else {
+        return None;
+    };
+    let search: fn(&Regex, &str, usize) -> Value = match (name, limit) {
+        ("matches", []) => |regex, value, _| Value::Bool(regex.is_match(value)),
+        ("find", []) => {
+            |regex, value, _| Value::string(regex.find(value).map_or("", |found| found.as_str()))
+        }
+        ("findAll", _) => |regex, value, limit| {
+            let found = regex.find_iter(value).take(limit);
+            Value::list(found.map(|found| Value::string(found.as_str())).collect())
+        },
+        _ => return None,
+    };
+    let limit = usize::try_from(limit_of(limit)?).unwrap_or(usize::MAX);
+    let pattern = work.pattern(pattern, value.len());
+    Some(pattern.map(|pattern| search(&pattern.regex, value, limit)))
 }
 
 fn limit_of(limit: &[Value]) -> Option<i64> {
@@ -73,14 +80,6 @@ fn limit_of(limit: &[Value]) -> Option<i64> {
         [Value::Int(limit)] => Some(*limit),
         _ => None,
     }
-}
-
-fn find_all(value: &str, pattern: &str, limit: &[Value]) -> Option<Outcome> {
-    let limit = usize::try_from(limit_of(limit)?).unwrap_or(usize::MAX);
-    Some(compiled(pattern).map(|regex| {
-        let found = regex.find_iter(value).take(limit);
-        Value::list(found.map(|found| Value::string(found.as_str())).collect())
-    }))
 }
 
 fn char_at(value: &str, index: i64) -> Option<Outcome> {

@@ -8,6 +8,9 @@ use crate::lexer::{Token, TokenKind, tokens};
 
 /// How deep expressions may nest.
 const MAX_DEPTH: usize = 120;
+/// How many comparisons, calculations and selections may follow one another, those that they stand in
+/// included: each makes the tree deeper by one. cel-go counts them likewise.
+const MAX_CHAIN: usize = 250;
 /// How long an expression may be.
 const MAX_LENGTH: usize = 100_000;
 
@@ -46,6 +49,7 @@ pub(crate) fn parse(text: &str, macros: Macros) -> Result<Expr, CompileError> {
         tokens,
         position: 0,
         depth: 0,
+        chains: Chains::default(),
         macros,
         issues,
         closers: Vec::new(),
@@ -63,10 +67,19 @@ struct Stop;
 
 type Parsed<T> = Result<T, Stop>;
 
+/// How many operations of a kind are open where the parser stands.
+#[derive(Default)]
+struct Chains {
+    relations: usize,
+    calculations: usize,
+    members: usize,
+}
+
 struct Parser<'a> {
     tokens: Vec<Token<'a>>,
     position: usize,
     depth: usize,
+    chains: Chains,
     macros: Macros,
     issues: Vec<Issue>,
     /// What may follow expressions where the parser stands, the innermost last.
@@ -213,14 +226,28 @@ impl<'a> Parser<'a> {
         }
     }
 
+    fn too_deep<T>(&mut self) -> Parsed<T> {
+        let offset = self.peek().offset;
+        self.fail(
+            offset,
+            format!("expression recursion limit exceeded: {MAX_CHAIN}"),
+        )
+    }
+
+    /// Counts one more operation of a kind.
+    fn chain(&mut self, count: fn(&mut Chains) -> &mut usize) -> Parsed<()> {
+        let open = count(&mut self.chains);
+        *open += 1;
+        match *open > MAX_CHAIN {
+            true => self.too_deep(),
+            false => Ok(()),
+        }
+    }
+
     fn expr(&mut self) -> Parsed<Expr> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let offset = self.peek().offset;
-            return self.fail(
-                offset,
-                "expression recursion limit exceeded: 250".to_owned(),
-            );
+            return self.too_deep();
         }
         let condition = self.or()?;
         let expr = match self.accept("?") {
@@ -237,21 +264,25 @@ impl<'a> Parser<'a> {
     }
 
     fn or(&mut self) -> Parsed<Expr> {
-        let mut left = self.and()?;
-        while let Some(offset) = self.accept("||") {
-            let right = self.and()?;
-            left = call(offset, "_||_", vec![left, right]);
-        }
-        Ok(left)
+        self.logical("||", "_||_", Self::and)
     }
 
     fn and(&mut self) -> Parsed<Expr> {
-        let mut left = self.relation()?;
-        while let Some(offset) = self.accept("&&") {
-            let right = self.relation()?;
-            left = call(offset, "_&&_", vec![left, right]);
+        self.logical("&&", "_&&_", Self::relation)
+    }
+
+    fn logical(
+        &mut self,
+        symbol: &str,
+        name: &str,
+        operand: fn(&mut Self) -> Parsed<Expr>,
+    ) -> Parsed<Expr> {
+        let first = operand(self)?;
+        let mut rest = Vec::new();
+        while let Some(offset) = self.accept(symbol) {
+            rest.push((offset, operand(self)?));
         }
-        Ok(left)
+        Ok(balanced(name, first, rest))
     }
 
     fn relation(&mut self) -> Parsed<Expr> {
@@ -264,28 +295,34 @@ impl<'a> Parser<'a> {
             (">", "_>_"),
             ("in", "@in"),
         ];
-        self.binary(&names, Self::sum)
+        self.binary(&names, |chains| &mut chains.relations, Self::sum)
     }
 
     fn sum(&mut self) -> Parsed<Expr> {
-        self.binary(&[("+", "_+_"), ("-", "_-_")], Self::product)
+        let names = [("+", "_+_"), ("-", "_-_")];
+        self.binary(&names, |chains| &mut chains.calculations, Self::product)
     }
 
     fn product(&mut self) -> Parsed<Expr> {
-        self.binary(&[("*", "_*_"), ("/", "_/_"), ("%", "_%_")], Self::unary)
+        let names = [("*", "_*_"), ("/", "_/_"), ("%", "_%_")];
+        self.binary(&names, |chains| &mut chains.calculations, Self::unary)
     }
 
     fn binary(
         &mut self,
         operators: &[(&str, &str)],
+        count: fn(&mut Chains) -> &mut usize,
         operand: fn(&mut Self) -> Parsed<Expr>,
     ) -> Parsed<Expr> {
+        let before = *count(&mut self.chains);
         let mut left = operand(self)?;
         while let Some((_, name)) = operators.iter().find(|(symbol, _)| self.at(symbol)) {
+            self.chain(count)?;
             let offset = self.take().offset;
             let right = operand(self)?;
             left = call(offset, name, vec![left, right]);
         }
+        *count(&mut self.chains) = before;
         Ok(left)
     }
 
@@ -340,10 +377,13 @@ impl<'a> Parser<'a> {
 
     /// Selections, calls and indexes behind an expression.
     fn member_of(&mut self, mut operand: Expr) -> Parsed<Expr> {
+        let before = self.chains.members;
         loop {
             if let Some(offset) = self.accept(".") {
+                self.chain(|chains| &mut chains.members)?;
                 operand = self.selection(operand, offset)?;
             } else if let Some(offset) = self.accept("[") {
+                self.chain(|chains| &mut chains.members)?;
                 if !self.at("?") && !self.starts_expression() {
                     let message = self.mismatch(&["'?'"]);
                     return self.syntax(message);
@@ -354,6 +394,7 @@ impl<'a> Parser<'a> {
                 let name = if optional { "_[?_]" } else { "_[_]" };
                 operand = call(offset, name, vec![operand, index]);
             } else {
+                self.chains.members = before;
                 return Ok(operand);
             }
         }
@@ -499,7 +540,13 @@ impl<'a> Parser<'a> {
     fn mismatched(&mut self) -> Parsed<Expr> {
         let offset = self.peek().offset;
         if self.drop_extraneous(&[]) {
-            return self.unary();
+            self.depth += 1;
+            if self.depth > MAX_DEPTH {
+                return self.too_deep();
+            }
+            let operand = self.unary()?;
+            self.depth -= 1;
+            return Ok(operand);
         }
         let message = self.mismatch(&[]);
         self.note(message);
@@ -581,6 +628,17 @@ impl<'a> Parser<'a> {
 
 fn expr(offset: usize, kind: ExprKind) -> Expr {
     Expr { kind, offset }
+}
+
+/// A tree of equal operations that is as flat as can be; cel-go builds the same.
+fn balanced(name: &str, first: Expr, mut rest: Vec<(usize, Expr)>) -> Expr {
+    if rest.is_empty() {
+        return first;
+    }
+    let mut right = rest.split_off(rest.len() / 2);
+    let (offset, head) = right.remove(0);
+    let left = balanced(name, first, rest);
+    call(offset, name, vec![left, balanced(name, head, right)])
 }
 
 fn call(offset: usize, function: &str, args: Vec<Expr>) -> Expr {

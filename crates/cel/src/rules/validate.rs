@@ -11,6 +11,7 @@ use super::compile::{Compiled, compile};
 use super::decl::declared;
 use super::value::value;
 use crate::check::{DeclShape, DeclType};
+use crate::work::Work;
 use crate::{EvalError, Program, Value, Variables};
 
 /// The most that checking one object may cost.
@@ -121,6 +122,7 @@ impl Rules {
             rules: self,
             types: &schema.types,
             budget: BUDGET,
+            work: Work::default(),
             findings: Findings::default(),
         };
         if !self.is_empty() {
@@ -212,6 +214,7 @@ struct Run<'r> {
     rules: &'r Rules,
     types: &'r TypeTable,
     budget: u64,
+    work: Work,
     findings: Findings,
 }
 
@@ -328,7 +331,7 @@ impl Run<'_> {
         let Some(program) = &compiled.program else {
             return Ok(());
         };
-        let (outcome, cost) = program.evaluate_counting(variables);
+        let (outcome, cost) = program.evaluate_within(variables, &self.work);
         let Some(left) = self.budget.checked_sub(cost) else {
             self.fail(path, kind, OUT_OF_BUDGET);
             return Err(Stop);
@@ -421,7 +424,7 @@ impl Run<'_> {
         program: &Program,
         variables: &Variables,
     ) -> Result<Option<String>, String> {
-        let (outcome, cost) = program.evaluate_counting(variables);
+        let (outcome, cost) = program.evaluate_within(variables, &self.work);
         let Some(left) = self.budget.checked_sub(cost) else {
             return Err(
                 "messageExpression evaluation failed due to running out of cost budget, no \

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use everflow_env::{Env, RealDisk};
 use everflow_json::{Value, json};
-use everflow_runtime::client::{At, Client, Patch, Resource, Transport, WriteOptions};
+use everflow_runtime::client::{
+    At, Body, ByteStream, Client, Patch, Resource, Transport, WriteOptions,
+};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -103,7 +105,7 @@ impl World {
         method: &str,
         path: &str,
         media: &str,
-        body: String,
+        body: Option<&Value>,
     ) -> Result<String, Failure> {
         let request = http::Request::builder()
             .method(method)
@@ -111,10 +113,10 @@ impl World {
             .header("accept", "application/json, */*")
             .header("content-type", media)
             .header("user-agent", "bench/1")
-            .body(Bytes::from(body))?;
+            .body(body)?;
         let answer = self.transport.send(request).await?;
         let status = answer.status();
-        let chunks: Vec<Bytes> = answer.into_body().try_collect().await?;
+        let chunks: Vec<Bytes> = bytes(answer.into_body()).try_collect().await?;
         let text = String::from_utf8(chunks.concat())?;
         match status.is_success() {
             true => Ok(text),
@@ -123,8 +125,7 @@ impl World {
     }
 
     pub async fn text(&self, path: &str) -> Result<String, Failure> {
-        self.send("GET", path, "application/json", String::new())
-            .await
+        self.send("GET", path, "application/json", None).await
     }
 
     /// Applies objects, so many at once; each is made when its turn comes.
@@ -132,7 +133,7 @@ impl World {
         let media = "application/apply-patch+yaml";
         stream::iter(all.map(Ok))
             .try_for_each_concurrent(RAW, |(path, object)| async move {
-                self.send("PATCH", &path, media, object.to_string()).await?;
+                self.send("PATCH", &path, media, Some(&object)).await?;
                 Ok(())
             })
             .await
@@ -147,8 +148,7 @@ impl World {
                 "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=bench"
             );
             let media = "application/apply-patch+yaml";
-            self.send("PATCH", &path, media, definition.to_string())
-                .await?;
+            self.send("PATCH", &path, media, Some(&definition)).await?;
         }
         let names = ["bench", "warm-up"].map(str::to_owned);
         self.make_namespaces(names.into_iter()).await?;
@@ -223,8 +223,7 @@ impl World {
         let patch = |path: String, operations: Value| async move {
             let media = "application/json-patch+json";
             let path = format!("{path}?fieldManager=raw");
-            self.send("PATCH", &path, media, operations.to_string())
-                .await
+            self.send("PATCH", &path, media, Some(&operations)).await
         };
         let finalizers = json!(["finalizers.fluxcd.io"]);
         let answer = patch(
@@ -251,7 +250,7 @@ impl World {
             let path = format!("{path}/status?fieldManager=raw");
             async move {
                 let media = "application/json";
-                self.send("PUT", &path, media, object.to_string()).await
+                self.send("PUT", &path, media, Some(&object)).await
             }
         };
         let answer = status(answer, "begun", "Unknown").await?;
@@ -262,7 +261,7 @@ impl World {
             "involvedObject": {"kind": "Kustomization", "namespace": "bench", "name": namespace(index)},
             "message": "created ".repeat(20), "source": {"component": "raw"}});
         let path = "/api/v1/namespaces/bench/events?fieldManager=raw";
-        self.send("POST", path, "application/json", event.to_string())
+        self.send("POST", path, "application/json", Some(&event))
             .await?;
         Ok(())
     }
@@ -377,8 +376,8 @@ impl World {
             let request = http::Request::builder()
                 .uri(&path)
                 .header("accept", "application/json")
-                .body(Bytes::new())?;
-            let mut body = self.transport.send(request).await?.into_body();
+                .body(None)?;
+            let mut body = bytes(self.transport.send(request).await?.into_body());
             let mut rest = Vec::new();
             while let Some(chunk) = body.next().await {
                 let Ok(chunk) = chunk else { break };
@@ -418,6 +417,14 @@ impl World {
             }
             last = now;
         }
+    }
+}
+
+/// The text of an answer, as it comes over a connection.
+fn bytes(body: Body) -> ByteStream {
+    match body {
+        Body::Bytes(stream) => stream,
+        Body::Tree(_) | Body::Events(_) => Box::pin(stream::empty()),
     }
 }
 

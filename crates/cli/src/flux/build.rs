@@ -21,6 +21,7 @@ use super::connection::{Connection, Session};
 use super::disk_tree::DiskTree;
 use super::in_runtime;
 use super::kinds;
+use crate::build_limits::BuildLimits;
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -79,6 +80,8 @@ struct KustomizationArgs {
     /// Accepted for compatibility: nothing is ever written to disk
     #[arg(long, hide = true)]
     in_memory_build: bool,
+    #[command(flatten)]
+    limits: BuildLimits,
     #[command(flatten)]
     connection: Connection,
 }
@@ -304,7 +307,9 @@ impl Work<'_> {
             Some(session) => everflow_controllers::variables(&object, &session.client).await,
             None => Ok(BTreeMap::new()),
         };
-        let mut request = Request::new(&object, &tree);
+        let budget = self.args.limits.budget();
+        let mut request = Request::new(&object, &tree, &budget);
+        request.limits = self.args.limits.counts.limits();
         match &variables {
             Ok(variables) => request.variables = variables,
             Err(text) => request.no_variables = Some(text),

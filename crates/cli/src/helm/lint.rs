@@ -15,6 +15,7 @@ use super::chart_source::{directory_files, go_reason, print_warnings};
 use super::source::SystemSource;
 use super::stack::{Attempt, with_enough_stack};
 use super::values::ValueFlags;
+use super::work::WorkFlags;
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -44,6 +45,8 @@ pub struct Args {
     /// Examine the charts under charts/, too
     #[arg(long)]
     with_subcharts: bool,
+    #[command(flatten)]
+    work: WorkFlags,
 }
 
 /// Examines and prints.
@@ -60,7 +63,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             add_subcharts(&path.join("charts"), &mut paths);
         }
     }
-    let values = args.values.merge()?;
+    let budget = args.work.budget();
+    let values = args.values.merge(&budget)?;
     let mut text = String::new();
     let (mut failed, mut noteworthy) = (0, 0);
     for path in &paths {
@@ -132,6 +136,7 @@ fn examine(
         Ok(found) => found,
         Err(reason) => return Ok(Err(reason)),
     };
+    let budget = args.work.budget();
     let (messages, more) = with_enough_stack(|limits| {
         let mut warnings = Warnings::default();
         let input = LintInput {
@@ -144,6 +149,7 @@ fn examine(
             kube_version,
             skip_schema_validation: args.skip_schema_validation,
             limits,
+            budget: &budget,
         };
         let messages = lint(&input, &mut Sources::new(SystemSource), &mut warnings);
         Attempt {

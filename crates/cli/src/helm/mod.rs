@@ -6,12 +6,14 @@ mod source;
 mod stack;
 mod template;
 mod values;
+mod work;
 
 use clap::Subcommand;
 
 pub use chart_source::load as load_chart;
 pub use source::SystemSource;
 pub use stack::{STACK_BYTES, render_limits};
+pub use work::default_budget;
 
 use crate::exit::Failure;
 

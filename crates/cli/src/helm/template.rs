@@ -9,11 +9,13 @@ use everflow_helm::render::{RenderError, Sources, render_name};
 use everflow_helm::template::{ReleaseOptions, TemplateError, check_installable, print, template};
 use everflow_helm::values::Warnings;
 use everflow_json::Map;
+use everflow_limits::Budget;
 
 use super::chart_source::{load, print_warnings};
 use super::source::SystemSource;
 use super::stack::{Attempt, with_enough_stack};
 use super::values::ValueFlags;
+use super::work::WorkFlags;
 use crate::exit::Failure;
 use crate::output::print_text;
 
@@ -61,6 +63,8 @@ pub struct Args {
     /// Not supported: it needs a cluster
     #[arg(long)]
     validate: bool,
+    #[command(flatten)]
+    work: WorkFlags,
 }
 
 /// Renders and prints.
@@ -75,6 +79,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         is_upgrade: args.is_upgrade,
         include_crds: args.include_crds,
         skip_schema_validation: args.skip_schema_validation,
+        max_objects: args.work.max_build_objects,
         ..ReleaseOptions::default()
     };
     if let Some(version) = &args.kube_version {
@@ -85,15 +90,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .capabilities
         .api_versions
         .extend(args.api_versions.iter().cloned());
-    let chart = name_and_chart(args, &mut options)?;
-    let values = args.values.merge()?;
+    let budget = args.work.budget();
+    let chart = name_and_chart(args, &mut options, &budget)?;
+    let values = args.values.merge(&budget)?;
     let (outcome, warnings) = with_enough_stack(|limits| {
         let mut warnings = Warnings::default();
         let options = ReleaseOptions {
             limits: limits.clone(),
             ..options.clone()
         };
-        let result = rendered(args, chart, &values, &options, &mut warnings);
+        let result = rendered(args, chart, &values, &options, &mut warnings, &budget);
         Attempt {
             is_too_deep: matches!(
                 result,
@@ -141,6 +147,7 @@ fn rendered(
     values: &Map,
     options: &ReleaseOptions,
     warnings: &mut Warnings,
+    budget: &Budget,
 ) -> Result<String, Problem> {
     let chart = load(&PathBuf::from(chart), warnings).map_err(Problem::Chart)?;
     check_installable(&chart)?;
@@ -149,14 +156,18 @@ fn rendered(
     }
     let kept = Arc::new(TemplateCache::new(1));
     let mut sources = Sources::new(SystemSource).with_parsed(Arc::clone(&kept));
-    let rendered = template(chart, values, options, &mut sources, warnings)?;
+    let rendered = template(chart, values, options, &mut sources, warnings, budget)?;
     let text = print(&rendered, !args.no_hooks, !args.skip_tests, &args.show_only)?;
     // The process is about to end: taking chart and templates apart would be work for nothing.
     std::mem::forget((rendered, sources, kept));
     Ok(text)
 }
 
-fn name_and_chart<'a>(args: &'a Args, options: &mut ReleaseOptions) -> Result<&'a str, Failure> {
+fn name_and_chart<'a>(
+    args: &'a Args,
+    options: &mut ReleaseOptions,
+    budget: &Budget,
+) -> Result<&'a str, Failure> {
     match (args.name_and_chart.as_slice(), &args.name_template) {
         ([_, _], Some(_)) => Err(Failure::Work(
             "cannot set --name-template and also specify a name".to_owned(),
@@ -167,7 +178,7 @@ fn name_and_chart<'a>(args: &'a Args, options: &mut ReleaseOptions) -> Result<&'
         }
         ([chart], Some(text)) => {
             let mut sources = Sources::new(SystemSource);
-            options.name = render_name(text, &mut sources)
+            options.name = render_name(text, &mut sources, budget)
                 .map_err(|error| Failure::Work(error.to_string()))?;
             Ok(chart)
         }

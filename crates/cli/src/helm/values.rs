@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use everflow_helm::chart::load_values;
-use everflow_helm::strvals;
+use everflow_helm::strvals::{self, SetError};
 use everflow_helm::values::merge_json;
 use everflow_json::Map;
+use everflow_limits::Budget;
 
 use super::chart_source::go_reason;
 use crate::exit::Failure;
@@ -40,7 +41,7 @@ pub struct ValueFlags {
 
 impl ValueFlags {
     /// All of them as one tree.
-    pub fn merge(&self) -> Result<Map, Failure> {
+    pub fn merge(&self, budget: &Budget) -> Result<Map, Failure> {
         let mut values = Map::new();
         for file in &self.files {
             let data = read(file).map_err(Failure::Work)?;
@@ -48,8 +49,14 @@ impl ValueFlags {
                 .map_err(|reason| Failure::Work(format!("failed to parse {file}: {reason}")))?;
             merge_json(&mut values, more);
         }
+        let failed = |flag: &str, error: SetError| {
+            Failure::Work(format!("failed parsing --{flag} data: {error}"))
+        };
         for line in &self.set_json {
-            strvals::set_json_argument(line, &mut values).map_err(|_| {
+            strvals::set_json_argument(line, &mut values, budget).map_err(|error| {
+                if let SetError::Exceeded(exceeded) = error {
+                    return failed("set-json", exceeded.into());
+                }
                 let form = if line.trim().starts_with('{') {
                     " JSON:"
                 } else {
@@ -58,23 +65,21 @@ impl ValueFlags {
                 Failure::Work(format!("failed parsing --set-json data{form} {line}"))
             })?;
         }
-        let failed = |flag: &str, error: strvals::SetError| {
-            Failure::Work(format!("failed parsing --{flag} data: {error}"))
-        };
         for line in &self.set {
-            strvals::set(line, &mut values).map_err(|error| failed("set", error))?;
+            strvals::set(line, &mut values, budget).map_err(|error| failed("set", error))?;
         }
         for line in &self.set_string {
-            strvals::set_string(line, &mut values).map_err(|error| failed("set-string", error))?;
+            strvals::set_string(line, &mut values, budget)
+                .map_err(|error| failed("set-string", error))?;
         }
         let content =
             |name: &str| read(name).map(|data| String::from_utf8_lossy(&data).into_owned());
         for line in &self.set_file {
-            strvals::set_file(line, &mut values, &content)
+            strvals::set_file(line, &mut values, &content, budget)
                 .map_err(|error| failed("set-file", error))?;
         }
         for line in &self.set_literal {
-            strvals::set_literal(line, &mut values)
+            strvals::set_literal(line, &mut values, budget)
                 .map_err(|error| failed("set-literal", error))?;
         }
         Ok(values)

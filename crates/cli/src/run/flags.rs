@@ -4,10 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use everflow_controllers::Options;
+use everflow_env::ThreadOptions;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::storage::StorageOptions;
 use everflow_runtime::lease::LeaseOptions;
 use everflow_runtime::log::{Encoding, Level};
+
+use crate::build_limits::BuildCounts;
 
 /// `everflow run`
 #[derive(clap::Args, Debug)]
@@ -47,6 +50,15 @@ pub struct Args {
     /// How many bytes the files of attempts under way may take together
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 30)]
     pub temporary_quota: u64,
+    /// How many bytes of memory this process may use; by default what its control group or else the machine has
+    #[arg(long, value_name = "BYTES")]
+    pub memory_limit: Option<u64>,
+    /// How many bytes of memory one build, template or archive may use; by default a quarter of --memory-limit, 512 MiB
+    /// at most
+    #[arg(long, value_name = "BYTES")]
+    pub max_work_memory: Option<u64>,
+    #[command(flatten)]
+    pub build: BuildCounts,
     /// The digest of artifacts: sha256, sha384, sha512 or blake3
     #[arg(long, value_name = "NAME", default_value = "sha256")]
     pub artifact_digest_algo: String,
@@ -97,6 +109,12 @@ pub struct Args {
     /// By how much intervals are spread, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5)]
     pub interval_jitter_percentage: u8,
+    /// How many bytes the files of one artifact may have together
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
+    pub artifact_max_size: u64,
+    /// How many files and directories one artifact may have
+    #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
+    pub artifact_max_entries: u64,
     /// The largest index of a Helm repository, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 52_428_800)]
     pub helm_index_max_size: u64,
@@ -106,6 +124,12 @@ pub struct Args {
     /// The largest file of a chart, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 5_242_880)]
     pub helm_chart_file_max_size: u64,
+    /// How many bytes the files of a chart and the charts in it may have together
+    #[arg(long, value_name = "BYTES", default_value_t = 104_857_600)]
+    pub helm_chart_max_unpacked_size: u64,
+    /// How many files a chart and the charts in it may have together
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
+    pub helm_chart_max_files: u64,
     /// Of so many indexes of Helm repositories it is remembered what was found in them
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub helm_cache_max_size: usize,
@@ -162,9 +186,13 @@ impl Args {
     pub fn options(&self) -> Result<Options, String> {
         let mut options = Options {
             concurrent: self.concurrent.max(1),
+            artifact_max_size: self.artifact_max_size,
+            artifact_max_entries: self.artifact_max_entries,
             helm_index_max_size: self.helm_index_max_size,
             helm_chart_max_size: self.helm_chart_max_size,
             helm_chart_file_max_size: self.helm_chart_file_max_size,
+            helm_chart_max_unpacked_size: self.helm_chart_max_unpacked_size,
+            helm_chart_max_files: self.helm_chart_max_files,
             helm_cache_max_size: self.helm_cache_max_size,
             helm_cache_ttl: self.helm_cache_ttl,
             helm_cache_purge_interval: self.helm_cache_purge_interval,
@@ -175,6 +203,7 @@ impl Args {
             ..Options::default()
         };
         options.kustomize.concurrent = options.concurrent;
+        options.kustomize.build_limits = self.build.limits();
         let gates = options.gates.parse(&self.feature_gates);
         gates.map_err(|error| format!("--feature-gates: {error}"))?;
         let runtime = &mut options.runtime;
@@ -188,7 +217,19 @@ impl Args {
         runtime.max_retry_delay = self.max_retry_delay;
         runtime.interval_jitter_percentage = self.interval_jitter_percentage;
         runtime.at_once = runtime.at_once.max(self.concurrent);
+        // What is cut off then is found and finished by the next process, as after a crash.
+        runtime.stop_grace = Duration::from_secs(1);
         Ok(options)
+    }
+
+    /// What blocking work may use.
+    pub fn threads(&self) -> ThreadOptions {
+        let mut threads =
+            ThreadOptions::for_memory(self.memory_limit.or_else(everflow_env::memory::limit));
+        if let Some(share) = self.max_work_memory {
+            threads.share = share;
+        }
+        threads
     }
 
     /// How artifacts are stored.

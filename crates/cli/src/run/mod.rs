@@ -5,8 +5,12 @@ mod flags;
 mod memory;
 mod parts;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use everflow_controllers::{ControllerKind, Setup};
-use everflow_env::Env;
+use everflow_embedded::EmbeddedAdmission;
+use everflow_env::{Env, ThreadOptions, within};
 use everflow_runtime::Signal;
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::Logger;
@@ -18,16 +22,22 @@ pub use definitions::{CrdsArgs, print as print_definitions};
 pub use flags::Args;
 use parts::{Leading, Served};
 
+/// How long each of the last things may take: the program ends within two seconds, whatever runs.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
     memory::share_heap();
+    everflow_serve::raise_open_files();
     // One thread waits for everybody, and what takes long is done beside it: handing work to and fro
     // between threads cost more than it gained.
+    let threads = args.threads();
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .max_blocking_threads(8)
+        // Beside the slots for work: names of hosts are looked up in threads, too.
+        .max_blocking_threads(threads.slots + 8)
         .enable_all()
         .build()?;
-    let ended = runtime.block_on(serve(args));
+    let ended = runtime.block_on(serve(args, threads));
     // Work that blocks ends by itself or with the program.
     runtime.shutdown_background();
     ended
@@ -49,12 +59,14 @@ fn kinds(args: &Args) -> Result<Vec<ControllerKind>, Failure> {
     Ok(kinds)
 }
 
-async fn serve(args: &Args) -> Result<(), Failure> {
+async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     let options = args.options().map_err(Failure::Usage)?;
     let kinds = kinds(args)?;
     let config = parts::cluster(args)?;
-    let env = Env::system(parts::disk(&args.storage_path, args.temporary_quota)?);
+    let disk = parts::disk(&args.storage_path, args.temporary_quota)?;
+    let env = Env::system_with(disk, threads);
     let log = Logger::to_stderr(env.clock.clone(), args.log_level, args.log_encoding);
+    parts::keep_private(&args.storage_path, &log);
     let own_namespace = config.namespace.clone();
     let client = parts::client(&env, config)?;
     let (storage, artifacts) = parts::storage(args, &env).await?;
@@ -69,6 +81,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         env: env.clone(),
         client: client.clone(),
         options,
+        admission: Some(Arc::new(EmbeddedAdmission)),
         storage,
         log: log.clone(),
         metrics,
@@ -101,12 +114,11 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     // The lease goes only after the last attempt, and artifacts are served to the end.
     log.info("stopped; handing over", &[]);
     if let Some(leading) = leading {
-        leading.hand_over().await;
+        let _ = within(&*env.clock, LAST_WORDS, leading.hand_over()).await;
     }
-    served.end().await;
+    let _ = within(&*env.clock, LAST_WORDS, served.end()).await;
     // The teller ends when nobody is left who could have something to tell.
     drop((setup, handle));
-    let told = everflow_env::within(&*env.clock, std::time::Duration::from_secs(5), telling);
-    let _ = told.await;
+    let _ = within(&*env.clock, LAST_WORDS, telling).await;
     Ok(())
 }

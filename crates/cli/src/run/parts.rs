@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use everflow_cluster::notice as watch;
-use everflow_env::{BoundedDisk, Env, RealDisk};
+use everflow_env::disk::private;
+use everflow_env::{BoundedDisk, Env, RealDisk, watch};
 use everflow_fetch::TEMPORARY;
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage};
 use everflow_runtime::Signal;
@@ -51,12 +51,22 @@ pub(super) fn client(env: &Env, config: ClusterConfig) -> Result<Client, Failure
 
 /// The directory of the store, which is made; what attempts under way keep in it is bounded.
 pub(super) fn disk(path: &Path, temporary_quota: u64) -> Result<BoundedDisk, Failure> {
-    let made = std::fs::create_dir_all(path).and_then(|()| RealDisk::new(path));
-    let disk = made.map_err(|error| {
+    let disk = RealDisk::new(path).map_err(|error| {
         let what = format!("cannot use {} (--storage-path)", path.display());
         failed(&what, &error)
     })?;
     Ok(BoundedDisk::new(Arc::new(disk), TEMPORARY, temporary_quota))
+}
+
+/// Keeps others from a directory of the store that was there before.
+pub(super) fn keep_private(path: &Path, log: &Logger) {
+    // The root of a volume belongs to somebody else; what is made in it is private in any case.
+    let Ok(Some(before)) = private::tighten(path) else {
+        return;
+    };
+    let (shown, before) = (path.display().to_string(), format!("{before:04o}"));
+    let fields = [("path", shown.as_str()), ("mode", before.as_str())];
+    log.info("others may not use the storage directory any more", &fields);
 }
 
 async fn listen(address: &str, flag: &str) -> Result<TcpListener, Failure> {

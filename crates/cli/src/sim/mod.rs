@@ -128,9 +128,13 @@ impl What {
                 .collect(),
         };
         let scenarios = scenarios.map_err(|error| failed(&error))?;
+        let settings = Settings {
+            trees: true,
+            ..Settings::default()
+        };
+        let scenarios = scenarios.into_iter();
         Ok(scenarios
-            .into_iter()
-            .map(|scenario| (scenario, Settings::default()))
+            .map(|scenario| (scenario, settings.clone()))
             .collect())
     }
 

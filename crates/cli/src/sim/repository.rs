@@ -76,6 +76,7 @@ pub fn scenario(
     let scenario = Scenario::of_objects("repository", &about, objects, within.as_secs());
     let settings = Settings {
         stand_ins: Some(Arc::new(stand_ins)),
+        trees: true,
         ..Settings::default()
     };
     Ok((scenario, settings))

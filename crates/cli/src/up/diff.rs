@@ -116,7 +116,7 @@ async fn manifests(
         Failure::Usage(text) => Failure::Usage(format!("{what}: {text}")),
         other => other,
     })?;
-    session.settle(options.timeout).await?;
+    session.settle(session.time_left()).await?;
     let deployed = session.world.manifests().await;
     let deployed = deployed.map_err(|error| Failure::Work(error.to_string()))?;
     if let Some(note) = super::first_cause(&session.picture) {

@@ -17,12 +17,14 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use everflow_api::inventory::ObjectId;
+use everflow_env::disk::private;
 use everflow_env::{Env, RealDisk};
 use everflow_local::picture::{Node, Picture, State};
 use everflow_local::tree::Tree;
 use everflow_local::world::{Detail, Ended, Lack, World};
 
 use crate::args::span;
+use crate::build_limits::BuildLimits;
 use crate::exit::Failure;
 use crate::output::{DataFormat, print_data, print_text};
 use lines::Paint;
@@ -80,6 +82,8 @@ pub struct Common {
     /// How long workloads take to come up
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span)]
     pub workload_delay: Duration,
+    #[command(flatten)]
+    pub limits: BuildLimits,
     /// Print the outcome as data instead
     #[arg(short, long, value_name = "FORMAT")]
     pub output: Option<Format>,
@@ -148,7 +152,10 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
         .worker_threads(2)
         .enable_all()
         .build()?;
-    runtime.block_on(work)
+    let ended = runtime.block_on(work);
+    // Work that blocks has been told to stop and ends by itself, or with the program.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn up(args: &Args) -> Result<(), Failure> {
@@ -157,7 +164,7 @@ async fn up(args: &Args) -> Result<(), Failure> {
     let progress = Progress::default();
     let work = async {
         let mut session = Session::start(&args.common, &scratch, &progress).await?;
-        let ended = session.settle(args.common.timeout).await?;
+        let ended = session.settle(session.time_left()).await?;
         Ok((session, ended))
     };
     let (mut session, ended) = unless_interrupted(work, &progress).await?;
@@ -236,6 +243,8 @@ struct Session {
     progress: Progress,
     /// What placeholders stand for.
     made_up: Vec<String>,
+    /// When it all began: reading the repository counts too.
+    begun: Instant,
 }
 
 impl Session {
@@ -254,10 +263,24 @@ impl Session {
         tree: Option<Tree>,
         progress: &Progress,
     ) -> Result<Session, Failure> {
-        let opened = repository::open(options, tree)?;
+        let begun = Instant::now();
         let disk = RealDisk::new(&scratch.directory)?;
-        let plan = opened.plan(options);
-        let world = World::start(Env::system(disk), plan).await;
+        let starting = async {
+            let given = options.clone();
+            let opened = tokio::task::spawn_blocking(move || repository::open(&given, tree));
+            let opened = opened.await;
+            let opened = opened.map_err(|error| Failure::Work(error.to_string()))??;
+            let plan = opened.plan(options);
+            let env = Env::system_with(disk, options.limits.threads());
+            Ok((opened, World::start(env, plan).await))
+        };
+        let started = tokio::time::timeout(options.timeout, starting).await;
+        let (opened, world) = started.unwrap_or_else(|_| {
+            Err(Failure::Work(format!(
+                "{} was not read in time; --timeout gives more",
+                options.path.display()
+            )))
+        })?;
         let quiet = options.output.is_some();
         let screen = if quiet { None } else { Screen::of_terminal() };
         let paint = match screen {
@@ -276,12 +299,18 @@ impl Session {
             picture: Picture::default(),
             progress: progress.clone(),
             made_up: Vec::new(),
+            begun,
             opened,
         };
         if !quiet {
             print_text(&session.opened.introduction())?;
         }
         Ok(session)
+    }
+
+    /// What is left of the time that everything may take.
+    fn time_left(&self) -> Duration {
+        self.options.timeout.saturating_sub(self.begun.elapsed())
     }
 
     /// Shows what happens until nothing moves.
@@ -435,7 +464,7 @@ impl Scratch {
         let nanos = nanos.unwrap_or_default().as_nanos();
         let name = format!("everflow-up-{}-{nanos}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&directory)?;
+        private::create_new_dir(&directory)?;
         Ok(Scratch { directory })
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use everflow_controllers::Fingerprint;
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
 use everflow_json::{Value, json};
 use everflow_local::entry::{self, Entry, FLUX_SYSTEM, Reach};
@@ -52,6 +53,10 @@ pub struct Opened {
     used: BTreeSet<(String, String)>,
     mapped: Vec<Mapped>,
     given: Vec<Value>,
+    /// The Secrets of `--with`: only their kubeconfigs may lead to other clusters.
+    kubeconfigs: BTreeSet<Fingerprint>,
+    /// What is neither a file nor a directory, and is left out.
+    special: Vec<String>,
 }
 
 /// Opens the repository; with other files than those in the directory when `tree` has some.
@@ -78,8 +83,12 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
     for directory in &options.crds {
         given.extend(definitions(directory)?);
     }
+    let mut kubeconfigs = BTreeSet::new();
     for file in &options.with {
-        given.extend(objects(file)?);
+        let objects = objects(file)?;
+        let secrets = objects.iter().filter(|object| object["kind"] == "Secret");
+        kubeconfigs.extend(secrets.map(Fingerprint::of_secret));
+        given.extend(objects);
     }
     if let Some(file) = &options.age_key {
         given.push(age_keys(file)?);
@@ -118,6 +127,8 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         used,
         mapped,
         given,
+        kubeconfigs,
+        special: contents.special,
     })
 }
 
@@ -140,6 +151,7 @@ impl Opened {
         Plan {
             as_served: self.assumed,
             placeholders: options.placeholders,
+            build_limits: options.limits.counts.limits(),
             keys: match options.age_key {
                 Some(_) => format!("{FLUX_SYSTEM}/{AGE_KEYS}"),
                 None => String::new(),
@@ -159,6 +171,7 @@ impl Opened {
                 mapped: self.mapped.clone(),
                 offline: options.offline,
             },
+            kubeconfigs: self.kubeconfigs.clone(),
             features: options
                 .feature_gates
                 .iter()
@@ -211,6 +224,13 @@ impl Opened {
     /// without them.
     pub fn lacking(&self, short: bool) -> String {
         let mut text = self.told_left_out();
+        if let Some((first, more)) = self.special.split_first() {
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text += &format!("left out, a pipe, a socket or a device: {first}{more}\n");
+        }
         if !self.former.is_empty() {
             text += match self.assumed {
                 true => "versions that are not served any more, taken for those of today:\n",

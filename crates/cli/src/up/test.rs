@@ -37,7 +37,7 @@ async fn test(args: &Args, progress: &Progress) -> Result<(), Failure> {
         ..args.common.clone()
     };
     let mut session = Session::start(&common, &scratch, progress).await?;
-    let ended = session.settle(args.common.timeout).await?;
+    let ended = session.settle(session.time_left()).await?;
     session.conclude(ended, begun.elapsed())?;
     let mut faults = Vec::new();
     let dangling = session.world.dangling().await;

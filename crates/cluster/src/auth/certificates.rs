@@ -7,6 +7,9 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::der::asn1::ObjectIdentifier;
 
 use super::User;
 
@@ -102,65 +105,17 @@ impl ClientCertVerifier for Certificates {
     }
 }
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OBJECT_ID: u8 = 0x06;
-const VERSION: u8 = 0xa0;
-const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
-const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
-
-/// The next value of a DER text: its tag, its content, and what follows.
-fn next(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = der.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = if first < 0x80 {
-        (usize::from(first), rest)
-    } else {
-        let digits = usize::from(first & 0x7f);
-        if digits == 0 || digits > 4 || rest.len() < digits {
-            return None;
-        }
-        let (digits, rest) = rest.split_at(digits);
-        let length = digits
-            .iter()
-            .fold(0_usize, |sum, digit| sum << 8 | usize::from(*digit));
-        (length, rest)
-    };
-    (rest.len() >= length).then(|| {
-        let (content, after) = rest.split_at(length);
-        (tag, content, after)
-    })
-}
-
-/// The content of the next value if it has this tag, and what follows.
-fn expect(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (found, content, after) = next(der)?;
-    (found == tag).then_some((content, after))
-}
+const COMMON_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.3");
+const ORGANIZATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.4.10");
 
 /// The caller whom the subject of a certificate names; certificates without a common name name nobody.
 fn user_of(certificate: &[u8]) -> Option<User> {
-    let (whole, _) = expect(certificate, SEQUENCE)?;
-    let (mut signed, _) = expect(whole, SEQUENCE)?;
-    if let Some((_, after)) = expect(signed, VERSION) {
-        signed = after;
-    }
-    // Serial number, signature algorithm, issuer and validity stand in front of the subject.
-    for _ in 0..4 {
-        (_, _, signed) = next(signed)?;
-    }
-    let (mut subject, _) = expect(signed, SEQUENCE)?;
+    let certificate = Certificate::from_der(certificate).ok()?;
     let mut user = User::default();
-    while !subject.is_empty() {
-        let (mut set, after) = expect(subject, SET)?;
-        subject = after;
-        while !set.is_empty() {
-            let (part, after) = expect(set, SEQUENCE)?;
-            set = after;
-            let (id, value) = expect(part, OBJECT_ID)?;
-            let (_, text, _) = next(value)?;
-            let text = String::from_utf8_lossy(text).into_owned();
-            match id {
+    for set in &certificate.tbs_certificate.subject.0 {
+        for part in set.0.iter() {
+            let text = String::from_utf8_lossy(part.value.value()).into_owned();
+            match part.oid {
                 COMMON_NAME => user.name = text,
                 ORGANIZATION => user.groups.push(text),
                 _ => {}
@@ -177,6 +132,7 @@ fn user_of(certificate: &[u8]) -> Option<User> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rustls::pki_types::pem::PemObject as _;
 
     #[test]
@@ -188,8 +144,47 @@ mod tests {
         assert_eq!(user.name, "jane");
         assert_eq!(user.groups, ["devs", "system:authenticated"]);
         for cut in 0..der.len() {
-            // Whatever is missing, nobody panics.
-            let _ = user_of(&der[..cut]);
+            assert_eq!(user_of(&der[..cut]), None);
+        }
+        let mut longer = der.to_vec();
+        longer.push(0);
+        assert_eq!(user_of(&longer), None);
+    }
+
+    fn certificate() -> &'static [u8] {
+        static DER: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+        DER.get_or_init(|| {
+            let authority = crate::Authority::generate(&["localhost".to_owned()]).unwrap();
+            let (certificate, _) = authority.client_certificate("jane", Some("devs")).unwrap();
+            let der = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+            der.to_vec()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn mutated_certificates_do_not_panic(
+            changes in prop::collection::vec(any::<(prop::sample::Index, u8)>(), 1..4),
+            cut in 0..8_usize,
+        ) {
+            let mut der = certificate().to_vec();
+            for (at, value) in changes {
+                let at = at.index(der.len());
+                der[at] = value;
+            }
+            der.truncate(der.len() - cut);
+            if let Some(user) = user_of(&der) {
+                // Nothing is made up: all of it stands in the certificate.
+                let size = user.groups.iter().map(String::len).sum::<usize>() + user.name.len();
+                prop_assert!(size <= 3 * der.len() + "system:authenticated".len());
+            }
+        }
+
+        #[test]
+        fn random_bytes_name_nobody(der in prop::collection::vec(any::<u8>(), 0..512)) {
+            prop_assert_eq!(user_of(&der), None);
         }
     }
 }

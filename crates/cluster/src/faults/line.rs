@@ -1,6 +1,6 @@
 //! Connections that can be cut.
 
-use crate::notice as watch;
+use everflow_env::watch;
 
 /// The connection of one client: whoever holds it can cut it. Requests over a cut line break, whether they were handled
 /// or not, and so do open watches. What a client does after its own death is kept out in this way.

@@ -1,6 +1,6 @@
 //! What one API server of several has seen so far.
 
-use crate::notice as watch;
+use everflow_env::watch;
 
 /// What an API server shows where the real one answers from its cache: gets and lists with a `resourceVersion` of 0 or of
 /// something it has seen, watches, and the state that watches begin with. Reads without a `resourceVersion` and writes

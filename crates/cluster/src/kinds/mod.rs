@@ -9,7 +9,6 @@ pub mod defaults;
 pub mod internal;
 pub mod line_diff;
 pub mod meta;
-pub mod names;
 pub mod net;
 pub mod prepare;
 pub mod sent_data;
@@ -17,6 +16,7 @@ pub mod service;
 pub mod validation;
 
 use everflow_json::{Text, Value};
+pub use everflow_schema::names;
 
 use crate::auth::User;
 use crate::env::Environment;

@@ -1,9 +1,9 @@
 //! The query parameters of writes and lists.
 
 use everflow_json::Value;
+use everflow_schema::selectors::{FieldSelector, LabelSelector};
 
 use super::request::Request;
-use super::selectors::{FieldSelector, LabelSelector};
 use crate::codec::json::Json;
 use crate::field::{Errors, FieldError, Path};
 use crate::kinds::meta::check_manager;
@@ -287,9 +287,12 @@ pub fn list_options(request: &Request, watch: bool) -> ApiResult<ListOptions> {
             .param(name)
             .map(|text| !matches!(text.to_ascii_lowercase().as_str(), "false" | "0"))
     };
+    let unreadable = |error: everflow_schema::Error| ApiError::bad_request(error.to_string());
+    let labels = request.param("labelSelector").unwrap_or_default();
+    let fields = request.param("fieldSelector").unwrap_or_default();
     let options = ListOptions {
-        labels: LabelSelector::parse(request.param("labelSelector").unwrap_or_default())?,
-        fields: FieldSelector::parse(request.param("fieldSelector").unwrap_or_default())?,
+        labels: LabelSelector::parse(labels).map_err(unreadable)?,
+        fields: FieldSelector::parse(fields).map_err(unreadable)?,
         limit: number("limit")?
             .filter(|limit| *limit > 0)
             .unwrap_or_default() as usize,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use smol_str::SmolStr;
 
-use super::sent::Sent;
+use super::request_body::RequestBody;
 use super::watch::Watch;
 use crate::auth::User;
 use crate::status::{ApiError, ApiResult};
@@ -24,7 +24,7 @@ pub struct Request {
     /// Headers with lower-case names, in order.
     pub headers: Vec<(SmolStr, SmolStr)>,
     /// The body.
-    pub body: Sent,
+    pub body: RequestBody,
     /// Who asks, when the transport already knows (client certificate or in-process client).
     pub user: Option<Arc<User>>,
     /// Whether the client showed a certificate that this server does not accept.
@@ -42,7 +42,7 @@ impl Request {
             path: percent_decode(path, false).into(),
             query: parse_query(query),
             headers: Vec::new(),
-            body: Sent::from(body),
+            body: RequestBody::from(body),
             user: None,
             certificate_refused: false,
             in_process: false,

@@ -37,12 +37,12 @@ pub struct Event {
     /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     pub kind: &'static str,
     /// What it says.
-    pub told: Told,
+    pub payload: WatchPayload,
 }
 
 /// What an event says. Readers in the same process are handed objects as they are stored, and no text is made of them.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum WatchPayload {
     /// The line on the wire.
     Line(Bytes),
     /// An object that is read as it is stored.
@@ -87,16 +87,16 @@ impl Event {
     pub fn line_of(kind: &'static str, line: Bytes) -> Self {
         Event {
             kind,
-            told: Told::Line(line),
+            payload: WatchPayload::Line(line),
         }
     }
 
     /// The line on the wire; of a bookmark that was none, the shortest there can be.
     pub fn line(&self) -> Bytes {
-        match &self.told {
-            Told::Line(line) => line.clone(),
-            Told::Object(stored, written) => line(self.kind, &written.text(stored)),
-            Told::Bookmark { revision, .. } => {
+        match &self.payload {
+            WatchPayload::Line(line) => line.clone(),
+            WatchPayload::Object(stored, written) => line(self.kind, &written.text(stored)),
+            WatchPayload::Bookmark { revision, .. } => {
                 let object = json!({"metadata": {"resourceVersion": revision.to_string()}});
                 line(self.kind, object.to_string().as_bytes())
             }
@@ -105,9 +105,9 @@ impl Event {
 
     /// About how many bytes it takes.
     fn size(&self) -> usize {
-        match &self.told {
-            Told::Line(line) => line.len(),
-            Told::Object(..) | Told::Bookmark { .. } => UNWRITTEN,
+        match &self.payload {
+            WatchPayload::Line(line) => line.len(),
+            WatchPayload::Object(..) | WatchPayload::Bookmark { .. } => UNWRITTEN,
         }
     }
 }
@@ -135,8 +135,8 @@ pub struct Watch {
     ended: bool,
     opened: Timestamp,
     last_bookmark: Timestamp,
-    signal: crate::notice::Receiver<u64>,
-    view: Option<crate::notice::Receiver<Option<u64>>>,
+    signal: everflow_env::watch::Receiver<u64>,
+    view: Option<everflow_env::watch::Receiver<Option<u64>>>,
 }
 
 impl std::fmt::Debug for Watch {
@@ -476,7 +476,7 @@ impl Watch {
             return match self.request.in_process && !self.is_reduced(written) {
                 true => Event {
                     kind,
-                    told: Told::Object(stored.clone(), written),
+                    payload: WatchPayload::Object(stored.clone(), written),
                 },
                 false => Event::line_of(kind, line(kind, &written.text(stored))),
             };
@@ -530,13 +530,13 @@ impl Watch {
 
     fn bookmark(&mut self, revision: u64, initial_end: bool) -> Event {
         if self.request.in_process {
-            let told = Told::Bookmark {
+            let payload = WatchPayload::Bookmark {
                 revision,
                 all_told: initial_end,
             };
             return Event {
                 kind: "BOOKMARK",
-                told,
+                payload,
             };
         }
         let mut metadata = json!({"resourceVersion": revision.to_string()});

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use everflow_env::watch;
 use everflow_json::Value;
 
 use durable::Journal;
@@ -26,7 +27,6 @@ pub use snapshot::Snapshot;
 use table::{State, Table};
 
 use crate::faults::{Commits, Switch};
-use crate::notice as watch;
 
 /// Why a write or a read at a revision was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

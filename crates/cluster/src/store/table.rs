@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use everflow_env::watch;
+
 use super::StoreError;
 use super::history::{Change, ChangeKind};
 use super::object::Stored;
-use crate::notice as watch;
 
 /// The objects of one kind.
 #[derive(Debug)]

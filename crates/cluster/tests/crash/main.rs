@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod disk;
+mod full;
 mod killed;
 
 use std::collections::BTreeMap;

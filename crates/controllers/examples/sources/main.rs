@@ -25,7 +25,7 @@ use everflow_env::{Env, RealDisk};
 use everflow_json::{Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{
-    At, Client, Paging, Patch, Resource, Selection, Transport, WriteOptions,
+    At, Body, Client, Paging, Patch, Resource, Selection, Transport, WriteOptions,
 };
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 use futures_util::StreamExt as _;
@@ -117,10 +117,11 @@ impl Bench {
 
     /// All requests that the server has counted so far.
     async fn counts(&self) -> Counts {
-        let request = http::Request::get("/metrics")
-            .body(Default::default())
-            .unwrap();
-        let mut body = self.transport.send(request).await.unwrap().into_body();
+        let request = http::Request::get("/metrics").body(None).unwrap();
+        let answer = self.transport.send(request).await.unwrap();
+        let Body::Bytes(mut body) = answer.into_body() else {
+            panic!("the metrics are no text");
+        };
         let mut text = Vec::new();
         while let Some(piece) = body.next().await {
             text.extend_from_slice(&piece.unwrap());

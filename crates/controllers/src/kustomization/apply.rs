@@ -80,8 +80,8 @@ impl Attempt<'_> {
             patience: spec.timeout().unsigned(),
             before: self.inventory()?,
             // Rights of others are known to the server only.
-            proving: match Targets::account(&self.object, self.options()).is_empty() {
-                true if !target.remote => Some(self.controller.proving.clone()),
+            admission: match Targets::account(&self.object, self.options()).is_empty() {
+                true if !target.remote => self.controller.admission.clone(),
                 _ => None,
             },
         })

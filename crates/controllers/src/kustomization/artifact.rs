@@ -1,22 +1,24 @@
 //! The files of an artifact.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{Read, Seek as _, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use everflow_api::common::Artifact;
 use everflow_api::reason::Reason;
-use everflow_env::{Env, run_blocking};
+use everflow_env::{Env, run_budgeted};
 use everflow_fetch::archive::{
-    Algorithm, Digest, Item, Links, UnpackLimits, digest_of, read_archive,
+    Budgeted, Digest, Item, Limits, Links, copy_content, digest_of, digest_reader, read_archive,
 };
 use everflow_fetch::http::{Client, ClientOptions};
 use everflow_fetch::storage::Storage;
 use everflow_fetch::{Error as FetchError, Url};
 use everflow_kustomize::MemoryView;
+use everflow_limits::Budget;
 
 use super::stop::{Failure, Stop, Tell, Then};
+use crate::fingerprint::{Fingerprint, Parts};
 use crate::{Options, Setup};
 
 /// The largest archive that is downloaded.
@@ -39,7 +41,8 @@ pub(super) struct Tree {
     size: usize,
 }
 
-/// Unpacked artifacts by digest: Kustomizations of one source share them.
+/// Unpacked artifacts by address and digest: Kustomizations of one source share them. A digest alone does
+/// not do: who only claims to have a content gets it from where they say it is, or not at all.
 #[derive(Debug)]
 pub(super) struct Trees {
     env: Env,
@@ -54,17 +57,23 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Tree>>>>;
 
 #[derive(Debug, Default)]
 struct Slots {
-    by_digest: BTreeMap<String, Slot>,
+    by_key: BTreeMap<Fingerprint, Slot>,
     /// The oldest first.
     order: Vec<Kept>,
 }
 
 #[derive(Debug)]
 struct Kept {
-    digest: String,
+    key: Fingerprint,
     /// The directory of the source's artifacts.
     of: String,
     size: usize,
+}
+
+/// By what the files of an artifact are found.
+fn key(artifact: &Artifact) -> Fingerprint {
+    let place = Parts::of("artifact").and(&artifact.url).and(&artifact.path);
+    place.and(&artifact.digest).done()
 }
 
 /// Why an artifact cannot be had.
@@ -74,7 +83,27 @@ enum Missing {
     /// The same is to be had elsewhere now.
     Moved(Box<Artifact>),
     /// Another reason.
-    Failed(String),
+    Failed {
+        message: String,
+        /// Whether it may pass although nothing changes.
+        transient: bool,
+    },
+}
+
+impl Missing {
+    fn failed(message: impl Into<String>) -> Self {
+        Missing::Failed {
+            message: message.into(),
+            transient: false,
+        }
+    }
+
+    fn because(what: &str, error: &FetchError) -> Self {
+        Missing::Failed {
+            message: format!("{what}: {error}"),
+            transient: error.is_transient(),
+        }
+    }
 }
 
 impl Trees {
@@ -94,9 +123,10 @@ impl Trees {
         options: &Options,
         current: Current<'_>,
     ) -> Result<Arc<Tree>, Stop> {
+        let key = key(artifact);
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            let slot = slots.by_digest.entry(artifact.digest.clone()).or_default();
+            let slot = slots.by_key.entry(key).or_default();
             slot.clone()
         };
         let mut kept = slot.lock().await;
@@ -107,37 +137,33 @@ impl Trees {
             Ok(tree) => Arc::new(tree),
             Err(missing) => {
                 let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-                slots.by_digest.remove(&artifact.digest);
+                slots.by_key.remove(&key);
                 return Err(refused(missing, options));
             }
         };
         *kept = Some(tree.clone());
-        self.keep(artifact, tree.size);
+        self.keep(key, artifact, tree.size);
         Ok(tree)
     }
 
     /// Makes room: former artifacts of the same source go, then the oldest.
-    fn keep(&self, artifact: &Artifact, size: usize) {
+    fn keep(&self, key: Fingerprint, artifact: &Artifact, size: usize) {
         let of = artifact.path.rsplit_once('/');
         let of = of.map_or("", |(directory, _)| directory).to_owned();
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let Slots { by_digest, order } = &mut *slots;
+        let Slots { by_key, order } = &mut *slots;
         order.retain(|kept| {
-            let former = !of.is_empty() && kept.of == of && kept.digest != artifact.digest;
+            let former = !of.is_empty() && kept.of == of && kept.key != key;
             if former {
-                by_digest.remove(&kept.digest);
+                by_key.remove(&kept.key);
             }
             !former
         });
-        order.push(Kept {
-            digest: artifact.digest.clone(),
-            of,
-            size,
-        });
+        order.push(Kept { key, of, size });
         let total = |order: &[Kept]| order.iter().map(|kept| kept.size).sum::<usize>();
         while order.len() > 1 && total(order) > KEPT {
             let oldest = order.remove(0);
-            by_digest.remove(&oldest.digest);
+            by_key.remove(&oldest.key);
         }
     }
 
@@ -163,44 +189,49 @@ impl Trees {
         current: Current<'_>,
     ) -> Result<Tree, Missing> {
         let digest = Digest::parse(&artifact.digest)
-            .map_err(|error| Missing::Failed(format!("failed to verify archive: {error}")))?;
+            .map_err(|error| Missing::because("failed to verify archive", &error))?;
+        let limits = options.artifact_limits();
         if artifact.url == self.storage.url(&artifact.path)
-            && let Some(bytes) = self.read_stored(&artifact.path, digest.algorithm()).await
-            && bytes.1 == digest
+            && let Some(tree) = self.stored(&artifact.path, &digest, limits).await
         {
-            return unpack(&self.env, bytes.0, artifact).await;
+            return tree;
         }
         let bytes = self.download(artifact, options, current).await?;
-        let algorithm = digest.algorithm();
-        let verified = run_blocking(&*self.env.blocking, move || {
-            let found = digest_of(algorithm, &bytes);
-            (bytes, found)
-        });
-        let Some((bytes, found)) = verified.await else {
-            return Err(Missing::Failed("failed to verify archive".into()));
+        let work = move |budget: &Budget| {
+            let charged = budget.charge(bytes.len()).map_err(FetchError::Limit);
+            charged.map_err(|error| Missing::because("failed to verify archive", &error))?;
+            let found = digest_of(digest.algorithm(), &bytes);
+            if found != digest {
+                return Err(Missing::failed(format!(
+                    "failed to verify archive: computed checksum '{}' doesn't match '{}'",
+                    found.as_str(),
+                    digest.as_str()
+                )));
+            }
+            unpack(&bytes[..], &digest, limits, budget)
         };
-        if found != digest {
-            let message = format!(
-                "failed to verify archive: computed checksum '{}' doesn't match '{}'",
-                found.as_str(),
-                digest.as_str()
-            );
-            return Err(Missing::Failed(message));
-        }
-        unpack(&self.env, bytes, artifact).await
+        let tree = run_budgeted(&*self.env.blocking, work).await;
+        tree.unwrap_or_else(|| Err(Missing::failed("failed to untar archive")))
     }
 
-    /// An artifact of our own storage needs no download.
-    async fn read_stored(&self, path: &str, algorithm: Algorithm) -> Option<(Vec<u8>, Digest)> {
-        let (disk, path) = (self.env.disk.clone(), path.to_owned());
-        run_blocking(&*self.env.blocking, move || {
-            let mut bytes = Vec::new();
-            disk.open(&path).ok()?.read_to_end(&mut bytes).ok()?;
-            let digest = digest_of(algorithm, &bytes);
-            Some((bytes, digest))
-        })
-        .await
-        .flatten()
+    /// An artifact of our own storage needs no download, as long as it is what it should be.
+    async fn stored(
+        &self,
+        path: &str,
+        digest: &Digest,
+        limits: Limits,
+    ) -> Option<Result<Tree, Missing>> {
+        let (disk, path, digest) = (self.env.disk.clone(), path.to_owned(), digest.clone());
+        let work = move |budget: &Budget| {
+            let mut file = Budgeted::new(disk.open(&path).ok()?, budget);
+            let found = digest_reader(digest.algorithm(), &mut file).ok()?;
+            if found != digest {
+                return None;
+            }
+            file.seek(SeekFrom::Start(0)).ok()?;
+            Some(unpack(file, &digest, limits, budget))
+        };
+        run_budgeted(&*self.env.blocking, work).await.flatten()
     }
 
     async fn download(
@@ -209,8 +240,7 @@ impl Trees {
         options: &Options,
         current: Current<'_>,
     ) -> Result<Vec<u8>, Missing> {
-        let failed =
-            |error: &FetchError| Missing::Failed(format!("failed to download archive: {error}"));
+        let failed = |error: &FetchError| Missing::because("failed to download archive", error);
         let parsed = Url::parse(&artifact.url).map_err(|error| failed(&error))?;
         let client =
             Client::new(&self.env, ClientOptions::default()).map_err(|error| failed(&error))?;
@@ -274,38 +304,71 @@ fn refused(missing: Missing, options: &Options) -> Stop {
                 .then(Then::Wait)
                 .into()
         }
-        Missing::Failed(message) => Stop::failed(Reason::ArtifactFailed, message),
+        Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)
+            .passing(transient)
+            .into(),
     }
 }
 
-async fn unpack(env: &Env, bytes: Vec<u8>, artifact: &Artifact) -> Result<Tree, Missing> {
-    let digest = artifact.digest.clone();
-    let unpacked = run_blocking(&*env.blocking, move || {
-        let mut files = MemoryView::new();
-        let mut size = 0;
-        let limits = UnpackLimits::default();
-        read_archive(&bytes[..], limits, Links::Skip, &mut |path, item| {
-            match item {
-                Item::Directory => files.add_directory(path),
-                Item::File { content, .. } => {
-                    let mut text = Vec::new();
-                    let read = content.read_to_end(&mut text);
-                    read.map_err(|error| FetchError::Archive(error.to_string()))?;
-                    size += text.len() + path.len() + 128;
-                    files.insert(path, text);
-                }
+/// What a file takes in memory beside its path and content, in bytes.
+const FILE_WEIGHT: usize = 128;
+
+fn unpack(
+    packed: impl Read,
+    digest: &Digest,
+    limits: Limits,
+    budget: &Budget,
+) -> Result<Tree, Missing> {
+    let mut files = MemoryView::new();
+    let mut size = 0;
+    let unpacked = read_archive(packed, limits, Links::Skip, budget, &mut |path, item| {
+        match item {
+            Item::Directory => files.add_directory(path),
+            Item::File {
+                size: length,
+                content,
+                ..
+            } => {
+                let weight = usize::try_from(length)
+                    .unwrap_or(usize::MAX)
+                    .saturating_add(path.len() + FILE_WEIGHT);
+                budget.charge(weight)?;
+                let mut text = Vec::new();
+                copy_content(content, &mut text, path)?;
+                size += weight;
+                files.insert(path, text);
             }
-            Ok(())
-        })?;
-        Ok::<_, FetchError>(Tree {
-            digest,
-            files,
-            size,
-        })
+        }
+        Ok(())
     });
-    match unpacked.await {
-        Some(Ok(tree)) => Ok(tree),
-        Some(Err(error)) => Err(Missing::Failed(format!("failed to untar archive: {error}"))),
-        None => Err(Missing::Failed("failed to untar archive".into())),
+    unpacked.map_err(|error| Missing::because("failed to untar archive", &error))?;
+    Ok(Tree {
+        digest: digest.to_string(),
+        files,
+        size,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unpacked_artifacts_differ_by_address_and_digest() {
+        let artifact = |url: &str, path: &str, digest: &str| Artifact {
+            url: url.to_owned(),
+            path: path.to_owned(),
+            digest: digest.to_owned(),
+            ..Artifact::default()
+        };
+        let own = key(&artifact("http://a/x.tar.gz", "x.tar.gz", "sha256:1"));
+        // Who only claims to have the content gets it from where they say it is.
+        for other in [
+            artifact("http://b/x.tar.gz", "x.tar.gz", "sha256:1"),
+            artifact("http://a/x.tar.gz", "y.tar.gz", "sha256:1"),
+            artifact("http://a/x.tar.gz", "x.tar.gz", "sha256:2"),
+        ] {
+            assert_ne!(key(&other), own);
+        }
     }
 }

@@ -119,7 +119,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn memory(&self, target: &Target) -> Arc<Memory> {
         let metadata = &self.object.metadata;
         let memories = &self.controller.memories;
-        memories.of(metadata.namespace(), &metadata.name, &target.identity)
+        memories.of(metadata.namespace(), &metadata.name, target.identity)
     }
 
     pub(super) async fn run(mut self) -> Result<Report, Interrupted> {

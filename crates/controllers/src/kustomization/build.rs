@@ -8,16 +8,18 @@ use everflow_api::kustomization::Kustomization;
 use everflow_api::object::Object;
 use everflow_api::reason::Reason;
 use everflow_build::{Built, Keys, Place, Warning};
-use everflow_env::run_blocking;
+use everflow_env::run_budgeted;
 use everflow_json::Value;
-use everflow_kustomize::Cache;
+use everflow_kustomize::{Cache, Limits};
+use everflow_limits::{Budget, Exceeded};
 use everflow_runtime::events::Severity;
 
 use super::artifact::Tree;
 use super::attempt::Attempt;
 use super::inputs::{self, Unread};
 use super::results::{Key, Results};
-use super::stop::{Failure, Stop};
+use super::stop::{Failure, Stop, Then};
+use crate::Fingerprint;
 
 /// How much room the results of builds may take. It is for what is small and asked for often; a thousand
 /// Kustomizations cost half a kilobyte each, and what has no room is built anew, which costs little.
@@ -49,12 +51,15 @@ impl Default for Builds {
 struct Unbuilt {
     /// Whether the source has no such path.
     no_such_path: bool,
+    /// What there was too much of.
+    exceeded: Option<Exceeded>,
     /// In words.
     message: String,
 }
 
 /// What a build depends on beside the files and the Kustomization.
 struct With {
+    limits: Limits,
     strict: bool,
     without_remote: bool,
     fitted: bool,
@@ -66,7 +71,7 @@ struct With {
 
 impl With {
     /// By which key the result may be kept. What secrets went into is not kept.
-    fn key(&self, of: &Object<Kustomization>, spec: &Value, tree: &Tree) -> Option<Key> {
+    fn key(&self, of: &Object<Kustomization>, spec: &Value, tree: &Tree) -> Option<Fingerprint> {
         let holders = of.spec.post_build.iter();
         let mut holders = holders.flat_map(|post| &post.substitute_from);
         if of.spec.decryption.is_some() || holders.any(|it| it.kind == ConfigKind::Secret) {
@@ -86,14 +91,15 @@ impl With {
         for flag in flags {
             key = key.and(if flag { "1" } else { "0" });
         }
-        Some(match &self.variables {
+        let key = match &self.variables {
             Ok((variables, lacking)) => {
                 let key = key.and(if *lacking { "lacking" } else { "all" });
                 let each = variables.iter();
                 each.fold(key, |key, (name, value)| key.and(name).and(value))
             }
             Err(unread) => key.and("unread").and(&unread.message),
-        })
+        };
+        Some(key.done())
     }
 
     fn build(
@@ -101,8 +107,10 @@ impl With {
         of: &Object<Kustomization>,
         tree: &Tree,
         cache: &Cache,
+        budget: &Budget,
     ) -> Result<Built, Unbuilt> {
-        let mut request = everflow_build::Request::new(of, &tree.files);
+        let mut request = everflow_build::Request::new(of, &tree.files, budget);
+        request.limits = self.limits;
         request.strict = self.strict;
         request.without_remote = self.without_remote;
         request.fitted = self.fitted;
@@ -124,8 +132,26 @@ impl With {
         }
         everflow_build::build(&request).map_err(|error| Unbuilt {
             no_such_path: matches!(error, everflow_build::Error::PathNotFound { .. }),
+            exceeded: error.exceeded().cloned(),
             message: error.to_string(),
         })
+    }
+}
+
+/// Whether a result is that of every such build. One that ran out of time or memory of others is not.
+fn is_final(built: &Result<Built, Unbuilt>) -> bool {
+    let exceeded = built.as_ref().err().and_then(|it| it.exceeded.as_ref());
+    exceeded.is_none_or(|exceeded| !exceeded.is_transient())
+}
+
+/// What has to happen before a build that failed can succeed.
+fn next(unbuilt: &Unbuilt, inputs_may_come: bool) -> Then {
+    match &unbuilt.exceeded {
+        Some(exceeded) if exceeded.is_transient() => Then::Return,
+        // Trying it again costs all that it may cost.
+        Some(_) => Then::Change,
+        None if inputs_may_come => Then::Return,
+        None => Then::Retry,
     }
 }
 
@@ -156,6 +182,7 @@ impl Attempt<'_> {
         let unread = [variables.as_ref().err(), keys_failed.as_ref()];
         let transient = unread.iter().flatten().any(|unread| unread.transient);
         let with = With {
+            limits: self.options().kustomize.build_limits,
             strict: self.options().gates.strict_post_build_substitutions,
             without_remote: self.options().kustomize.without_remote,
             fitted: placeholders,
@@ -172,33 +199,35 @@ impl Attempt<'_> {
             None => self.build_anew(with, tree, key).await?,
         };
         let built = Arc::unwrap_or_clone(built);
-        if let Err(Unbuilt {
-            no_such_path: true,
-            message,
-        }) = built
+        if let Err(unbuilt) = &built
+            && unbuilt.no_such_path
         {
+            let message = unbuilt.message.clone();
             return Err(Stop::failed(Reason::ArtifactFailed, message));
         }
         self.draft.status.last_attempted_revision = Some(self.draft.revision.clone());
         self.progress("Building manifests");
-        let failed = |message| Failure::new(Reason::BuildFailed, message).passing(transient);
+        let failed = |message| Failure::new(Reason::BuildFailed, message);
         if let Some(unread) = keys_failed {
-            return Ok(Err(failed(unread.message).into()));
+            return Ok(Err(failed(unread.message).passing(transient).into()));
         }
-        Ok(built.map_err(|error| failed(error.message).into()))
+        Ok(built.map_err(|unbuilt| {
+            let then = next(&unbuilt, transient);
+            failed(unbuilt.message).then(then).into()
+        }))
     }
 
     async fn build_anew(
         &self,
         with: With,
         tree: Arc<Tree>,
-        key: Option<Key>,
+        key: Option<Fingerprint>,
     ) -> Result<Arc<Result<Built, Unbuilt>>, Stop> {
         let (kustomization, cache) = (self.object.clone(), self.controller.cache.clone());
         let builds = self.controller.builds.clone();
-        let built = run_blocking(&*self.context.env.blocking, move || {
-            let built = Arc::new(with.build(&kustomization, &tree, &cache));
-            if let Some(key) = key {
+        let built = run_budgeted(&*self.context.env.blocking, move |budget| {
+            let built = Arc::new(with.build(&kustomization, &tree, &cache, budget));
+            if let Some(key) = key.filter(|_| is_final(&built)) {
                 builds.results.keep(key, size(&built), built.clone());
             }
             built
@@ -219,17 +248,22 @@ impl Attempt<'_> {
         let key = wanted.iter().fold(key, |key, (api_version, kind, name)| {
             key.and(api_version).and(kind).and(name)
         });
+        let key = key.done();
         let builds = self.controller.builds.clone();
         if let Some(known) = builds.places.get(&key) {
             return known;
         }
         let kustomization = self.object.clone();
-        let places = run_blocking(&*self.context.env.blocking, move || {
-            let request = everflow_build::Request::new(&kustomization, &tree.files);
+        let limits = self.options().kustomize.build_limits;
+        let places = run_budgeted(&*self.context.env.blocking, move |budget| {
+            let mut request = everflow_build::Request::new(&kustomization, &tree.files, budget);
+            request.limits = limits;
             let places = Arc::new(everflow_build::places(&request, &wanted));
             let paths = places.iter().flatten().map(|place| place.path.len());
             let size = paths.sum::<usize>() + places.len() * size_of::<Option<Place>>();
-            builds.places.keep(key, size, places.clone());
+            if budget.check().is_ok() {
+                builds.places.keep(key, size, places.clone());
+            }
             places
         });
         places.await.unwrap_or_default()
@@ -244,5 +278,28 @@ impl Attempt<'_> {
             };
             self.draft.tell(severity, warning.text.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_by_itself_is_tried_again_soon_and_is_not_kept() {
+        let result = |exceeded: Option<Exceeded>| {
+            let unbuilt = Unbuilt {
+                no_such_path: false,
+                exceeded,
+                message: String::new(),
+            };
+            (next(&unbuilt, false), is_final(&Err(unbuilt)))
+        };
+        assert_eq!(result(Some(Exceeded::Stopped)), (Then::Return, false));
+        let crowded = Exceeded::Crowded { limit: 1 };
+        assert_eq!(result(Some(crowded)), (Then::Return, false));
+        let memory = Exceeded::Memory { limit: 1 };
+        assert_eq!(result(Some(memory)), (Then::Change, true));
+        assert_eq!(result(None), (Then::Retry, true));
     }
 }

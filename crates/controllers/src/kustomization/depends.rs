@@ -241,7 +241,7 @@ fn follow(
             continue;
         }
         let found = store.get(&next.0, &next.1);
-        let Some(Ok(found)) = found.map(|found| Object::<Kustomization>::read(&found.look()))
+        let Some(Ok(found)) = found.map(|found| Object::<Kustomization>::read(&found.value()))
         else {
             continue;
         };

@@ -1,6 +1,6 @@
 //! Waits for health without holding a worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use everflow_api::condition::ConditionStatus;
@@ -9,7 +9,7 @@ use everflow_api::names::condition::{HEALTHY, READY};
 use everflow_api::reason::Reason;
 use everflow_apply::ObjectId;
 use everflow_apply::change::Action;
-use everflow_apply::effects::{Applied, Applier, Seen, at_once};
+use everflow_apply::effects::{Applied, Applier, LiveState, at_once};
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::health::{Assessment, Health};
 use everflow_apply::inventory::Entry;
@@ -138,6 +138,9 @@ impl Attempt<'_> {
     /// Looks at the objects. Those of which the answer to our own write is known need no request,
     /// nor do those that were healthy and have not changed since, as their watch says, nor those
     /// whose watch tells their health, unless the server is to be asked in any case.
+    ///
+    /// The watches are the engine's own. Where another account applies they count for objects in the
+    /// Kustomization's inventory only: of anything else that account may know only what the server tells it.
     pub(super) async fn look(
         &self,
         applier: &Applier,
@@ -160,16 +163,25 @@ impl Attempt<'_> {
             .collect();
         let mut assessed: Vec<(usize, Assessment)> = Vec::with_capacity(objects.len());
         let mut open: Vec<(usize, &Entry)> = Vec::new();
+        let inventory = self.inventory_names();
         for (at, entry) in objects.iter().enumerate() {
             let id = &entry.id;
-            let told = tells_health(&id.group, &id.kind) && !checks.has(&id.group, &id.kind);
+            let has_expression = checks.has(&id.group, &id.kind);
+            let told = tells_health(&id.group, &id.kind) && !has_expression;
             let live = known.get(id).copied();
-            if (live.is_some() && !told) || always_current(entry) {
+            // What `wait` waits for was applied, which is all that these kinds need.
+            let applied_is_enough =
+                self.object.spec.wait && always_current(entry) && !has_expression;
+            if (live.is_some() && !told) || applied_is_enough {
                 if let Some(live) = live {
                     let found = checks.assess(live, clock.now());
                     note(entry, &found, live);
                     assessed.push((at, found));
                 }
+                continue;
+            }
+            if target.impersonates && !inventory.contains(&inventory_name(entry)) {
+                open.push((at, entry));
                 continue;
             }
             let seen = applier.seen(entry, &eyes).await;
@@ -178,7 +190,9 @@ impl Attempt<'_> {
             }
             // The watch may have told more already than the answer to our write did.
             let fresh = match &seen {
-                Seen::Present(seen) if told && !ask && !memory.is_outdated(id, seen) => Some(seen),
+                LiveState::Present(seen) if told && !ask && !memory.is_outdated(id, seen) => {
+                    Some(seen)
+                }
                 _ => live,
             };
             match fresh {
@@ -203,26 +217,26 @@ impl Attempt<'_> {
         }
         assessed.sort_by_key(|(at, _)| *at);
         let alone = self.options().kustomize.alone;
-        let is_applied = |entry: &Entry| {
-            let inventory = self.draft.status.inventory.as_ref();
-            let entries = inventory.map(|inventory| inventory.entries.as_slice());
-            let name = ResourceRef::new(&entry.id, entry.version.clone()).id;
-            let own = |known: &ResourceRef| known.id == name;
-            entries.is_some_and(|entries| entries.iter().any(own))
-        };
         let open: Vec<(Entry, Assessment)> = assessed
             .into_iter()
             .filter(|(_, assessed)| assessed.health != Health::Current)
             .filter_map(|(at, assessed)| Some((objects.get(at)?.clone(), assessed)))
             .filter(|(entry, assessed)| {
                 let absent = matches!(assessed.health, Health::NotFound | Health::Unknown);
-                !(alone && absent && !is_applied(entry))
+                !(alone && absent && !inventory.contains(&inventory_name(entry)))
             })
             .collect();
         match open.is_empty() {
             true => Verdicts::Healthy,
             false => Verdicts::Not(open),
         }
+    }
+
+    /// The names of all objects in the inventory.
+    fn inventory_names(&self) -> BTreeSet<String> {
+        let inventory = self.draft.status.inventory.iter();
+        let entries = inventory.flat_map(|inventory| &inventory.entries);
+        entries.map(|entry| entry.id.clone()).collect()
     }
 
     /// The message of the wait.
@@ -386,6 +400,11 @@ impl Attempt<'_> {
         }
         wakes
     }
+}
+
+/// What an inventory calls an object.
+fn inventory_name(entry: &Entry) -> String {
+    ResourceRef::new(&entry.id, entry.version.clone()).id
 }
 
 /// Kinds that are done as soon as they are there.

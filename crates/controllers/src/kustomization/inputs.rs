@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_api::common::ConfigKind;
-use everflow_api::kustomization::Kustomization;
+use everflow_api::kustomization::{Kustomization, SubstituteReference};
 use everflow_api::object::Object;
 use everflow_build::{Keys, add_variables};
 use everflow_json::Value;
+use everflow_limits::Bytes;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Resource, Selection};
 use everflow_runtime::queue::WakeOn;
@@ -35,6 +36,21 @@ impl From<String> for Unread {
     }
 }
 
+/// How many bytes of variables one Kustomization may have: sixteen objects as large as they can be.
+const MOST_VARIABLES: usize = 16 << 20;
+
+fn too_many_variables(reference: &SubstituteReference) -> String {
+    let (kind, name, most) = (
+        reference.kind,
+        &reference.name,
+        Bytes(MOST_VARIABLES as u64),
+    );
+    format!(
+        "substitute from '{kind}/{name}' error: all variables take more than {most}: name fewer or smaller \
+         objects in spec.postBuild.substituteFrom"
+    )
+}
+
 /// The variables of `substituteFrom`, or why they cannot be had.
 pub async fn variables(
     object: &Object<Kustomization>,
@@ -55,6 +71,7 @@ pub(super) async fn variables_there(
 ) -> Result<(BTreeMap<String, String>, bool), Unread> {
     let mut variables = BTreeMap::new();
     let mut lacking = false;
+    let mut bytes = 0;
     let references = object
         .spec
         .post_build
@@ -64,7 +81,17 @@ pub(super) async fn variables_there(
         let resource = resource(reference.kind);
         let at = At::new(object.metadata.namespace(), &reference.name);
         match client.get(&resource, at).await {
-            Ok(holder) => add_variables(&mut variables, &data(&holder)),
+            Ok(holder) => {
+                let more = data(&holder);
+                bytes += more
+                    .iter()
+                    .map(|(name, value)| name.len() + value.len())
+                    .sum::<usize>();
+                if bytes > MOST_VARIABLES {
+                    return Err(too_many_variables(reference).into());
+                }
+                add_variables(&mut variables, &more);
+            }
             Err(ClientError::NotFound(_)) if forgiven => lacking = true,
             Err(ClientError::NotFound(_)) if reference.optional => {}
             Err(error) => {

@@ -33,6 +33,7 @@ use std::time::Duration;
 use everflow_api::kustomization::{Kustomization, KustomizationSpec};
 use everflow_api::names::{condition, manager};
 use everflow_api::object::Object;
+use everflow_apply::effects::LocalAdmission;
 use everflow_env::BoxFuture;
 use everflow_json::Value;
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
@@ -60,9 +61,9 @@ const OWNED: [&str; 4] = [
 /// How long an attempt may take beyond its timeout: fetching, building, stages that settle.
 const BESIDE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How much text of parsed files is kept: for bases that Kustomizations share, not for all there
-/// is. Building anew costs little, trees of a thousand directories much memory.
-const CACHED: usize = 1 << 20;
+/// How much memory parsed files may take: for bases that Kustomizations share, not for all there is.
+/// Building anew costs little, trees of a thousand directories much memory.
+const CACHED: usize = 8 << 20;
 
 /// The controller of Kustomizations.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub(crate) struct KustomizationController {
     builds: Arc<build::Builds>,
     /// Those who have waited a moment for their source already.
     patient: Mutex<BTreeSet<Key>>,
-    proving: Arc<everflow_apply::effects::ProvingGround>,
+    admission: Option<Arc<dyn LocalAdmission>>,
 }
 
 impl KustomizationController {
@@ -93,7 +94,7 @@ impl KustomizationController {
             cache: Arc::new(everflow_kustomize::Cache::new(CACHED)),
             builds: Arc::default(),
             patient: Mutex::default(),
-            proving: Arc::default(),
+            admission: setup.admission.clone(),
         }
     }
 

@@ -9,31 +9,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use everflow_json::Value;
 
+use crate::Fingerprint;
+use crate::fingerprint::Parts;
+
 /// What a result costs beside its content and its key: its age, its place.
 const PER_RESULT: usize = 256;
 
-/// Everything that a piece of work depends on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(Vec<u8>);
+/// Everything that a piece of work depends on, as a digest: what variables hold is nobody else's business.
+#[derive(Clone, Debug)]
+pub(super) struct Key(Parts);
+
+impl Default for Key {
+    fn default() -> Self {
+        Key(Parts::of("work"))
+    }
+}
 
 impl Key {
     /// The work depends on this text too. Where one ends and the next begins matters.
-    pub(super) fn and(mut self, text: &str) -> Self {
-        self.0.extend_from_slice(text.as_bytes());
-        self.end(text.len())
+    pub(super) fn and(self, text: &str) -> Self {
+        Key(self.0.and(text))
     }
 
     /// The work depends on this value too.
-    pub(super) fn and_value(mut self, value: &Value) -> Self {
-        let before = self.0.len();
-        everflow_json::text::write(value, &mut self.0);
-        let length = self.0.len() - before;
-        self.end(length)
+    pub(super) fn and_value(self, value: &Value) -> Self {
+        let mut text = Vec::new();
+        everflow_json::text::write(value, &mut text);
+        Key(self.0.and(text))
     }
 
-    fn end(mut self, length: usize) -> Self {
-        self.0.extend_from_slice(&(length as u64).to_le_bytes());
-        self
+    /// By what a result is found.
+    pub(super) fn done(&self) -> Fingerprint {
+        self.0.done()
     }
 }
 
@@ -47,7 +54,7 @@ pub(super) struct Results<T> {
 
 #[derive(Debug)]
 struct Kept<T> {
-    by_key: BTreeMap<Key, Entry<T>>,
+    by_key: BTreeMap<Fingerprint, Entry<T>>,
     bytes: usize,
     clock: u64,
 }
@@ -77,7 +84,7 @@ impl<T> Results<T> {
     }
 
     /// What the work came to before.
-    pub(super) fn get(&self, key: &Key) -> Option<Arc<T>> {
+    pub(super) fn get(&self, key: &Fingerprint) -> Option<Arc<T>> {
         let mut kept = self.lock();
         kept.clock += 1;
         let now = kept.clock;
@@ -87,8 +94,8 @@ impl<T> Results<T> {
     }
 
     /// Keeps a result of so many bytes, unless it would take most of the room.
-    pub(super) fn keep(&self, key: Key, bytes: usize, result: Arc<T>) {
-        let bytes = bytes + key.0.len() + PER_RESULT;
+    pub(super) fn keep(&self, key: Fingerprint, bytes: usize, result: Arc<T>) {
+        let bytes = bytes + PER_RESULT;
         if bytes > self.limit / 2 {
             return;
         }
@@ -126,19 +133,22 @@ mod tests {
 
     #[test]
     fn where_texts_end_matters() {
-        let key = |texts: &[&str]| texts.iter().fold(Key::default(), |key, text| key.and(text));
+        let key = |texts: &[&str]| {
+            let key = texts.iter().fold(Key::default(), |key, text| key.and(text));
+            key.done()
+        };
         assert_ne!(key(&["ab", "c"]), key(&["a", "bc"]));
         assert_ne!(key(&["a"]), key(&["a", ""]));
         assert_eq!(key(&["a", "b"]), key(&["a", "b"]));
         let value = Value::from("a");
-        assert_eq!(Key::default().and_value(&value), key(&["\"a\""]));
+        assert_eq!(Key::default().and_value(&value).done(), key(&["\"a\""]));
     }
 
     #[test]
     fn those_not_asked_for_go_first() {
         let limit = 10 * (PER_RESULT + 100);
         let results = Results::new(limit);
-        let key = |n: usize| Key::default().and(&n.to_string());
+        let key = |n: usize| Key::default().and(&n.to_string()).done();
         results.keep(key(100), 10_000, Arc::new(100));
         assert_eq!(results.get(&key(100)), None, "too large");
         for n in 0..50 {

@@ -9,7 +9,7 @@ use everflow_api::condition;
 use everflow_api::names::condition::RECONCILING;
 use everflow_api::reason::Reason;
 use everflow_apply::change::Action;
-use everflow_apply::effects::{Applied, Applier, Live, Memory, Rehearsed};
+use everflow_apply::effects::{Applied, Applier, ApplyPlan, Live, Memory};
 use everflow_apply::health::Health;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::{ApplyError, ObjectId};
@@ -63,7 +63,7 @@ impl Attempt<'_> {
         memory: &Arc<Memory>,
         live: &dyn Live,
         before: &Outcome,
-    ) -> Result<Rehearsed, Refusal> {
+    ) -> Result<ApplyPlan, Refusal> {
         let defined: BTreeMap<(String, String), bool> = before
             .applied
             .iter()

@@ -12,15 +12,18 @@ use everflow_env::Env;
 use everflow_json::{Value, json};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Impersonation};
-use everflow_runtime::transport::{ClusterConfig, Hidden, HttpsTransport, Login};
-use sha2::{Digest as _, Sha256};
+use everflow_runtime::transport::{ClusterConfig, HttpsTransport, Login};
 
 use super::inputs::secret_bytes;
 use super::stop::{Failure, Stop, Tell};
-use crate::{Options, Setup, resources};
+use crate::fingerprint::{Fingerprint, Parts};
+use crate::{Options, RemoteClusters, Setup, resources};
 
 /// For how long a token of a service account is asked for, and when it is asked for anew.
 const TOKEN: (Duration, Duration) = (Duration::from_secs(3_600), Duration::from_secs(2_400));
+/// So many clients of other clusters, and so many tokens, are kept: old kubeconfigs are not worth much
+/// memory.
+const KEPT: usize = 256;
 
 /// The cluster of a Kustomization.
 #[derive(Debug, Clone)]
@@ -28,16 +31,28 @@ pub(super) struct Target {
     pub(super) client: Client,
     /// Another cluster than ours: what is there is not watched.
     pub(super) remote: bool,
-    /// Tells clusters and accounts apart.
-    pub(super) identity: String,
+    /// Requests are made in the name of a service account, which may read less than the engine does.
+    pub(super) impersonates: bool,
+    /// Tells clusters and accounts apart: who has other credentials is somebody else.
+    pub(super) identity: Fingerprint,
 }
 
-/// Clients of other clusters, by what they were made from.
+/// Clients of other clusters, by namespace and the whole text of the kubeconfig they were made from; and
+/// tokens, by namespace, account and audiences.
 #[derive(Debug)]
 pub(super) struct Targets {
     env: Env,
-    remotes: Mutex<BTreeMap<[u8; 32], Client>>,
-    tokens: Mutex<BTreeMap<String, (String, Duration)>>,
+    remotes: Mutex<BTreeMap<Fingerprint, Client>>,
+    tokens: Mutex<BTreeMap<Fingerprint, (String, Duration)>>,
+}
+
+/// A kubeconfig that was read.
+struct Kubeconfig {
+    config: ClusterConfig,
+    /// Of the namespace and all of its text: whoever has another text gets another client.
+    text: Fingerprint,
+    /// Of that which stays the same when a token is renewed.
+    identity: Fingerprint,
 }
 
 impl Targets {
@@ -64,45 +79,41 @@ impl Targets {
         options: &Options,
     ) -> Result<Target, Stop> {
         let namespace = object.metadata.namespace();
-        let (mut client, remote, mut identity) = match &object.spec.kube_config {
-            None => (own.clone(), false, String::new()),
+        let (mut client, remote, identity) = match &object.spec.kube_config {
+            None => (own.clone(), false, Parts::of("this cluster")),
             Some(reference) => {
-                let config = self.config(reference, namespace, own, options).await;
-                let config = config.map_err(|why| unusable(&why))?;
-                let (client, identity) = self.remote(config).map_err(|why| unusable(&why))?;
+                let read = self.config(reference, namespace, own, options).await;
+                let read = read.map_err(|why| unusable(&why))?;
+                let identity = Parts::of("another cluster").and(read.identity);
+                let client = self.remote(read).map_err(|why| unusable(&why))?;
                 (client, true, identity)
             }
         };
         let account = Self::account(object, options);
         if !account.is_empty() {
             client = client.impersonating(Impersonation::service_account(namespace, &account));
-            identity.push('@');
-            identity.push_str(&account);
         }
         Ok(Target {
             client,
             remote,
-            identity,
+            impersonates: !account.is_empty(),
+            identity: identity.and(namespace).and(account).done(),
         })
     }
 
-    fn remote(&self, config: ClusterConfig) -> Result<(Client, String), String> {
-        let text = format!("{config:?}{:?}", secrets_of(&config));
-        let key: [u8; 32] = Sha256::digest(text).into();
-        let identity = config.url();
+    fn remote(&self, read: Kubeconfig) -> Result<Client, String> {
         let mut remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = remotes.get(&key) {
-            return Ok((client.clone(), identity));
+        if let Some(client) = remotes.get(&read.text) {
+            return Ok(client.clone());
         }
         let transport =
-            HttpsTransport::new(&self.env, config).map_err(|error| error.to_string())?;
+            HttpsTransport::new(&self.env, read.config).map_err(|error| error.to_string())?;
         let client = Client::new(Arc::new(transport), self.env.clock.clone());
-        // Old kubeconfigs are not worth much memory.
-        if remotes.len() >= 256 {
+        if remotes.len() >= KEPT {
             remotes.clear();
         }
-        remotes.insert(key, client.clone());
-        Ok((client, identity))
+        remotes.insert(read.text, client.clone());
+        Ok(client)
     }
 
     async fn config(
@@ -111,7 +122,8 @@ impl Targets {
         namespace: &str,
         own: &Client,
         options: &Options,
-    ) -> Result<ClusterConfig, String> {
+    ) -> Result<Kubeconfig, String> {
+        allowed(reference, namespace, options)?;
         match (&reference.secret_ref, &reference.config_map_ref) {
             (Some(secret), _) => from_secret(secret, namespace, own, options).await,
             (None, Some(map)) => self.config_of_map(&map.name, namespace, own, options).await,
@@ -128,7 +140,7 @@ impl Targets {
         namespace: &str,
         own: &Client,
         options: &Options,
-    ) -> Result<ClusterConfig, String> {
+    ) -> Result<Kubeconfig, String> {
         let at = At::new(namespace, name);
         let map = own
             .get(&resources::CONFIG_MAPS, at)
@@ -173,8 +185,11 @@ impl Targets {
             _ => vec![address.clone()],
         };
         let token = self.token(namespace, &account, &audiences, own).await?;
-        let mut cluster = json!({"server": address});
         let authority = text("ca.crt");
+        let identity = Parts::of("ConfigMap").and(namespace).and(name);
+        let identity = identity.and(&address).and(&authority).and(&account);
+        let identity = audiences.iter().fold(identity, Parts::and).done();
+        let mut cluster = json!({"server": address});
         if !authority.is_empty() {
             use base64::Engine as _;
             let encoded = base64::engine::general_purpose::STANDARD.encode(authority);
@@ -186,7 +201,8 @@ impl Targets {
             "clusters": [{"name": "default", "cluster": cluster}],
             "users": [{"name": "default", "user": {"token": token}}],
         });
-        parse(config.to_string().as_bytes(), options)
+        let read = parse(config.to_string().as_bytes(), namespace, options)?;
+        Ok(Kubeconfig { identity, ..read })
     }
 
     /// A token of a service account of the Kustomization's namespace.
@@ -197,7 +213,8 @@ impl Targets {
         audiences: &[String],
         own: &Client,
     ) -> Result<String, String> {
-        let key = format!("{namespace}/{account}/{}", audiences.join(" "));
+        let key = Parts::of("token").and(namespace).and(account);
+        let key = audiences.iter().fold(key, Parts::and).done();
         let now = self.env.clock.elapsed();
         {
             let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,6 +241,12 @@ impl Targets {
         let token = answer.pointer("/status/token").and_then(Value::as_str);
         let token = token.ok_or("the server gave no token")?.to_owned();
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= KEPT {
+            tokens.retain(|_, (_, until)| now < *until);
+        }
+        if tokens.len() >= KEPT {
+            tokens.clear();
+        }
         tokens.insert(key, (token.clone(), now + TOKEN.1));
         Ok(token)
     }
@@ -249,17 +272,44 @@ impl Targets {
     }
 }
 
-/// What a configuration does not show of itself but differs by.
-fn secrets_of(config: &ClusterConfig) -> String {
-    let login = match &config.login {
-        Login::Token(Hidden(token)) => token.clone(),
-        _ => String::new(),
+/// Whether a kubeconfig may be looked at. Whether a Secret is one of those that count shows when it is
+/// read.
+fn allowed(
+    reference: &KubeConfigReference,
+    namespace: &str,
+    options: &Options,
+) -> Result<(), String> {
+    let secret = reference.secret_ref.as_ref();
+    match (&options.kustomize.remote_clusters, secret) {
+        (RemoteClusters::Allowed, _) | (RemoteClusters::OnlyFrom(_), Some(_)) => Ok(()),
+        (RemoteClusters::Refused, Some(secret)) => Err(format!(
+            "spec.kubeConfig names another cluster, and nothing is applied to one with --offline: run \
+             without --offline and give the Secret '{namespace}/{}' by --with FILE to deploy there",
+            secret.name
+        )),
+        (RemoteClusters::Refused | RemoteClusters::OnlyFrom(_), None) => Err(
+            "spec.kubeConfig names another cluster, and from here nothing is applied to one that a \
+             ConfigMap names: write its kubeconfig into a Secret, name that in \
+             spec.kubeConfig.secretRef and give it by --with FILE to deploy there"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Whether a Secret is one of those whose kubeconfigs count: what a repository brings, plain or encrypted,
+/// does not, even under the name of one that was given.
+fn given(secret: &Value, shown: &str, options: &Options) -> Result<(), String> {
+    let RemoteClusters::OnlyFrom(known) = &options.kustomize.remote_clusters else {
+        return Ok(());
     };
-    let key = config
-        .certificate
-        .as_ref()
-        .map(|(_, Hidden(key))| key.clone());
-    format!("{login}{key:?}")
+    if known.contains(&Fingerprint::of_secret(secret)) {
+        return Ok(());
+    }
+    Err(format!(
+        "spec.kubeConfig names another cluster, and from here nothing is applied to one unless its \
+         kubeconfig was given by hand: the Secret {shown} with this content was not; give it by --with \
+         FILE to deploy there"
+    ))
 }
 
 fn unusable(why: &str) -> Stop {
@@ -273,7 +323,7 @@ async fn from_secret(
     namespace: &str,
     own: &Client,
     options: &Options,
-) -> Result<ClusterConfig, String> {
+) -> Result<Kubeconfig, String> {
     let shown = format!("'{namespace}/{}'", reference.name);
     let at = At::new(namespace, &reference.name);
     let secret = own.get(&resources::SECRETS, at).await;
@@ -286,6 +336,7 @@ async fn from_secret(
         };
         format!("unable to read KubeConfig secret {shown} error: {error}{remedy}")
     })?;
+    given(&secret, &shown, options)?;
     let data = secret_bytes(&secret);
     let named = reference.key.as_deref().filter(|key| !key.is_empty());
     let keys = match named {
@@ -299,12 +350,12 @@ async fn from_secret(
             "KubeConfig secret {shown} does not contain a '{key}' key with a kubeconfig"
         ));
     };
-    parse(text, options)
+    parse(text, namespace, options)
 }
 
 /// Reads a kubeconfig of someone else's: nothing in it may run programs or weaken the trust,
 /// unless that is allowed.
-fn parse(text: &[u8], options: &Options) -> Result<ClusterConfig, String> {
+fn parse(text: &[u8], namespace: &str, options: &Options) -> Result<Kubeconfig, String> {
     let read = ClusterConfig::from_text(text, None, "kubeconfig", None);
     let mut config = read.map_err(|error| {
         let text = error.to_string();
@@ -317,5 +368,50 @@ fn parse(text: &[u8], options: &Options) -> Result<ClusterConfig, String> {
     if !options.kustomize.insecure_kubeconfig_exec && matches!(config.login, Login::Exec(_)) {
         config.login = Login::None;
     }
-    Ok(config)
+    let text = Parts::of("kubeconfig").and(namespace).and(text).done();
+    Ok(Kubeconfig {
+        config,
+        identity: text,
+        text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use everflow_env::MemoryDialer;
+
+    use super::*;
+
+    fn text(password: &str) -> String {
+        format!(
+            "{{apiVersion: v1, kind: Config, current-context: c, \
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
+             clusters: [{{name: c, cluster: {{server: 'https://remote.example'}}}}], \
+             users: [{{name: u, user: {{username: alice, password: {password}}}}}]}}"
+        )
+    }
+
+    #[test]
+    fn clients_of_remote_clusters_differ_by_namespace_and_kubeconfig() {
+        let targets = Targets {
+            env: Env::simulated(1, MemoryDialer::new()),
+            remotes: Mutex::default(),
+            tokens: Mutex::default(),
+        };
+        let options = Options::default();
+        let ask = |namespace: &str, password: &str| {
+            let read = parse(text(password).as_bytes(), namespace, &options).unwrap();
+            let identity = read.identity;
+            targets.remote(read).unwrap();
+            (identity, targets.remotes.lock().unwrap().len())
+        };
+        let (own, count) = ask("a", "right");
+        assert_eq!(count, 1);
+        assert_eq!(ask("a", "right"), (own, 1));
+        let (wrong, count) = ask("a", "WRONG");
+        assert_eq!(count, 2);
+        let (stranger, count) = ask("b", "right");
+        assert_eq!(count, 3);
+        assert!(own != wrong && own != stranger && wrong != stranger);
+    }
 }

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use everflow_api::names::label;
 use everflow_apply::ObjectId;
-use everflow_apply::effects::{Live, Memory, Seen};
+use everflow_apply::effects::{Live, LiveState, Memory};
 use everflow_apply::inventory::Entry;
 use everflow_json::Value;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{Resource, Selection};
 use everflow_runtime::queue::WakeOn;
 use everflow_runtime::reflector::Watched;
-use everflow_runtime::store::{Change, Keep, Store, Stored};
+use everflow_runtime::store::{CachedObject, Change, Keep, Store};
+
+use crate::Fingerprint;
 
 /// For so long after the server was heard what it said counts.
 const FRESH: Duration = Duration::from_secs(180);
@@ -30,7 +32,7 @@ pub(super) struct Memories {
 #[derive(Debug)]
 struct Remembered {
     /// The cluster and account it was applied with.
-    target: String,
+    target: Fingerprint,
     memory: Arc<Memory>,
 }
 
@@ -40,11 +42,11 @@ impl Memories {
     }
 
     /// What a Kustomization has applied to a cluster; of another cluster nothing is known.
-    pub(super) fn of(&self, namespace: &str, name: &str, target: &str) -> Arc<Memory> {
+    pub(super) fn of(&self, namespace: &str, name: &str, target: Fingerprint) -> Arc<Memory> {
         let mut all = self.lock();
         let key = (namespace.to_owned(), name.to_owned());
         let fresh = || Remembered {
-            target: target.to_owned(),
+            target,
             memory: Arc::default(),
         };
         let remembered = all.entry(key).or_insert_with(fresh);
@@ -73,7 +75,7 @@ impl Memories {
 
     /// Whether a change of an object that has an owner's labels matters to that owner.
     fn matter(&self, resource: &Resource, change: &Change) -> bool {
-        let owner = |stored: &Option<Arc<Stored>>| owner(&stored.as_ref()?.look());
+        let owner = |stored: &Option<Arc<CachedObject>>| owner(&stored.as_ref()?.value());
         let (before, now) = (owner(&change.old), owner(&change.new));
         let new = OnceCell::new();
         let new = || new.get_or_init(|| change.new.as_ref().map(|stored| stored.value()));
@@ -189,25 +191,25 @@ impl Eyes<'_> {
         let client = &self.context.client;
         let resource = client.resource(&entry.api_version(), &id.kind).await;
         resource.is_ok_and(|resource| {
-            self.metadata(&resource, &id.namespace, &id.name) != Seen::Unknown
+            self.metadata(&resource, &id.namespace, &id.name) != LiveState::Unknown
         })
     }
 }
 
 impl Live for Eyes<'_> {
-    fn metadata(&self, resource: &Resource, namespace: &str, name: &str) -> Seen {
+    fn metadata(&self, resource: &Resource, namespace: &str, name: &str) -> LiveState {
         if !self.local {
-            return Seen::Unknown;
+            return LiveState::Unknown;
         }
         let store = self.store(resource);
         // Watches end and begin anew every two minutes: a store that is older has lost touch.
         if !store.is_synced() || store.age().is_none_or(|age| age > FRESH) {
-            return Seen::Unknown;
+            return LiveState::Unknown;
         }
-        let found: Option<Arc<Stored>> = store.get(namespace, name);
+        let found: Option<Arc<CachedObject>> = store.get(namespace, name);
         match found {
-            Some(stored) => Seen::Present(stored.value()),
-            None => Seen::Absent,
+            Some(stored) => LiveState::Present(stored.value()),
+            None => LiveState::Absent,
         }
     }
 }

@@ -126,6 +126,7 @@ async fn remote(
     };
     let mut remote = Remote::new(&spec.endpoint, &spec.bucket_name);
     remote.insecure = spec.insecure;
+    remote.total = options.artifact_max_size;
     remote.region = spec.region.clone().unwrap_or_default();
     remote.prefix = spec.prefix.clone().unwrap_or_default();
     if let Some(reference) = &spec.secret_ref {

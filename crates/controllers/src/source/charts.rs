@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use everflow_api::common::SignatureProvider;
 use everflow_api::source::{HelmRepository, RegistryProvider};
 use everflow_api::{Object, Reason};
 use everflow_env::BoxFuture;
@@ -22,7 +21,8 @@ use super::outcome::Failure;
 use super::registry::unsupported_provider;
 use super::secrets::SecretData;
 use super::signature;
-use crate::Options;
+use crate::fingerprint::Parts;
+use crate::{Fingerprint, Options};
 
 const UNAUTHENTICATED: &str = "AuthenticationFailed";
 
@@ -31,6 +31,17 @@ const UNAUTHENTICATED: &str = "AuthenticationFailed";
 pub(super) enum Charts {
     Http(Box<HttpCharts>),
     Oci(Box<OciCharts>),
+}
+
+/// Which chart is meant.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    /// The namespace of who asks.
+    pub namespace: &'a str,
+    /// The name of the chart.
+    pub name: &'a str,
+    /// Which version.
+    pub version: &'a str,
 }
 
 /// Why a signature could not be verified.
@@ -52,10 +63,9 @@ impl Charts {
     /// Verifies the signature of the version of a chart that is meant.
     pub(super) async fn verify(
         &self,
+        signatures: &signature::Signatures,
         context: &Context,
-        namespace: &str,
-        name: &str,
-        wanted: &str,
+        wanted: &Wanted<'_>,
         request: &signature::Request<'_>,
         deadline: &Deadline,
     ) -> Result<(), Unverified> {
@@ -67,7 +77,7 @@ impl Charts {
             ));
         };
         let verified = async {
-            let chosen = charts.choose(name, wanted, deadline).await;
+            let chosen = charts.choose(wanted.name, wanted.version, deadline).await;
             let chosen = chosen.map_err(|error| error.to_string())?;
             let client = charts
                 .client(&chosen.name)
@@ -78,14 +88,15 @@ impl Charts {
             };
             let resolution = client.resolve(&tag, "", deadline).await;
             let resolution = resolution.map_err(|error| error.to_string())?;
-            signature::verify(context, namespace, &client, &resolution, request, deadline).await
+            let namespace = wanted.namespace;
+            signatures
+                .verify(context, namespace, &client, &resolution, request, deadline)
+                .await
         };
         verified.await.map_err(|why| {
-            let keyless = request.provider == SignatureProvider::Cosign && request.secret.is_none();
-            let suffix = if keyless { " keyless" } else { "" };
-            let provider = request.provider.as_str();
             Unverified::Failed(format!(
-                "failed to verify the signature using provider '{provider}{suffix}': {why}"
+                "failed to verify the signature using provider '{}': {why}",
+                request.named()
             ))
         })
     }
@@ -102,7 +113,8 @@ pub(super) async fn source(
         let remote = remote(options, &context.client, repository).await?;
         let stored = repository.status.artifact.as_ref();
         let stored = stored.map(|artifact| artifact.path.clone());
-        return http(context, remote, stored, cache.clone());
+        let requester = requester(&remote, repository);
+        return http(context, remote, stored, cache.clone(), requester);
     }
     let spec = &repository.spec;
     let invalid = |why: String| {
@@ -133,17 +145,37 @@ pub(super) async fn source(
     ))))
 }
 
+/// Who asks a repository: its namespace and name, user and password, CA and certificate.
+fn requester(remote: &Repository, object: &Object<HelmRepository>) -> Fingerprint {
+    let metadata = &object.metadata;
+    let asks = Parts::of("HelmRepository").and(metadata.namespace());
+    let asks = asks.and(&metadata.name).and(remote.url.to_string());
+    let asks = match &remote.auth {
+        None => asks.and("nobody"),
+        Some(Auth::Basic { username, password }) => asks.and(username).and(password.reveal()),
+        Some(Auth::Bearer(token)) => asks.and("").and(token.reveal()),
+    };
+    let asks = asks.maybe(remote.tls.ca.as_ref());
+    let client = remote.tls.client.as_ref();
+    let asks = match client {
+        None => asks.and("-"),
+        Some((certificate, key)) => asks.and(certificate).and(key.reveal()),
+    };
+    asks.done()
+}
+
 fn http(
     context: &Context,
     remote: Repository,
     stored: Option<String>,
     cache: Arc<IndexCache>,
+    requester: Fingerprint,
 ) -> Result<Charts, Failure> {
     let client = HelmClient::new(&context.env, remote).map_err(|error| {
         let message = format!("failed to construct Helm client's TLS config: {error}");
         Failure::passing(UNAUTHENTICATED, message)
     })?;
-    let charts = HttpCharts::new(client, stored).with_cache(cache);
+    let charts = HttpCharts::new(client, stored).with_cache(cache, &requester.to_string());
     Ok(Charts::Http(Box::new(charts)))
 }
 
@@ -278,5 +310,49 @@ impl Repositories for DependencyRepositories<'_> {
                 Charts::Oci(charts) => Arc::new(*charts),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use everflow_json::{Value, json};
+
+    use super::*;
+
+    fn object(namespace: &str, name: &str) -> Object<HelmRepository> {
+        let value: Value = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository",
+            "metadata": {"namespace": namespace, "name": name, "uid": "1"},
+            "spec": {"url": "https://charts.example"}});
+        Object::read(&value).unwrap()
+    }
+
+    fn remote(url: &str, password: &str, ca: &str) -> Repository {
+        let mut remote = Repository::new(everflow_fetch::Url::parse(url).unwrap());
+        if !password.is_empty() {
+            remote.auth = Some(Auth::Basic {
+                username: "user".to_owned(),
+                password: password.to_owned().into(),
+            });
+        }
+        remote.tls.ca = Some(ca.into()).filter(|_| !ca.is_empty());
+        remote
+    }
+
+    #[test]
+    fn helm_requesters_differ_by_object_address_password_and_ca() {
+        let of = |namespace: &str, url: &str, password: &str, ca: &str| {
+            requester(&remote(url, password, ca), &object(namespace, "r"))
+        };
+        let all = [
+            of("a", "https://charts.example", "", ""),
+            of("b", "https://charts.example", "", ""),
+            of("a", "https://other.example", "", ""),
+            of("a", "https://charts.example", "right", ""),
+            of("a", "https://charts.example", "wrong", ""),
+            of("a", "https://charts.example", "", "ca"),
+        ];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+        assert_eq!(all[3], of("a", "https://charts.example", "right", ""));
     }
 }

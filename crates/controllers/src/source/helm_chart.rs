@@ -11,15 +11,16 @@ use everflow_api::source::{
     HelmRepository, Produced,
 };
 use everflow_api::{Kind, Object, Reason, view};
-use everflow_env::{BoxFuture, run_blocking};
-use everflow_fetch::archive::{Links, UnpackLimits, unpack_to_disk};
+use everflow_env::{BoxFuture, run_blocking, run_budgeted};
+use everflow_fetch::archive::{Links, unpack_to_disk};
 use everflow_fetch::helm::{
-    Build, BuildOptions, ChartArchive, HelmLimits, IndexCache, LocalChart, Reason as BuildReason,
-    build_local, build_remote,
+    Build, BuildOptions, ChartArchive, IndexCache, LocalChart, Reason as BuildReason, build_local,
+    build_remote,
 };
 use everflow_fetch::storage::Storage;
 use everflow_fetch::{Deadline, Error};
 use everflow_json::Value;
+use everflow_limits::Budget;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::Resource;
 
@@ -28,6 +29,7 @@ use super::controller::Source;
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
 use super::publish::{Finished, publish};
+use super::signature::Signatures;
 use crate::resources::{BUCKETS, GIT_REPOSITORIES, HELM_CHARTS, HELM_REPOSITORIES};
 use crate::{Options, Setup};
 
@@ -42,6 +44,7 @@ pub(crate) struct Charts {
     storage: Storage,
     options: Options,
     cache: Arc<IndexCache>,
+    signatures: Signatures,
 }
 
 /// Where a chart comes from.
@@ -62,6 +65,7 @@ impl Charts {
             storage: setup.storage.clone(),
             options,
             cache: Arc::new(cache),
+            signatures: Signatures::new(setup, Self::NAME),
         }
     }
 
@@ -169,7 +173,7 @@ impl Charts {
             cached_values_files: Some(status.observed_values_files.clone())
                 .filter(|files| !files.is_empty()),
             force: !known,
-            limits: self.limits(),
+            limits: self.options.helm_limits(),
             algorithm: self.storage.algorithm(),
             // Signatures are looked at before.
             ..BuildOptions::default()
@@ -184,14 +188,6 @@ impl Charts {
                 .push_str(&draft.generation().to_string());
         }
         options
-    }
-
-    fn limits(&self) -> HelmLimits {
-        HelmLimits {
-            index: self.options.helm_index_max_size,
-            chart: self.options.helm_chart_max_size,
-            file: self.options.helm_chart_file_max_size,
-        }
     }
 
     async fn build_from_repository(
@@ -218,10 +214,20 @@ impl Charts {
                 .secret_ref
                 .as_ref()
                 .map(|reference| reference.name.as_str());
-            let request = super::signature::Request { provider, secret };
+            let request = super::signature::Request {
+                provider,
+                secret,
+                identities: &asked.match_oidc_identity,
+                trusted_root: None,
+            };
             let namespace = draft.namespace().to_owned();
+            let wanted = charts::Wanted {
+                namespace: &namespace,
+                name: &name,
+                version: &wanted,
+            };
             let verified = source
-                .verify(context, &namespace, &name, &wanted, &request, &deadline)
+                .verify(&self.signatures, context, &wanted, &request, &deadline)
                 .await;
             if let Err(why) = verified {
                 return Err(self.unverified(draft, why));
@@ -291,16 +297,16 @@ impl Charts {
         let unpacked = async {
             let place = self.storage.temporary("helmchart").await?;
             let (disk, from) = (env.disk.clone(), artifact.path.clone());
-            let to = place.file("source");
-            let work = move || {
+            let (to, limits) = (place.file("source"), self.options.artifact_limits());
+            let work = move |budget: &Budget| {
                 let file = disk.open(&from).map_err(|error| Error::Disk {
                     action: "open",
                     path: from.clone(),
                     cause: error,
                 })?;
-                unpack_to_disk(file, &*disk, &to, UnpackLimits::default(), Links::Skip)
+                unpack_to_disk(file, &*disk, &to, limits, Links::Skip, budget)
             };
-            let unpacked = run_blocking(&*env.blocking, work)
+            let unpacked = run_budgeted(&*env.blocking, work)
                 .await
                 .ok_or(Error::Lost)?;
             unpacked.map(|_| place)

@@ -9,7 +9,7 @@ use everflow_api::source::{
 use everflow_api::{Object, Reason};
 use everflow_env::BoxFuture;
 use everflow_fetch::archive::Algorithm;
-use everflow_fetch::helm::{HelmClient, HelmLimits, Repository, normalize_url};
+use everflow_fetch::helm::{HelmClient, Repository, normalize_url};
 use everflow_fetch::storage::Storage;
 use everflow_fetch::{Deadline, Url};
 use everflow_runtime::attempt::Context;
@@ -133,11 +133,7 @@ pub(super) async fn remote(
     let url = Url::parse(&normalized).map_err(|error| invalid(error.to_string()))?;
     let mut repository = Repository::new(url);
     repository.pass_credentials = spec.pass_credentials;
-    repository.helm = HelmLimits {
-        index: options.helm_index_max_size,
-        chart: options.helm_chart_max_size,
-        file: options.helm_chart_file_max_size,
-    };
+    repository.helm = options.helm_limits();
     if let Some(reference) = &spec.cert_secret_ref {
         let secret = SecretData::get(client, namespace, &reference.name).await;
         let secret = secret.map_err(|unread| {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use everflow_json::Value;
 use everflow_runtime::attempt::Controller;
-use everflow_runtime::store::{Change, Stored};
+use everflow_runtime::store::{CachedObject, Change};
 
 use crate::Setup;
 use controller::SourceController;
@@ -52,8 +52,8 @@ pub(crate) fn helm_chart(setup: &Setup) -> impl Controller + 'static {
 
 /// Whether a change of a source matters to those who build on it: it is new, or has another artifact.
 pub fn artifact_changed(change: &Change) -> bool {
-    let artifact = |stored: &Option<Arc<Stored>>| {
-        let object = stored.as_ref()?.look();
+    let artifact = |stored: &Option<Arc<CachedObject>>| {
+        let object = stored.as_ref()?.value();
         let artifact = object.pointer("/status/artifact")?;
         let part = |name: &str| {
             artifact

@@ -25,7 +25,7 @@ use super::outcome::{Failure, Outcome, Stop};
 use super::publish::{Finished, file_name, publish};
 use super::registry::{pull_secrets, unsupported_provider};
 use super::secrets::SecretData;
-use super::signature;
+use super::signature::{self, Signatures};
 use crate::resources::OCI_REPOSITORIES;
 use crate::{Options, Setup};
 
@@ -36,6 +36,7 @@ const UNAUTHENTICATED: &str = "AuthenticationFailed";
 pub(crate) struct Oci {
     storage: Storage,
     options: Options,
+    signatures: Signatures,
 }
 
 impl Oci {
@@ -43,6 +44,7 @@ impl Oci {
         Oci {
             storage: setup.storage.clone(),
             options: setup.options.clone(),
+            signatures: Signatures::new(setup, Self::NAME),
         }
     }
 
@@ -192,22 +194,20 @@ impl Oci {
             return Ok(());
         }
         let namespace = draft.namespace().to_owned();
-        let provider = asked.provider.unwrap_or(SignatureProvider::Cosign);
+        let (secret, root) = (&asked.secret_ref, &asked.trusted_root_secret_ref);
         let request = signature::Request {
-            provider,
-            secret: asked
-                .secret_ref
-                .as_ref()
-                .map(|reference| reference.name.as_str()),
+            provider: asked.provider.unwrap_or(SignatureProvider::Cosign),
+            secret: secret.as_ref().map(|secret| secret.name.as_str()),
+            identities: &asked.match_oidc_identity,
+            trusted_root: root.as_ref().map(|secret| secret.name.as_str()),
         };
-        let verified =
-            signature::verify(context, &namespace, client, resolution, &request, deadline);
+        let verified = self
+            .signatures
+            .verify(context, &namespace, client, resolution, &request, deadline);
         if let Err(why) = verified.await {
-            let keyless = provider == SignatureProvider::Cosign && asked.secret_ref.is_none();
-            let suffix = if keyless { " keyless" } else { "" };
             let message = format!(
-                "failed to verify the signature using provider '{}{suffix}': {why}",
-                provider.as_str()
+                "failed to verify the signature using provider '{}': {why}",
+                request.named()
             );
             let failure = Failure::passing(Reason::VerificationError.as_str(), message);
             return Err(draft.unverified(failure));
@@ -241,7 +241,7 @@ impl Oci {
             },
             ignore: spec.ignore.as_deref().map(str::to_owned),
             algorithm: self.storage.algorithm(),
-            ..PullOptions::default()
+            unpack: self.options.artifact_limits(),
         };
         let pulled = client
             .pull(resolution, &options, deadline)

@@ -11,6 +11,8 @@ use everflow_json::Value;
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, Client};
 
+use crate::Fingerprint;
+use crate::fingerprint::Parts;
 use crate::resources::SECRETS;
 
 /// The longest address of a proxy.
@@ -117,6 +119,14 @@ impl SecretData {
     /// All of it.
     pub(crate) fn data(&self) -> &BTreeMap<String, Vec<u8>> {
         &self.data
+    }
+
+    /// What tells this Secret from others: its name and all of its content.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let parts = Parts::of("Secret").and(&self.name).and(&self.kind);
+        let each = self.data.iter();
+        each.fold(parts, |parts, (key, bytes)| parts.and(key).and(bytes))
+            .done()
     }
 
     /// All keys and their content.

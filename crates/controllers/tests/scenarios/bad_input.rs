@@ -113,7 +113,8 @@ fn oci_cases() -> Vec<Case> {
         case("oci-traversal", Oci, oci("traversal"), layer, &["../evil"]),
         case("oci-absolute", Oci, oci("absolute"), layer, &["/evil"]),
         case("oci-hardlink", Oci, oci("hardlink"), layer, &["link"]),
-        case("oci-bomb", Oci, oci("bomb"), layer, &["bomb.yaml", "17179869184"]),
+        case("oci-bomb", Oci, oci("bomb"), layer, &["bomb.yaml", "1073741824", "--artifact-max-size"]),
+        case("oci-record", Oci, oci("record"), layer, &["extension record of 1 GiB", "1 MiB"]),
         case("oci-garbage", Oci, oci("garbage"), layer, &[]),
         case("oci-other", Oci, oci("other"), layer, &["sha256:"]),
         case("oci-stall", Oci, oci("stall"), layer, &["deadline"]),
@@ -177,6 +178,20 @@ fn helm_cases() -> Vec<Case> {
             chart("traversal"),
             "ChartPullError",
             &["parent directory"],
+        ),
+        case(
+            "chart-record",
+            Chart,
+            chart("record"),
+            "ChartPullError",
+            &["extension record of 1 GiB", "1 MiB"],
+        ),
+        case(
+            "chart-bomb",
+            Chart,
+            chart("bomb"),
+            "ChartPullError",
+            &["app/bomb", "104857600", "--helm-chart-max-unpacked-size"],
         ),
         case(
             "chart-large",
@@ -268,6 +283,7 @@ fn layer(name: &str) -> Vec<u8> {
         "absolute" => archive("/evil.yaml", file, b"a: 1\n", 5),
         "hardlink" => archive("link.yaml", tar::EntryType::Link, b"", 0),
         "bomb" => archive("bomb.yaml", file, b"a: 1\n", 1 << 60),
+        "record" => archive("name", tar::EntryType::GNULongName, b"x", 1 << 30),
         _ => b"this is no archive".to_vec(),
     }
 }
@@ -312,7 +328,15 @@ fn files(target: &str) -> Answer {
     let plain = |text: &str| Answer::new(200, "text/plain", text.as_bytes().to_vec());
     match target {
         "/good/index.yaml" => {
-            let names = ["garbage", "traversal", "large", "stall", "gone"];
+            let names = [
+                "garbage",
+                "traversal",
+                "record",
+                "bomb",
+                "large",
+                "stall",
+                "gone",
+            ];
             let entries = names.map(|name| {
                 format!("  {name}:\n  - {{apiVersion: v2, name: {name}, version: 1.0.0, urls: [{name}.tgz]}}\n")
             });
@@ -328,6 +352,14 @@ fn files(target: &str) -> Answer {
         "/good/garbage.tgz" => plain("this is no archive"),
         "/good/traversal.tgz" => {
             let bytes = archive("../../evil.yaml", tar::EntryType::Regular, b"a: 1\n", 5);
+            Answer::new(200, "application/gzip", bytes)
+        }
+        "/good/record.tgz" => {
+            let bytes = archive("name", tar::EntryType::GNULongName, b"x", 1 << 30);
+            Answer::new(200, "application/gzip", bytes)
+        }
+        "/good/bomb.tgz" => {
+            let bytes = archive("app/bomb", tar::EntryType::Regular, b"x", 1 << 30);
             Answer::new(200, "application/gzip", bytes)
         }
         "/good/large.tgz" => Answer::new(200, "application/gzip", vec![b'x'; 10_485_761]),

@@ -6,10 +6,10 @@ use std::time::Duration;
 use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService, kubeconfig};
 use everflow_controllers::ControllerKind;
+use everflow_embedded::{EmbeddedTransport, ServerWorld};
 use everflow_env::SeededRandom;
 use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, Resource, WriteOptions};
-use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
 use tokio::task::JoinHandle;
 
 use super::scenario::Scenario;
@@ -200,7 +200,7 @@ async fn a_kubeconfig_that_is_gone_holds_up_a_deletion_which_says_so() {
 }
 
 /// A service account with these rights in the namespace.
-async fn account(world: &World, verbs: &[&str]) {
+pub async fn account(world: &World, verbs: &[&str]) {
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}});
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",

@@ -10,6 +10,7 @@ use everflow_cluster::auth::User;
 use everflow_cluster::faults::{Faults, NoFaults};
 use everflow_cluster::{ApiServer, ApiService, Authority, controllers};
 use everflow_controllers::{ControllerKind, Options, Setup};
+use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport, ServerWorld};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::{Value, json};
@@ -19,7 +20,6 @@ use everflow_runtime::engine::Handle;
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::{Encoding, Level, Logger};
 use everflow_runtime::metrics::Metrics;
-use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
 use tokio::task::JoinHandle;
 
 use super::git::{self, File, Repository};
@@ -317,6 +317,7 @@ impl World {
             env: env.clone(),
             client: self.engine_client.clone(),
             options: self.options.clone(),
+            admission: Some(Arc::new(EmbeddedAdmission)),
             storage: Storage::open(&env, storage).await.unwrap(),
             log,
             metrics: metrics.clone(),

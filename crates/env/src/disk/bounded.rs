@@ -148,6 +148,10 @@ impl Disk for BoundedDisk {
         self.inner.open(path)
     }
 
+    fn open_contained(&self, path: &str) -> io::Result<Box<dyn FileReader>> {
+        self.inner.open_contained(path)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.inner.rename(from, to)?;
         if self.area.has(from) {

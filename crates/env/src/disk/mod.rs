@@ -2,6 +2,7 @@
 
 mod bounded;
 mod memory;
+pub mod private;
 mod real;
 
 use std::fmt;
@@ -23,6 +24,11 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn create(&self, path: &str) -> io::Result<Box<dyn FileWriter>>;
     /// Opens a file to read.
     fn open(&self, path: &str) -> io::Result<Box<dyn FileReader>>;
+    /// The same for a path that a stranger named: symbolic links are followed only where they stay in the area. What
+    /// lies behind others is not found.
+    fn open_contained(&self, path: &str) -> io::Result<Box<dyn FileReader>> {
+        self.open(path)
+    }
     /// Gives a file or directory another name; a file of that name is replaced at once.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file or a symbolic link.
@@ -82,6 +88,8 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link.
     Link,
+    /// Something else: a pipe, a socket or a device. It is never opened.
+    Special,
 }
 
 /// Reads a whole file, up to a bound.

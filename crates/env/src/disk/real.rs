@@ -1,10 +1,10 @@
 //! A directory of the machine.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Disk, Entry, EntryKind, FileReader, FileWriter, parts};
+use super::{Disk, Entry, EntryKind, FileReader, FileWriter, parts, private};
 
 /// The files below a directory.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub struct RealDisk {
 impl RealDisk {
     /// The files below `root`, which is made when it is not there.
     pub fn new(root: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(root)?;
+        private::create_dir(root)?;
         Ok(RealDisk {
             root: root.canonicalize()?,
         })
@@ -30,15 +30,20 @@ impl RealDisk {
 
 impl Disk for RealDisk {
     fn create(&self, path: &str) -> io::Result<Box<dyn FileWriter>> {
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Box::new(RealWriter(options.open(self.path(path)?)?)))
+        let file = private::create_file(&self.path(path)?)?;
+        Ok(Box::new(RealWriter(file)))
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn FileReader>> {
-        Ok(Box::new(RealReader(File::open(self.path(path)?)?)))
+        open(path, &self.path(path)?)
+    }
+
+    fn open_contained(&self, path: &str) -> io::Result<Box<dyn FileReader>> {
+        let full = self.path(path)?.canonicalize()?;
+        match full.starts_with(&self.root) {
+            true => open(path, &full),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -50,11 +55,7 @@ impl Disk for RealDisk {
     }
 
     fn create_dir(&self, path: &str) -> io::Result<()> {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(self.path(path)?)
+        private::create_dir(&self.path(path)?)
     }
 
     fn remove_dir(&self, path: &str) -> io::Result<()> {
@@ -101,6 +102,16 @@ impl Disk for RealDisk {
     }
 }
 
+fn open(path: &str, full: &Path) -> io::Result<Box<dyn FileReader>> {
+    // Opening a pipe waits until somebody writes to it, which may be never.
+    let metadata = std::fs::metadata(full)?;
+    if !metadata.is_file() && !metadata.is_dir() {
+        let text = format!("{path} is a pipe, a socket or a device, not a file");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(Box::new(RealReader(File::open(full)?)))
+}
+
 #[cfg(unix)]
 fn symlink(target: &str, path: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, path)
@@ -116,8 +127,10 @@ fn describe(name: String, metadata: &std::fs::Metadata) -> io::Result<Entry> {
         EntryKind::Directory
     } else if metadata.is_symlink() {
         EntryKind::Link
-    } else {
+    } else if metadata.is_file() {
         EntryKind::File
+    } else {
+        EntryKind::Special
     };
     Ok(Entry {
         name,

@@ -2,6 +2,10 @@
 //! Flux does. That is close to gitignore, but not the same: a directory that is left out does not
 //! take its content along by itself, and a pattern without a slash matches any part of the path.
 
+use std::sync::Arc;
+
+use everflow_limits::{Budget, Exceeded};
+
 /// The name of the files with patterns.
 pub const IGNORE_FILE: &str = ".sourceignore";
 
@@ -33,7 +37,7 @@ const DEFAULTS: [&str; 20] = [
 #[derive(Debug, Clone)]
 pub struct Pattern {
     /// The directory that the pattern is about, as parts of its path.
-    scope: Vec<String>,
+    scope: Arc<[String]>,
     parts: Vec<String>,
     keeps: bool,
     directories_only: bool,
@@ -42,6 +46,10 @@ pub struct Pattern {
 impl Pattern {
     /// Reads one pattern that holds below the directory `scope`.
     pub fn parse(line: &str, scope: &[String]) -> Self {
+        Pattern::below(line, &Arc::from(scope))
+    }
+
+    fn below(line: &str, scope: &Arc<[String]>) -> Self {
         let (keeps, mut text) = match line.strip_prefix('!') {
             Some(rest) => (true, rest),
             None => (false, line),
@@ -52,7 +60,7 @@ impl Pattern {
         let directories_only = text.ends_with('/');
         let text = text.strip_suffix('/').unwrap_or(text);
         Pattern {
-            scope: scope.to_vec(),
+            scope: scope.clone(),
             parts: text.split('/').map(str::to_owned).collect(),
             keeps,
             directories_only,
@@ -66,7 +74,7 @@ impl Pattern {
             .filter(|inner| !inner.is_empty())?;
         if !path
             .iter()
-            .zip(&self.scope)
+            .zip(self.scope.iter())
             .all(|(one, two)| *one == two.as_str())
         {
             return None;
@@ -130,10 +138,26 @@ impl Pattern {
 
 /// Reads the patterns of a file or of `spec.ignore`, in force below `scope`.
 pub fn read_patterns(text: &str, scope: &[String]) -> Vec<Pattern> {
+    // Lines may be many and directories deep.
+    let scope = Arc::from(scope);
     text.lines()
         .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
-        .map(|line| Pattern::parse(line, scope))
+        .map(|line| Pattern::below(line, &scope))
         .collect()
+}
+
+/// What patterns take in memory for each byte of their text, and for each line, at worst.
+const PATTERN_WEIGHT: (usize, usize) = (32, 128);
+
+/// The same for text that others wrote: what the patterns take is charged.
+pub fn read_patterns_within(
+    text: &str,
+    scope: &[String],
+    budget: &Budget,
+) -> Result<Vec<Pattern>, Exceeded> {
+    let (byte, line) = PATTERN_WEIGHT;
+    budget.charge(text.len() * byte + text.lines().count() * line)?;
+    Ok(read_patterns(text, scope))
 }
 
 /// Decides what is left out.
@@ -169,6 +193,23 @@ impl Ignore {
             .rev()
             .find_map(|pattern| pattern.verdict(&parts, directory))
             .unwrap_or(false)
+    }
+
+    /// The same for patterns that may be many: the budget is asked at each.
+    pub fn leaves_out_within(
+        &self,
+        path: &str,
+        directory: bool,
+        budget: &Budget,
+    ) -> Result<bool, Exceeded> {
+        let parts: Vec<&str> = path.split('/').collect();
+        for pattern in self.patterns.iter().rev() {
+            budget.check()?;
+            if let Some(left_out) = pattern.verdict(&parts, directory) {
+                return Ok(left_out);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::io::{self, Read, Write};
 
+use everflow_limits::Exceeded;
+use everflow_tar::Limit;
+
 use super::deflate::GzipWriter;
 use super::digest::{Algorithm, Digest, DigestWriter};
 use crate::Error;
@@ -33,7 +36,7 @@ pub struct ArchiveWriter<W: Write> {
     padding: usize,
     files: u64,
     unpacked: u64,
-    limit: u64,
+    limit: Limit,
     buffer: Vec<u8>,
 }
 
@@ -44,7 +47,7 @@ const CHART_COMMENT: &str = "Helm";
 impl<W: Write> ArchiveWriter<W> {
     /// Starts an archive whose content may not be larger than `limit` bytes, with the directory
     /// `.` as its first entry.
-    pub fn new(out: W, algorithm: Algorithm, limit: u64) -> Result<Self, Error> {
+    pub fn new(out: W, algorithm: Algorithm, limit: Limit) -> Result<Self, Error> {
         let out = GzipWriter::new(DigestWriter::new(out, algorithm)).map_err(Error::archive_io)?;
         let mut writer = ArchiveWriter {
             out,
@@ -59,7 +62,7 @@ impl<W: Write> ArchiveWriter<W> {
     }
 
     /// Starts the archive of a Helm chart: with helm's header, and without an entry for the root.
-    pub fn of_chart(out: W, algorithm: Algorithm, limit: u64) -> Result<Self, Error> {
+    pub fn of_chart(out: W, algorithm: Algorithm, limit: Limit) -> Result<Self, Error> {
         let out = DigestWriter::new(out, algorithm);
         let out = GzipWriter::with_header(out, CHART_EXTRA, CHART_COMMENT);
         Ok(ArchiveWriter {
@@ -75,13 +78,7 @@ impl<W: Write> ArchiveWriter<W> {
     /// Adds a file of a Helm chart: readable by all, in one piece.
     pub fn chart_file(&mut self, path: &str, content: &[u8]) -> Result<(), Error> {
         let size = content.len() as u64;
-        self.unpacked = self.unpacked.saturating_add(size);
-        if self.unpacked > self.limit || size > LARGEST {
-            return Err(Error::TooLarge {
-                what: format!("the content at {path}"),
-                limit: self.limit.min(LARGEST),
-            });
-        }
+        self.count(path.as_bytes(), size)?;
         self.header(path.as_bytes(), 0o644, b'0', size)?;
         self.out.write_all(content).map_err(Error::archive_io)?;
         self.padding = (BLOCK - content.len() % BLOCK) % BLOCK;
@@ -102,13 +99,7 @@ impl<W: Write> ArchiveWriter<W> {
         size: u64,
         content: &mut dyn Read,
     ) -> Result<(), Error> {
-        self.unpacked = self.unpacked.saturating_add(size);
-        if self.unpacked > self.limit || size > LARGEST {
-            return Err(Error::TooLarge {
-                what: format!("the content at {}", String::from_utf8_lossy(path)),
-                limit: self.limit.min(LARGEST),
-            });
-        }
+        self.count(path, size)?;
         self.header(path, if executable { 0o700 } else { 0o600 }, b'0', size)?;
         let mut left = size;
         while left > 0 {
@@ -124,6 +115,32 @@ impl<W: Write> ArchiveWriter<W> {
         self.padding = (BLOCK - (size % BLOCK as u64) as usize) % BLOCK;
         self.files += 1;
         Ok(())
+    }
+
+    fn count(&mut self, path: &[u8], size: u64) -> Result<(), Error> {
+        self.unpacked = self.unpacked.saturating_add(size);
+        let Limit { most, flag } = self.limit;
+        if self.unpacked <= most && size <= LARGEST {
+            return Ok(());
+        }
+        let path = String::from_utf8_lossy(path);
+        let limit = most.min(LARGEST);
+        let or_raise = match flag {
+            "" => String::new(),
+            flag => format!(", or raise {flag}"),
+        };
+        Err(Error::LimitIn {
+            reason: "ArchiveOperationFailed",
+            message: format!(
+                "the content at {path} is larger than the limit of {limit} bytes for all files together: \
+                 leave something out{or_raise}"
+            ),
+            exceeded: Exceeded::Count {
+                what: "bytes in one archive",
+                limit,
+                flag,
+            },
+        })
     }
 
     /// Ends the archive and gives the writer back.
@@ -280,7 +297,8 @@ mod tests {
 
     #[test]
     fn archives_hold_what_was_put_in() {
-        let mut writer = ArchiveWriter::new(Vec::new(), Algorithm::Sha256, 1000).unwrap();
+        let mut writer =
+            ArchiveWriter::new(Vec::new(), Algorithm::Sha256, Limit::new(1000, "--max")).unwrap();
         let long = format!("{}/{}", "d".repeat(80), "f".repeat(60));
         let longer = "x".repeat(180);
         for name in ["a b/ü.yaml", &long, &longer] {
@@ -304,15 +322,25 @@ mod tests {
 
     #[test]
     fn more_than_the_limit_is_refused() {
-        let mut writer = ArchiveWriter::new(Vec::new(), Algorithm::Sha256, 4).unwrap();
+        let mut writer =
+            ArchiveWriter::new(Vec::new(), Algorithm::Sha256, Limit::new(4, "--max")).unwrap();
         writer.file(b"a", false, 3, &mut &b"abc"[..]).unwrap();
         let error = writer.file(b"b", false, 3, &mut &b"abc"[..]).unwrap_err();
-        assert!(matches!(error, Error::TooLarge { .. }));
+        assert_eq!(
+            error.to_string(),
+            "the content at b is larger than the limit of 4 bytes for all files together: leave something out, \
+             or raise --max"
+        );
+        assert!(matches!(
+            error.exceeded(),
+            Some(Exceeded::Count { limit: 4, .. })
+        ));
     }
 
     #[test]
     fn content_that_ends_early_is_an_error() {
-        let mut writer = ArchiveWriter::new(Vec::new(), Algorithm::Sha256, 100).unwrap();
+        let mut writer =
+            ArchiveWriter::new(Vec::new(), Algorithm::Sha256, Limit::new(100, "--max")).unwrap();
         assert!(writer.file(b"a", false, 3, &mut &b"ab"[..]).is_err());
     }
 }

@@ -4,19 +4,25 @@
 //! files of the temporary area; only names and places are held in memory.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, SeekFrom, Write};
 use std::sync::Arc;
 
 use everflow_env::Disk;
+use everflow_limits::Budget;
+use everflow_tar::{Budgeted, Limit, Limits};
 
 use super::digest::Algorithm;
-use super::ignore::{IGNORE_FILE, Ignore, Pattern, read_patterns};
+use super::ignore::{IGNORE_FILE, Ignore, Pattern, read_patterns_within};
 use super::tar_writer::{ArchiveWriter, Summary};
-use super::unpack::{Item, Links, UnpackLimits, read_archive};
+use super::unpack::{Item, Links, copy_content, read_archive};
 use crate::Error;
 
 /// The largest file of patterns that is read.
 const LARGEST_LIST: u64 = 1 << 20;
+
+/// What a file takes in memory beside its path, and a directory in the path of a list of patterns.
+const NODE_WEIGHT: usize = 160;
+const PART_WEIGHT: usize = 48;
 
 /// Where the content of a file lies.
 #[derive(Debug, Clone)]
@@ -61,23 +67,20 @@ impl Tree {
     }
 
     /// Adds a directory and those around it. The path is plain.
-    pub fn directory(&mut self, path: &str) -> Result<(), Error> {
+    pub fn directory(&mut self, path: &str, budget: &Budget) -> Result<(), Error> {
         for (at, _) in path.match_indices('/') {
-            self.one_directory(&path[..at])?;
+            self.one_directory(&path[..at], budget)?;
         }
-        self.one_directory(path)
+        self.one_directory(path, budget)
     }
 
-    fn one_directory(&mut self, path: &str) -> Result<(), Error> {
+    fn one_directory(&mut self, path: &str, budget: &Budget) -> Result<(), Error> {
         match self.nodes.get(&key(path)) {
             Some(Node::Directory) => Ok(()),
             Some(Node::File { .. }) => {
                 Err(Error::Archive(format!("mkdir {path}: not a directory")))
             }
-            None => {
-                self.nodes.insert(key(path), Node::Directory);
-                Ok(())
-            }
+            None => self.insert(path, Node::Directory, budget),
         }
     }
 
@@ -88,9 +91,10 @@ impl Tree {
         executable: bool,
         size: u64,
         place: Place,
+        budget: &Budget,
     ) -> Result<(), Error> {
         if let Some((directory, _)) = path.rsplit_once('/') {
-            self.directory(directory)?;
+            self.directory(directory, budget)?;
         }
         let executable = match self.nodes.get(&key(path)) {
             Some(Node::Directory) => {
@@ -105,6 +109,11 @@ impl Tree {
             size,
             place,
         };
+        self.insert(path, node, budget)
+    }
+
+    fn insert(&mut self, path: &str, node: Node, budget: &Budget) -> Result<(), Error> {
+        budget.charge(path.len() + NODE_WEIGHT)?;
         self.nodes.insert(key(path), node);
         Ok(())
     }
@@ -114,7 +123,8 @@ impl Tree {
         packed: impl Read,
         disk: &dyn Disk,
         spill: &str,
-        limits: UnpackLimits,
+        limits: Limits,
+        budget: &Budget,
     ) -> Result<Self, Error> {
         let failed = |error| Error::disk("write", spill, error);
         let file = disk.create(spill).map_err(failed)?;
@@ -122,36 +132,45 @@ impl Tree {
         let name: Arc<str> = spill.into();
         let mut tree = Tree::new();
         let mut offset = 0;
-        read_archive(packed, limits, Links::Skip, &mut |path, item| match item {
-            Item::Directory => tree.directory(path),
-            Item::File {
-                executable,
-                size,
-                content,
-            } => {
-                let place = Place {
-                    file: name.clone(),
-                    offset,
-                };
-                tree.file(path, executable, size, place)?;
-                offset += copy(content, &mut out, size, path, spill)?;
-                Ok(())
-            }
-        })?;
+        read_archive(
+            packed,
+            limits,
+            Links::Skip,
+            budget,
+            &mut |path, item| match item {
+                Item::Directory => tree.directory(path, budget),
+                Item::File {
+                    executable,
+                    size,
+                    content,
+                } => {
+                    let place = Place {
+                        file: name.clone(),
+                        offset,
+                    };
+                    tree.file(path, executable, size, place, budget)?;
+                    offset += copy_content(content, &mut out, spill)?;
+                    Ok(())
+                }
+            },
+        )?;
         out.flush().map_err(failed)?;
         Ok(tree)
     }
 
     /// The patterns of all `.sourceignore` files, those of outer directories first.
-    pub fn patterns(&self, disk: &dyn Disk) -> Result<Vec<Pattern>, Error> {
+    pub fn patterns(&self, disk: &dyn Disk, budget: &Budget) -> Result<Vec<Pattern>, Error> {
         let mut lists: Vec<(Vec<String>, &Place, u64)> = Vec::new();
         for (key, node) in &self.nodes {
-            let mut parts: Vec<String> = key.split('\0').map(str::to_owned).collect();
-            if parts.pop().as_deref() == Some(IGNORE_FILE)
-                && !parts.iter().any(|part| part == ".git")
+            budget.check()?;
+            let (directory, name) = key.rsplit_once('\0').unwrap_or(("", key));
+            let parts = || directory.split('\0').filter(|part| !part.is_empty());
+            if name == IGNORE_FILE
+                && !parts().any(|part| part == ".git")
                 && let Node::File { place, size, .. } = node
             {
-                lists.push((parts, place, *size));
+                budget.charge(key.len() + parts().count() * PART_WEIGHT)?;
+                lists.push((parts().map(str::to_owned).collect(), place, *size));
             }
         }
         lists.sort_by(|one, two| one.0.cmp(&two.0));
@@ -163,7 +182,7 @@ impl Tree {
                 .read_to_end(&mut bytes)
                 .map_err(|error| Error::disk("read", &place.file, error))?;
             let text = String::from_utf8_lossy(&bytes);
-            patterns.extend(read_patterns(&text, &scope));
+            patterns.extend(read_patterns_within(&text, &scope, budget)?);
         }
         Ok(patterns)
     }
@@ -175,16 +194,20 @@ impl Tree {
         out: W,
         ignore: &Ignore,
         algorithm: Algorithm,
-        limit: u64,
+        limit: Limit,
+        budget: &Budget,
     ) -> Result<(W, Summary), Error> {
         let mut writer = ArchiveWriter::new(out, algorithm, limit)?;
         let mut opened: Option<(Arc<str>, Box<dyn everflow_env::disk::FileReader>)> = None;
         for (key, node) in &self.nodes {
+            budget.check()?;
             let path = key.replace('\0', "/");
+            let is_directory = matches!(node, Node::Directory);
+            if ignore.leaves_out_within(&path, is_directory, budget)? {
+                continue;
+            }
             match node {
-                Node::Directory if ignore.leaves_out(&path, true) => {}
                 Node::Directory => writer.directory(path.as_bytes())?,
-                Node::File { .. } if ignore.leaves_out(&path, false) => {}
                 Node::File {
                     executable,
                     size,
@@ -198,7 +221,8 @@ impl Tree {
                     };
                     file.seek(SeekFrom::Start(place.offset))
                         .map_err(|error| Error::disk("read", &place.file, error))?;
-                    writer.file(path.as_bytes(), *executable, *size, &mut file)?;
+                    let mut content = Budgeted::new(&mut file, budget);
+                    writer.file(path.as_bytes(), *executable, *size, &mut content)?;
                     opened = Some((place.file.clone(), file));
                 }
             }
@@ -212,35 +236,6 @@ fn open(disk: &dyn Disk, place: &Place) -> Result<Box<dyn everflow_env::disk::Fi
     let mut file = disk.open(&place.file).map_err(failed)?;
     file.seek(SeekFrom::Start(place.offset)).map_err(failed)?;
     Ok(file)
-}
-
-/// Copies a file's content; too little of it is an error of the archive, not of the disk.
-fn copy(
-    content: &mut dyn Read,
-    out: &mut dyn Write,
-    size: u64,
-    path: &str,
-    spill: &str,
-) -> Result<u64, Error> {
-    let mut buffer = vec![0; 64 * 1024];
-    let mut written = 0;
-    loop {
-        let count = content
-            .read(&mut buffer)
-            .map_err(|error| Error::Archive(format!("error copying buffer: {error}")))?;
-        if count == 0 {
-            break;
-        }
-        out.write_all(&buffer[..count])
-            .map_err(|error| Error::disk("write", spill, error))?;
-        written += count as u64;
-    }
-    match written == size {
-        true => Ok(written),
-        false => Err(Error::Archive(format!(
-            "only wrote {written} bytes to {path}; expected {size}"
-        ))),
-    }
 }
 
 #[cfg(test)]
@@ -262,13 +257,20 @@ mod tests {
     fn entries_come_out_in_the_order_of_a_walk() {
         let disk = MemoryDisk::new();
         let place = placed(&disk, b"x");
-        let mut tree = Tree::new();
+        let (mut tree, free) = (Tree::new(), Budget::unlimited());
         for path in ["a.txt", "a/z", "a-b", "a/b/c", "B"] {
-            tree.file(path, false, 1, place.clone()).unwrap();
+            tree.file(path, false, 1, place.clone(), &free).unwrap();
         }
         let nothing = Ignore::only(Vec::new());
         let (packed, summary) = tree
-            .archive(&disk, Vec::new(), &nothing, Algorithm::Sha256, 100)
+            .archive(
+                &disk,
+                Vec::new(),
+                &nothing,
+                Algorithm::Sha256,
+                Limit::new(100, "--max"),
+                &free,
+            )
             .unwrap();
         assert_eq!(summary.files, 5);
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&packed[..]));
@@ -287,12 +289,14 @@ mod tests {
     fn a_path_is_a_file_or_a_directory_but_not_both() {
         let disk = MemoryDisk::new();
         let place = placed(&disk, b"x");
-        let mut tree = Tree::new();
-        tree.file("a", true, 1, place.clone()).unwrap();
-        let error = tree.file("a/b", false, 1, place.clone()).unwrap_err();
+        let (mut tree, free) = (Tree::new(), Budget::unlimited());
+        tree.file("a", true, 1, place.clone(), &free).unwrap();
+        let error = tree
+            .file("a/b", false, 1, place.clone(), &free)
+            .unwrap_err();
         assert_eq!(error.to_string(), "mkdir a: not a directory");
-        tree.directory("d").unwrap();
-        let error = tree.file("d", false, 1, place).unwrap_err();
+        tree.directory("d", &free).unwrap();
+        let error = tree.file("d", false, 1, place, &free).unwrap_err();
         assert_eq!(error.to_string(), "open d: is a directory");
     }
 
@@ -300,11 +304,11 @@ mod tests {
     fn outer_patterns_come_first() {
         let disk = MemoryDisk::new();
         let place = placed(&disk, b"*.md\n");
-        let mut tree = Tree::new();
+        let (mut tree, free) = (Tree::new(), Budget::unlimited());
         for path in ["a/+/.sourceignore", "a/.sourceignore", ".git/.sourceignore"] {
-            tree.file(path, false, 5, place.clone()).unwrap();
+            tree.file(path, false, 5, place.clone(), &free).unwrap();
         }
-        let patterns = tree.patterns(&disk).unwrap();
+        let patterns = tree.patterns(&disk, &free).unwrap();
         assert_eq!(patterns.len(), 2);
         let ignore = Ignore::only(patterns);
         assert!(ignore.leaves_out("a/x.md", false));

@@ -1,13 +1,13 @@
 //! What buckets answer.
 
 use ::http::Method;
+use everflow_limits::Exceeded;
 
 use super::xml::{Event, read};
 use crate::Error;
-use crate::http::Response;
+use crate::http::{Response, printable};
 
 const LARGEST_ERROR: usize = 1 << 20;
-const SHOWN: usize = 1024;
 
 /// A refusal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +49,14 @@ impl std::fmt::Display for Trouble {
 }
 
 impl Trouble {
+    /// The limit that was passed, if it was one.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            Trouble::Failed(error) => error.exceeded(),
+            Trouble::Refused(_) => None,
+        }
+    }
+
     /// Whether the server's word for it is this one.
     pub fn is(&self, code: &str) -> bool {
         matches!(self, Trouble::Refused(refusal) if refusal.code == code)
@@ -118,7 +126,7 @@ pub(crate) async fn refusal(method: &Method, response: Response, object: bool) -
     };
     let body = match *method == Method::HEAD {
         true => Vec::new(),
-        false => response.body.read_some(LARGEST_ERROR).await,
+        false => response.complaint(LARGEST_ERROR).await,
     };
     let text = String::from_utf8_lossy(&body);
     let mut found = parse(&text).unwrap_or_else(|| {
@@ -132,7 +140,7 @@ pub(crate) async fn refusal(method: &Method, response: Response, object: bool) -
                 let code = format!("{} {name}", status.as_u16());
                 let message = match text.trim() {
                     "" => code.clone(),
-                    text => text.chars().take(SHOWN).collect(),
+                    text => printable(text),
                 };
                 return Refusal {
                     code,
@@ -156,6 +164,8 @@ pub(crate) async fn refusal(method: &Method, response: Response, object: bool) -
     if found.region.is_empty() {
         found.region = region;
     }
+    found.code = printable(&found.code);
+    found.message = printable(&found.message);
     found
 }
 

@@ -6,19 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::http::{Method, header};
-use everflow_env::run_blocking;
+use everflow_env::{run_blocking, run_budgeted};
+use everflow_limits::Budget;
 use futures_util::StreamExt as _;
 
-use super::answer::{Trouble, page};
+use super::answer::{Page, Trouble, page};
 use super::endpoint::check_name;
 use super::sign::query;
 use super::{BucketClient, FAILED, LARGEST_PAGE};
-use crate::archive::ignore::{IGNORE_FILE, read_patterns};
-use crate::archive::{Algorithm, Digest, Digester, Ignore, Place, Tree};
+use crate::archive::ignore::{IGNORE_FILE, read_patterns_within};
+use crate::archive::unpack::SIZE_FLAG;
+use crate::archive::{Algorithm, Digest, Digester, Ignore, Limit, Place, Tree};
 use crate::download::save;
 use crate::temporary::TemporaryDirectory;
 use crate::{Deadline, Error};
 
+/// How many bytes the keys and etags of all objects may have together.
+const LONGEST_NAMES: usize = 256 << 20;
 /// So many objects are downloaded at once.
 const AT_ONCE: usize = 32;
 /// The largest file of patterns that is read.
@@ -79,6 +83,12 @@ fn failed(message: String) -> Error {
     }
 }
 
+fn object_failed(bucket: &str, key: &str, cause: &dyn std::fmt::Display) -> Error {
+    failed(format!(
+        "fetch from bucket '{bucket}' failed: failed to get '{key}' object: {cause}"
+    ))
+}
+
 /// A key as a path below the root: what would lead out of it leads nowhere.
 fn plain(key: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
@@ -116,20 +126,15 @@ impl BucketClient {
                 "failed to get Etag for '{IGNORE_FILE}' object: {trouble}"
             ))
         })?;
-        let mut patterns = match &list {
-            Some(bytes) => read_patterns(&String::from_utf8_lossy(bytes), &[]),
-            None => Vec::new(),
-        };
-        patterns.extend(read_patterns(ignore.unwrap_or_default(), &[]));
-        let objects = self
-            .objects(&Ignore::only(patterns), deadline)
-            .await
-            .map_err(|trouble| {
-                failed(format!(
-                    "indexation of objects from bucket '{bucket}' failed: \
+        let own = String::from_utf8_lossy(list.as_deref().unwrap_or_default());
+        let lists = Arc::new([own.into_owned(), ignore.unwrap_or_default().to_owned()]);
+        let objects = self.objects(&lists, deadline).await.map_err(|trouble| {
+            let message = format!(
+                "indexation of objects from bucket '{bucket}' failed: \
                      listing objects from bucket '{bucket}' failed: {trouble}"
-                ))
-            })?;
+            );
+            Error::step(FAILED, message, trouble.exceeded())
+        })?;
         Ok(Index { objects, list })
     }
 
@@ -160,12 +165,13 @@ impl BucketClient {
 
     async fn objects(
         &self,
-        ignore: &Ignore,
+        lists: &Arc<[String; 2]>,
         deadline: &Deadline,
     ) -> Result<BTreeMap<String, String>, Trouble> {
         let old = self.endpoint.is_google();
         let prefix = self.remote.prefix.as_str();
         let mut objects = BTreeMap::new();
+        let mut names = 0;
         let mut next: Option<String> = None;
         loop {
             let mut pairs = vec![
@@ -184,12 +190,19 @@ impl BucketClient {
             let asked = Some(query(&pairs));
             let response = self.request(Method::GET, "", asked, deadline).await?;
             let bytes = response.body.read_all(LARGEST_PAGE).await?;
-            let read = page(&String::from_utf8_lossy(&bytes), old)?;
+            let lists = lists.clone();
+            let work = move |budget: &Budget| wanted(&bytes, old, &lists, budget);
+            let read = run_budgeted(&*self.env.blocking, work).await;
+            let read = read.ok_or(Error::Lost)??;
             for (key, etag) in read.objects {
-                if key.ends_with('/') || key == IGNORE_FILE || ignore.leaves_out(&key, false) {
-                    continue;
-                }
+                names += key.len() + etag.len();
                 objects.insert(key, etag);
+            }
+            if names > LONGEST_NAMES {
+                return Err(Trouble::Failed(Error::TooLarge {
+                    what: "the text of all names in the bucket".to_owned(),
+                    limit: LONGEST_NAMES as u64,
+                }));
             }
             if objects.len() > self.remote.objects {
                 return Err(Trouble::Failed(Error::TooLarge {
@@ -259,9 +272,8 @@ impl BucketClient {
             }
         }
         drop(downloads);
-        let tree = self.tree(&sizes, &place)?;
         let (digest, size) = self
-            .pack(tree, index.list.clone(), &place, algorithm)
+            .pack(sizes, index.list.clone(), &place, algorithm)
             .await?;
         Ok(Fetched {
             place,
@@ -272,10 +284,7 @@ impl BucketClient {
     }
 
     fn object_failed(&self, key: &str, cause: &dyn std::fmt::Display) -> Error {
-        failed(format!(
-            "fetch from bucket '{}' failed: failed to get '{key}' object: {cause}",
-            self.remote.bucket
-        ))
+        object_failed(&self.remote.bucket, key, cause)
     }
 
     async fn object(
@@ -305,37 +314,19 @@ impl BucketClient {
         Ok(Got::File { size, etag })
     }
 
-    fn tree(
-        &self,
-        sizes: &BTreeMap<String, (usize, u64)>,
-        place: &TemporaryDirectory,
-    ) -> Result<Tree, Error> {
-        let mut tree = Tree::new();
-        for (key, (number, size)) in sizes {
-            let file: Arc<str> = place.file(&number.to_string()).into();
-            let path = plain(key)
-                .ok_or_else(|| self.object_failed(key, &"its key cannot be a path of a file"))?;
-            let at = Place { file, offset: 0 };
-            tree.file(&path, false, *size, at)
-                .map_err(|error| self.object_failed(key, &error))?;
-        }
-        Ok(tree)
-    }
-
     async fn pack(
         &self,
-        mut tree: Tree,
+        sizes: Sizes,
         list: Option<Vec<u8>>,
         place: &TemporaryDirectory,
         algorithm: Algorithm,
     ) -> Result<(Digest, u64), Error> {
-        let (disk, path, limit) = (
-            self.env.disk.clone(),
-            place.file("artifact"),
-            self.remote.total,
-        );
+        let (disk, path) = (self.env.disk.clone(), place.file("artifact"));
+        let limit = Limit::new(self.remote.total, SIZE_FLAG);
+        let (bucket, directory) = (self.remote.bucket.clone(), place.path().to_owned());
         let list_path = place.file("list");
-        let work = move || {
+        let work = move |budget: &Budget| {
+            let mut tree = tree(&bucket, &sizes, &directory, budget)?;
             if let Some(bytes) = list {
                 let failing = |error| Error::disk("write", &list_path, error);
                 let mut file = disk.create(&list_path).map_err(failing)?;
@@ -344,22 +335,61 @@ impl BucketClient {
                     file: list_path.as_str().into(),
                     offset: 0,
                 };
-                tree.file(IGNORE_FILE, false, bytes.len() as u64, at)?;
+                tree.file(IGNORE_FILE, false, bytes.len() as u64, at, budget)?;
             }
             let failing = |error| Error::disk("write", &path, error);
             let out = BufWriter::with_capacity(256 * 1024, disk.create(&path).map_err(failing)?);
             let nothing = Ignore::only(Vec::new());
-            let (out, summary) = tree.archive(&*disk, out, &nothing, algorithm, limit)?;
+            let (out, summary) = tree.archive(&*disk, out, &nothing, algorithm, limit, budget)?;
             let mut file = out
                 .into_inner()
                 .map_err(|error| failing(error.into_error()))?;
             file.sync().map_err(failing)?;
             Ok((summary.digest, summary.size))
         };
-        run_blocking(&*self.env.blocking, work)
+        run_budgeted(&*self.env.blocking, work)
             .await
             .ok_or(Error::Lost)?
     }
+}
+
+/// Reads a page of the listing without what is left out.
+fn wanted(bytes: &[u8], old: bool, lists: &[String; 2], budget: &Budget) -> Result<Page, Trouble> {
+    let mut patterns = Vec::new();
+    for list in lists {
+        patterns.extend(read_patterns_within(list, &[], budget).map_err(Error::from)?);
+    }
+    let ignore = Ignore::only(patterns);
+    let mut read = page(&String::from_utf8_lossy(bytes), old)?;
+    let mut kept = Vec::new();
+    for (key, etag) in read.objects {
+        let is_aside = key.ends_with('/') || key == IGNORE_FILE;
+        let left_out = ignore.leaves_out_within(&key, false, budget);
+        if !left_out.map_err(Error::from)? && !is_aside {
+            kept.push((key, etag));
+        }
+    }
+    read.objects = kept;
+    Ok(read)
+}
+
+/// By the key of an object: the number of the file that it was downloaded to, and how long that is.
+type Sizes = BTreeMap<String, (usize, u64)>;
+
+fn tree(bucket: &str, sizes: &Sizes, directory: &str, budget: &Budget) -> Result<Tree, Error> {
+    let mut tree = Tree::new();
+    for (key, (number, size)) in sizes {
+        let file: Arc<str> = format!("{directory}/{number}").into();
+        let path = plain(key)
+            .ok_or_else(|| object_failed(bucket, key, &"its key cannot be a path of a file"))?;
+        let at = Place { file, offset: 0 };
+        tree.file(&path, false, *size, at, budget)
+            .map_err(|error| match error {
+                error @ Error::Limit(_) => error,
+                error => object_failed(bucket, key, &error),
+            })?;
+    }
+    Ok(tree)
 }
 
 #[cfg(test)]

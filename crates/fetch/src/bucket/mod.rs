@@ -3,7 +3,7 @@
 //! A [`BucketClient`] is for one bucket. [`index`](BucketClient::index) tells what is there and
 //! so the revision; only when that is a new one, [`fetch`](BucketClient::fetch) downloads it.
 
-mod answer;
+pub(crate) mod answer;
 mod endpoint;
 mod index;
 mod sign;
@@ -24,7 +24,6 @@ pub use index::{Fetched, Index};
 pub use sts::Ldap;
 
 use crate::http::{Client, ClientOptions, Limits, Proxy, Request, Response, TlsOptions};
-use crate::oci::answer::go_error;
 use crate::{Deadline, Error, Secret};
 use answer::Trouble;
 use endpoint::Endpoint;
@@ -313,11 +312,11 @@ impl BucketClient {
             if let Some(keys) = keys {
                 sign::sign(&mut request, keys, region, self.env.clock.now())?;
             }
-            let (method, host) = (request.method.clone(), request.url.authority());
+            let method = request.method.clone();
             let trouble = match self.http.send(request, deadline).await {
                 Ok(response) if response.status == StatusCode::OK => return Ok(response),
                 Ok(response) => Trouble::Refused(answer::refusal(&method, response, object).await),
-                Err(error) => Trouble::Failed(shown(error, &host)),
+                Err(error) => Trouble::Failed(error),
             };
             match pauses.next() {
                 Some(pause) if trouble.passes() && *pause < deadline.left() => {
@@ -326,17 +325,6 @@ impl BucketClient {
                 _ => return Err(trouble),
             }
         }
-    }
-}
-
-/// An error without what may be secret in the query of another host's address.
-fn shown(error: Error, host: &str) -> Error {
-    let Error::Request { url, .. } = &error else {
-        return error;
-    };
-    match crate::Url::parse(url) {
-        Ok(url) if url.authority() == host => error,
-        _ => go_error(error),
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) async fn assume(
     );
     let mut request = Request::post(&url, "application/x-www-form-urlencoded", form);
     request.guarded = true;
+    request.secret_body = true;
     let response = client.send(request, deadline).await?;
     if response.status != StatusCode::OK {
         return Err(Trouble::Refused(

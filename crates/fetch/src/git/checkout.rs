@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
 use std::sync::Arc;
 
+use everflow_limits::{Budget, Exceeded, at_most};
+
 use super::include::{Include, Included, Merging};
 use super::object::{Commit, Kind, Mode, ObjectId, Tag, parse_tree};
 use super::pack::Pack;
+use super::submodule::{self, Submodule};
+use super::{MOST_MODULES, too_many_modules};
 use crate::Error;
-use crate::archive::ignore::{IGNORE_FILE, read_patterns};
-use crate::archive::{Algorithm, ArchiveWriter, Ignore, Pattern, Summary, UnpackLimits};
+use crate::archive::ignore::{IGNORE_FILE, read_patterns, read_patterns_within};
+use crate::archive::unpack::SIZE_FLAG;
+use crate::archive::{Algorithm, ArchiveWriter, Budgeted, Ignore, Limit, Limits, Pattern, Summary};
 use crate::temporary::TemporaryDirectory;
 
 /// A fetched commit with all that belongs to it.
@@ -46,25 +51,40 @@ pub struct CheckoutOptions {
     pub algorithm: Algorithm,
     /// Bytes of all files together.
     pub limit: u64,
+    /// How many files, directories and links may be gone through, those of submodules, of included
+    /// artifacts and those that are left out too.
+    pub paths: u64,
     /// Content of other artifacts.
     pub includes: Vec<Include>,
 }
 
 impl Default for CheckoutOptions {
-    /// Everything, SHA-256, up to 16 GiB.
+    /// Everything, SHA-256, up to 16 GiB and a million paths.
     fn default() -> Self {
         CheckoutOptions {
             ignore: None,
             sparse: Vec::new(),
             algorithm: Algorithm::Sha256,
             limit: 16 << 30,
+            paths: MOST_PATHS,
             includes: Vec::new(),
         }
     }
 }
 
-/// How deep directories may nest.
+/// How deep directories may nest, those of submodules below those around them.
 const DEEPEST: usize = 400;
+/// How many paths a commit may have. The largest public repositories (Chromium, Gecko) have less than
+/// half of it, the Linux kernel a tenth.
+pub(crate) const MOST_PATHS: u64 = 1_000_000;
+/// The option that sets how many paths a commit may have.
+pub(crate) const PATHS_FLAG: &str = "--max-git-paths";
+/// How long paths may be on average, where there are as many as may be.
+const USUAL_PATH: u64 = 256;
+/// The longest path that a file system would take.
+const LONGEST_PATH: usize = 4_096;
+/// What an entry of a directory takes in memory beside its name, in bytes.
+const ENTRY_WEIGHT: usize = 96;
 /// The largest file of patterns or of submodules.
 const LARGEST_LIST: u64 = 1 << 20;
 
@@ -82,7 +102,7 @@ pub(super) enum Visit<'a> {
 
 /// Takes what a walk comes by; whether content is wanted is asked first.
 pub(super) trait Visitor {
-    fn wants(&mut self, path: &[u8]) -> bool;
+    fn wants(&mut self, path: &[u8]) -> Result<bool, Error>;
     fn visit(&mut self, path: &[u8], what: Visit<'_>) -> Result<(), Error>;
 }
 
@@ -92,7 +112,9 @@ impl Checkout {
         &mut self,
         out: W,
         options: &CheckoutOptions,
+        budget: &Budget,
     ) -> Result<(W, Summary), Error> {
+        budget.charge(self.weight())?;
         let sparse: Vec<String> = options
             .sparse
             .iter()
@@ -101,15 +123,21 @@ impl Checkout {
         let mut collecting = Collecting {
             patterns: Vec::new(),
             missing: options.sparse.clone(),
+            budget,
         };
         let unpacked = format!("{}/include", self.place.path());
-        let limits = UnpackLimits {
-            total: options.limit,
-            file: options.limit,
-            ..UnpackLimits::default()
+        let limits = Limits::new(
+            Limit::new(options.limit, SIZE_FLAG),
+            Limit::new(options.paths, PATHS_FLAG),
+        );
+        let disk = self.pack.disk();
+        let included = Included::unpack(disk, &options.includes, &unpacked, limits, budget)?;
+        let paths = Paths {
+            count: included.len() as u64,
+            bytes: 0,
+            limit: options.paths,
         };
-        let included = Included::unpack(self.pack.disk(), &options.includes, &unpacked, limits)?;
-        self.walk(&sparse, &included, &mut collecting)?;
+        self.walk(&sparse, &included, paths, &mut collecting, budget)?;
         if let Some(path) = collecting.missing.first() {
             return Err(Error::SparseMissing(path.clone()));
         }
@@ -118,34 +146,65 @@ impl Checkout {
             patterns.extend(read_patterns(text, &[]));
         }
         let mut archiving = Archiving {
-            writer: ArchiveWriter::new(out, options.algorithm, options.limit)?,
+            writer: ArchiveWriter::new(out, options.algorithm, limits.total)?,
             ignore: Ignore::with_defaults(patterns),
+            budget,
         };
-        self.walk(&sparse, &included, &mut archiving)?;
+        self.walk(&sparse, &included, paths, &mut archiving, budget)?;
         archiving.writer.finish()
     }
 
+    /// What it takes in memory with its submodules, in bytes.
+    fn weight(&self) -> usize {
+        let modules = self.submodules.values();
+        let inner: usize = modules.map(|module| module.checkout.weight()).sum();
+        self.pack.weight().saturating_add(inner)
+    }
+
+    /// The submodules that `.gitmodules` and the tree both name, with their commits.
+    pub(crate) fn modules(&mut self, budget: &Budget) -> Result<Vec<(Submodule, ObjectId)>, Error> {
+        let Some(text) = self.file(".gitmodules", budget)? else {
+            return Ok(Vec::new());
+        };
+        let modules = submodule::parse(&String::from_utf8_lossy(&text));
+        if modules.len() as u64 > MOST_MODULES {
+            return Err(too_many_modules());
+        }
+        let paths: Vec<String> = modules.iter().map(|module| module.path.clone()).collect();
+        let links = self.links(&paths, budget)?;
+        self.pack.forget();
+        let linked = modules.into_iter().filter_map(|module| {
+            let commit = *links.get(&module.path)?;
+            Some((module, commit))
+        });
+        Ok(linked.collect())
+    }
+
     /// A file of the commit, when it is there and not too large.
-    pub(crate) fn file(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
-        let tree = self.pack.read(self.commit.tree, Kind::Tree)?;
+    fn file(&mut self, name: &str, budget: &Budget) -> Result<Option<Vec<u8>>, Error> {
+        let tree = self.pack.read(self.commit.tree, Kind::Tree, budget)?;
         let entries = parse_tree(self.commit.tree, &tree)?;
         let found = entries
             .iter()
             .find(|entry| entry.name == name.as_bytes() && entry.mode == Mode::File);
         match found {
-            Some(entry) => read_list(&mut self.pack, entry.id),
+            Some(entry) => read_list(&mut self.pack, entry.id, budget),
             None => Ok(None),
         }
     }
 
     /// The commits that the tree names for submodules, by path.
-    pub(crate) fn links(&mut self, paths: &[String]) -> Result<BTreeMap<String, ObjectId>, Error> {
+    fn links(
+        &mut self,
+        paths: &[String],
+        budget: &Budget,
+    ) -> Result<BTreeMap<String, ObjectId>, Error> {
         let mut links = BTreeMap::new();
         for path in paths {
             let mut tree = self.commit.tree;
             let parts: Vec<&str> = path.split('/').collect();
             for (at, part) in parts.iter().enumerate() {
-                let content = self.pack.read(tree, Kind::Tree)?;
+                let content = self.pack.read(tree, Kind::Tree, budget)?;
                 let entries = parse_tree(tree, &content)?;
                 let Some(entry) = entries
                     .into_iter()
@@ -169,21 +228,26 @@ impl Checkout {
         &mut self,
         sparse: &[String],
         included: &Included,
+        paths: Paths,
         visitor: &mut dyn Visitor,
+        budget: &Budget,
     ) -> Result<(), Error> {
-        let mut merging = Merging::new(visitor, included);
+        let mut merging = Merging::new(visitor, included, budget);
         let mut walk = Walk {
             sparse,
             visitor: &mut merging,
             waiting: Vec::new(),
+            paths,
+            depth: 0,
+            budget,
         };
         walk.checkout(self, b"", None)?;
         merging.flush(None)
     }
 }
 
-fn read_list(pack: &mut Pack, id: ObjectId) -> Result<Option<Vec<u8>>, Error> {
-    let (size, content) = pack.blob(id)?;
+fn read_list(pack: &mut Pack, id: ObjectId, budget: &Budget) -> Result<Option<Vec<u8>>, Error> {
+    let (size, content) = pack.blob(id, budget)?;
     if size > LARGEST_LIST {
         return Ok(None);
     }
@@ -195,11 +259,48 @@ fn read_list(pack: &mut Pack, id: ObjectId) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(bytes))
 }
 
+/// What a walk has gone through: the same tree may stand at any number of places, and each counts.
+#[derive(Clone, Copy)]
+struct Paths {
+    count: u64,
+    bytes: u64,
+    limit: u64,
+}
+
+impl Paths {
+    fn add(&mut self, count: usize) -> Result<(), Exceeded> {
+        self.count = self.count.saturating_add(count as u64);
+        at_most(self.count, self.limit, "paths in one commit", PATHS_FLAG)
+    }
+
+    fn path(&mut self, path: &[u8]) -> Result<(), Error> {
+        if path.len() > LONGEST_PATH {
+            let start = String::from_utf8_lossy(&path[..80]);
+            return Err(Error::TooLarge {
+                what: format!("the path that begins with {start:?}"),
+                limit: LONGEST_PATH as u64,
+            });
+        }
+        self.bytes = self.bytes.saturating_add(path.len() as u64);
+        let limit = self.limit.saturating_mul(USUAL_PATH);
+        at_most(
+            self.bytes,
+            limit,
+            "bytes of paths in one commit",
+            PATHS_FLAG,
+        )?;
+        Ok(())
+    }
+}
+
 struct Walk<'a> {
     sparse: &'a [String],
     visitor: &'a mut dyn Visitor,
     /// Directories that exist only when something in them does.
     waiting: Vec<Vec<u8>>,
+    paths: Paths,
+    depth: usize,
+    budget: &'a Budget,
 }
 
 impl Walk<'_> {
@@ -215,11 +316,12 @@ impl Walk<'_> {
             commit,
             ..
         } = checkout;
-        self.tree(pack, submodules, commit.tree, prefix, b"", git_file, 0)
+        let done = self.tree(pack, submodules, commit.tree, prefix, b"", git_file);
+        pack.forget();
+        done
     }
 
     /// `prefix` is where the repository stands, `below` the path inside it.
-    #[allow(clippy::too_many_arguments)]
     fn tree(
         &mut self,
         pack: &mut Pack,
@@ -228,25 +330,35 @@ impl Walk<'_> {
         prefix: &[u8],
         below: &[u8],
         mut git_file: Option<String>,
-        depth: usize,
     ) -> Result<(), Error> {
-        if depth > DEEPEST {
+        if self.depth > DEEPEST {
             return Err(Error::TooLarge {
                 what: "the depth of directories".to_owned(),
                 limit: DEEPEST as u64,
             });
         }
-        let content = pack.read(id, Kind::Tree)?;
-        for entry in parse_tree(id, &content)? {
+        self.depth += 1;
+        let entries = {
+            let content = pack.read(id, Kind::Tree, self.budget)?;
+            parse_tree(id, &content)?
+        };
+        self.paths.add(entries.len())?;
+        // All directories around this one are held as well.
+        let names = entries.iter().map(|entry| entry.name.len());
+        let weight = names.sum::<usize>() + entries.len() * ENTRY_WEIGHT;
+        self.budget.charge(weight)?;
+        for entry in entries {
+            self.budget.check()?;
             if git_file.is_some() && entry.name.as_slice() >= b".git".as_slice() {
                 self.git_file(prefix, git_file.take())?;
             }
             let inside = join(below, &entry.name);
             let path = join(prefix, &inside);
+            self.paths.path(&path)?;
             match entry.mode {
                 Mode::Directory => {
                     self.directory(&path)?;
-                    self.tree(pack, submodules, entry.id, prefix, &inside, None, depth + 1)?;
+                    self.tree(pack, submodules, entry.id, prefix, &inside, None)?;
                     self.waiting.retain(|waiting| *waiting != path);
                 }
                 Mode::Submodule if self.included(&path) || !submodules.is_empty() => {
@@ -278,6 +390,8 @@ impl Walk<'_> {
                 }
             }
         }
+        self.budget.release(weight);
+        self.depth -= 1;
         self.git_file(prefix, git_file)
     }
 
@@ -314,16 +428,19 @@ impl Walk<'_> {
         path: &[u8],
         executable: bool,
     ) -> Result<(), Error> {
-        if !self.visitor.wants(path) {
+        if !self.visitor.wants(path)? {
             return self.visitor.visit(path, Visit::Other);
         }
-        let (size, mut content) = pack.blob(id)?;
+        let (size, content) = pack.blob(id, self.budget)?;
+        let mut content = Budgeted::new(content, self.budget);
         let what = Visit::File {
             executable,
             size,
-            content: &mut *content,
+            content: &mut content,
         };
-        self.visitor.visit(path, what)
+        let visited = self.visitor.visit(path, what);
+        self.budget.check()?;
+        visited
     }
 
     /// The file that git leaves in a submodule.
@@ -354,14 +471,15 @@ fn join(one: &[u8], two: &[u8]) -> Vec<u8> {
 }
 
 /// The first walk: patterns, and which of the wanted directories exist.
-struct Collecting {
+struct Collecting<'a> {
     patterns: Vec<Pattern>,
     missing: Vec<String>,
+    budget: &'a Budget,
 }
 
-impl Visitor for Collecting {
-    fn wants(&mut self, path: &[u8]) -> bool {
-        path.rsplit(|byte| *byte == b'/').next() == Some(IGNORE_FILE.as_bytes())
+impl Visitor for Collecting<'_> {
+    fn wants(&mut self, path: &[u8]) -> Result<bool, Error> {
+        Ok(path.rsplit(|byte| *byte == b'/').next() == Some(IGNORE_FILE.as_bytes()))
     }
 
     fn visit(&mut self, path: &[u8], what: Visit<'_>) -> Result<(), Error> {
@@ -371,7 +489,7 @@ impl Visitor for Collecting {
                 .retain(|wanted| plain(wanted) != path && !plain(wanted).is_empty());
         }
         if let Visit::File { content, .. } = what
-            && self.wants(path)
+            && self.wants(path)?
         {
             let mut bytes = Vec::new();
             content
@@ -384,7 +502,8 @@ impl Visitor for Collecting {
                 None => Vec::new(),
             };
             let text = String::from_utf8_lossy(&bytes);
-            self.patterns.extend(read_patterns(&text, &scope));
+            let patterns = read_patterns_within(&text, &scope, self.budget)?;
+            self.patterns.extend(patterns);
         }
         Ok(())
     }
@@ -400,31 +519,36 @@ fn plain(path: &str) -> String {
 }
 
 /// The second walk.
-struct Archiving<W: Write> {
+struct Archiving<'a, W: Write> {
     writer: ArchiveWriter<W>,
     ignore: Ignore,
+    budget: &'a Budget,
 }
 
-impl<W: Write> Visitor for Archiving<W> {
-    fn wants(&mut self, path: &[u8]) -> bool {
-        !self
-            .ignore
-            .leaves_out(&String::from_utf8_lossy(path), false)
+impl<W: Write> Archiving<'_, W> {
+    fn leaves_out(&self, path: &[u8], directory: bool) -> Result<bool, Error> {
+        let path = String::from_utf8_lossy(path);
+        let said = self.ignore.leaves_out_within(&path, directory, self.budget);
+        Ok(said?)
+    }
+}
+
+impl<W: Write> Visitor for Archiving<'_, W> {
+    fn wants(&mut self, path: &[u8]) -> Result<bool, Error> {
+        Ok(!self.leaves_out(path, false)?)
     }
 
     fn visit(&mut self, path: &[u8], what: Visit<'_>) -> Result<(), Error> {
         match what {
-            Visit::Directory => {
-                match self.ignore.leaves_out(&String::from_utf8_lossy(path), true) {
-                    true => Ok(()),
-                    false => self.writer.directory(path),
-                }
-            }
+            Visit::Directory => match self.leaves_out(path, true)? {
+                true => Ok(()),
+                false => self.writer.directory(path),
+            },
             Visit::File {
                 executable,
                 size,
                 content,
-            } => match self.wants(path) {
+            } => match self.wants(path)? {
                 true => self.writer.file(path, executable, size, content),
                 false => Ok(()),
             },

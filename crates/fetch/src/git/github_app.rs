@@ -8,7 +8,7 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::http::{Auth, Client, Request};
+use crate::http::{Auth, Client, Request, printable};
 use crate::{Deadline, Error, Secret, Url};
 
 /// An app and where it is installed.
@@ -170,13 +170,14 @@ async fn ask(
         .with_auth(Some(statement.clone()))
         .with_header(::http::header::ACCEPT, "application/vnd.github+json");
     let response = client.send(request, deadline).await?;
-    let status = response.status;
+    let (status, foreign) = (response.status, response.foreign);
     let body = response.body.read_all(LARGEST_ANSWER).await?;
     let answer: Value = everflow_json::from_slice(&body).unwrap_or_default();
     match status.is_success() {
         true => Ok(answer),
         false => {
-            let message = answer["message"].as_str().unwrap_or("no reason given");
+            let message = answer["message"].as_str().filter(|_| !foreign);
+            let message = printable(message.unwrap_or("no reason given"));
             Err(Error::Authentication(format!(
                 "could not get a token from {shown}: received non 2xx response status {status}: {message}"
             )))

@@ -7,10 +7,12 @@ use std::io;
 use std::sync::Arc;
 
 use everflow_env::Disk;
+use everflow_limits::{Budget, at_most};
 
-use super::checkout::{Visit, Visitor};
+use super::checkout::{PATHS_FLAG, Visit, Visitor};
 use crate::Error;
-use crate::archive::{Item, Links, UnpackLimits, read_archive};
+use crate::archive::unpack::copy_content;
+use crate::archive::{Budgeted, Item, Limits, Links, read_archive};
 
 /// An artifact of another source that is put into this one's archive.
 #[derive(Debug, Clone)]
@@ -60,83 +62,135 @@ impl Included {
         disk: &Arc<dyn Disk>,
         includes: &[Include],
         directory: &str,
-        limits: UnpackLimits,
+        limits: Limits,
+        budget: &Budget,
     ) -> Result<Self, Error> {
-        let mut all: BTreeMap<String, Node> = BTreeMap::new();
+        let mut unpacking = Unpacking {
+            disk: &**disk,
+            directory,
+            limits,
+            budget,
+            all: BTreeMap::new(),
+            places: 0,
+        };
         if !includes.is_empty() {
             disk.create_dir(directory)
                 .map_err(|error| Error::disk("create", directory, error))?;
         }
         for include in includes {
-            unpack_one(&**disk, include, directory, limits, &mut all)?;
+            unpacking.one(include)?;
         }
-        let mut nodes: Vec<(String, Node)> = all.into_iter().collect();
+        let mut nodes: Vec<(String, Node)> = unpacking.all.into_iter().collect();
         nodes.sort_by(|one, two| walk_order(one.0.as_bytes(), two.0.as_bytes()));
         Ok(Included {
             nodes,
             disk: disk.clone(),
         })
     }
+
+    /// How many files and directories there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
 }
 
-fn unpack_one(
-    disk: &dyn Disk,
-    include: &Include,
-    directory: &str,
-    limits: UnpackLimits,
-    all: &mut BTreeMap<String, Node>,
-) -> Result<(), Error> {
-    let file = disk
-        .open(&include.artifact)
-        .map_err(|error| Error::disk("open", &include.artifact, error))?;
-    let (from, to) = (plain(&include.from_path), plain(&include.to_path));
-    let mut found = from.is_empty();
-    for (at, _) in to.match_indices('/') {
-        all.entry(to[..at].to_owned()).or_insert(Node::Directory);
-    }
-    if !to.is_empty() {
-        all.entry(to.clone()).or_insert(Node::Directory);
-    }
-    read_archive(file, limits, Links::Skip, &mut |path, item| {
-        let inside = match (path.strip_prefix(from.as_str()), from.is_empty()) {
-            (_, true) => path,
-            (Some(""), false) => "",
-            (Some(rest), false) if rest.starts_with('/') => &rest[1..],
-            _ => return Ok(()),
-        };
-        found = true;
-        let target = match (to.is_empty(), inside.is_empty()) {
-            (_, true) => to.clone(),
-            (true, false) => inside.to_owned(),
-            (false, false) => format!("{to}/{inside}"),
-        };
-        match item {
-            Item::Directory if target.is_empty() => {}
-            Item::Directory => {
-                all.entry(target).or_insert(Node::Directory);
-            }
-            Item::File {
-                executable,
-                size,
-                content,
-            } => {
-                let place = format!("{directory}/{}", all.len());
-                let failed = |error| Error::disk("write", &place, error);
-                let mut file = disk.create(&place).map_err(failed)?;
-                io::copy(content, &mut file).map_err(failed)?;
-                let node = Node::File {
-                    executable,
-                    size,
-                    content: place.clone(),
-                };
-                all.insert(target, node);
-            }
+/// What a file or directory takes in memory beside its name, in bytes.
+const NODE_WEIGHT: usize = 160;
+
+/// Artifacts on their way to the disk; their limits hold for all of them together.
+struct Unpacking<'a> {
+    disk: &'a dyn Disk,
+    directory: &'a str,
+    limits: Limits,
+    budget: &'a Budget,
+    all: BTreeMap<String, Node>,
+    /// How many files were written.
+    places: usize,
+}
+
+impl Unpacking<'_> {
+    fn directory(&mut self, path: &str) -> Result<(), Error> {
+        if !self.all.contains_key(path) {
+            self.insert(path.to_owned(), Node::Directory)?;
         }
         Ok(())
-    })?;
-    match found {
-        true => Ok(()),
-        false => Err(Error::IncludeMissing(include.from_path.clone())),
+    }
+
+    fn insert(&mut self, path: String, node: Node) -> Result<(), Error> {
+        self.budget.charge(path.len() + NODE_WEIGHT)?;
+        self.all.insert(path, node);
+        let (count, limit) = (self.all.len() as u64, self.limits.entries.most);
+        at_most(count, limit, "paths in included artifacts", PATHS_FLAG)?;
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        target: String,
+        executable: bool,
+        size: u64,
+        content: &mut dyn io::Read,
+    ) -> Result<(), Error> {
+        let whole = self.limits.total.most;
+        self.limits.total.most = whole.checked_sub(size).ok_or_else(|| Error::TooLarge {
+            what: format!("the included content at {target:?}"),
+            limit: whole,
+        })?;
+        // Artifacts may replace files of others: no place is used twice.
+        let place = format!("{}/{}", self.directory, self.places);
+        self.places += 1;
+        let file = self.disk.create(&place);
+        let mut file = file.map_err(|error| Error::disk("write", &place, error))?;
+        copy_content(content, &mut file, &place)?;
+        let node = Node::File {
+            executable,
+            size,
+            content: place.clone(),
+        };
+        self.insert(target, node)
+    }
+
+    fn one(&mut self, include: &Include) -> Result<(), Error> {
+        let file = self
+            .disk
+            .open(&include.artifact)
+            .map_err(|error| Error::disk("open", &include.artifact, error))?;
+        let (from, to) = (plain(&include.from_path), plain(&include.to_path));
+        let mut found = from.is_empty();
+        for (at, _) in to.match_indices('/') {
+            self.directory(&to[..at])?;
+        }
+        if !to.is_empty() {
+            self.directory(&to)?;
+        }
+        let limits = self.limits;
+        read_archive(file, limits, Links::Skip, self.budget, &mut |path, item| {
+            let inside = match (path.strip_prefix(from.as_str()), from.is_empty()) {
+                (_, true) => path,
+                (Some(""), false) => "",
+                (Some(rest), false) if rest.starts_with('/') => &rest[1..],
+                _ => return Ok(()),
+            };
+            found = true;
+            let target = match (to.is_empty(), inside.is_empty()) {
+                (_, true) => to.clone(),
+                (true, false) => inside.to_owned(),
+                (false, false) => format!("{to}/{inside}"),
+            };
+            match item {
+                Item::Directory if target.is_empty() => Ok(()),
+                Item::Directory => self.directory(&target),
+                Item::File {
+                    executable,
+                    size,
+                    content,
+                } => self.file(target, executable, size, content),
+            }
+        })?;
+        match found {
+            true => Ok(()),
+            false => Err(Error::IncludeMissing(include.from_path.clone())),
+        }
     }
 }
 
@@ -146,14 +200,20 @@ pub(super) struct Merging<'a> {
     inner: &'a mut dyn Visitor,
     waiting: VecDeque<&'a (String, Node)>,
     disk: &'a dyn Disk,
+    budget: &'a Budget,
 }
 
 impl<'a> Merging<'a> {
-    pub(super) fn new(inner: &'a mut dyn Visitor, included: &'a Included) -> Self {
+    pub(super) fn new(
+        inner: &'a mut dyn Visitor,
+        included: &'a Included,
+        budget: &'a Budget,
+    ) -> Self {
         Merging {
             inner,
             waiting: included.nodes.iter().collect(),
             disk: &*included.disk,
+            budget,
         }
     }
 
@@ -170,6 +230,7 @@ impl<'a> Merging<'a> {
     }
 
     fn give(&mut self, path: &str, node: &Node) -> Result<(), Error> {
+        self.budget.check()?;
         match node {
             Node::Directory => self.inner.visit(path.as_bytes(), Visit::Directory),
             Node::File {
@@ -177,23 +238,26 @@ impl<'a> Merging<'a> {
                 size,
                 content,
             } => {
-                let mut file = self
+                let file = self
                     .disk
                     .open(content)
                     .map_err(|error| Error::disk("open", content, error))?;
+                let mut file = Budgeted::new(file, self.budget);
                 let what = Visit::File {
                     executable: *executable,
                     size: *size,
                     content: &mut file,
                 };
-                self.inner.visit(path.as_bytes(), what)
+                let visited = self.inner.visit(path.as_bytes(), what);
+                self.budget.check()?;
+                visited
             }
         }
     }
 }
 
 impl Visitor for Merging<'_> {
-    fn wants(&mut self, path: &[u8]) -> bool {
+    fn wants(&mut self, path: &[u8]) -> Result<bool, Error> {
         self.inner.wants(path)
     }
 

@@ -9,13 +9,16 @@ use crate::Error;
 
 /// The keys that are known of one host.
 #[derive(Debug, Default)]
-pub(super) struct KnownKeys {
+pub(crate) struct KnownKeys {
     pub(super) keys: Vec<PublicKey>,
+    /// Keys that vouch for those of the host.
+    pub(super) authorities: Vec<PublicKey>,
+    /// Keys that nobody may use, whatever host their line names.
     pub(super) revoked: Vec<PublicKey>,
 }
 
 /// Finds the keys of a host among the lines of a known_hosts file.
-pub(super) fn find(lines: &[u8], host: &str, port: u16) -> Result<KnownKeys, Error> {
+pub(crate) fn find(lines: &[u8], host: &str, port: u16) -> Result<KnownKeys, Error> {
     let text = std::str::from_utf8(lines)
         .map_err(|_| Error::Authentication("invalid 'known_hosts': it is not text".to_owned()))?;
     let name = match port {
@@ -30,16 +33,21 @@ pub(super) fn find(lines: &[u8], host: &str, port: u16) -> Result<KnownKeys, Err
         }
         let mut words = line.split_whitespace();
         let mut hosts = words.next().unwrap_or_default();
-        let mut revoked = false;
+        let mut list = &mut known.keys;
+        let mut everywhere = false;
         if hosts.starts_with('@') {
             match hosts {
-                "@revoked" => revoked = true,
-                // Certificates of hosts are not supported: such a line trusts nothing.
+                "@revoked" => {
+                    list = &mut known.revoked;
+                    everywhere = true;
+                }
+                "@cert-authority" => list = &mut known.authorities,
+                // A mark that nobody knows trusts nothing.
                 _ => continue,
             }
             hosts = words.next().unwrap_or_default();
         }
-        if !matches_host(hosts, &name) {
+        if !everywhere && !matches_host(hosts, &name) {
             continue;
         }
         let key = match (words.next(), words.next()) {
@@ -52,10 +60,7 @@ pub(super) fn find(lines: &[u8], host: &str, port: u16) -> Result<KnownKeys, Err
                 number + 1
             )));
         };
-        match revoked {
-            true => known.revoked.push(key),
-            false => known.keys.push(key),
-        }
+        list.push(key);
     }
     Ok(known)
 }
@@ -65,11 +70,11 @@ fn matches_host(hosts: &str, name: &str) -> bool {
         return matches_hash(hashed, name).unwrap_or(false);
     }
     let mut found = false;
-    for pattern in hosts.split(',') {
+    for pattern in hosts.to_lowercase().split(',') {
         match pattern.strip_prefix('!') {
             Some(pattern) if matches_pattern(pattern, name) => return false,
             Some(_) => {}
-            None => found |= matches_pattern(&pattern.to_lowercase(), name),
+            None => found |= matches_pattern(pattern, name),
         }
     }
     found
@@ -121,13 +126,33 @@ mod tests {
 
     fn count(lines: &str, host: &str, port: u16) -> (usize, usize) {
         let known = find(lines.as_bytes(), host, port).unwrap();
-        (known.keys.len(), known.revoked.len())
+        (known.keys.len(), known.authorities.len())
+    }
+
+    #[test]
+    fn revoked_keys_are_revoked_for_every_host() {
+        for pattern in ["r", "*", "other,!github.com", "|1|x|y"] {
+            let lines = format!("github.com {KEY}\n@revoked {pattern} {KEY}\n");
+            let known = find(lines.as_bytes(), "github.com", 22).unwrap();
+            assert_eq!((known.keys.len(), known.revoked.len()), (1, 1), "{pattern}");
+        }
+        assert!(find(b"@revoked r ssh-ed25519 nonsense", "github.com", 22).is_err());
+    }
+
+    #[test]
+    fn authorities_count_for_the_hosts_of_their_lines() {
+        let lines =
+            format!("@cert-authority *.Example.org,!Bad.example.org {KEY}\n@other * {KEY}\n");
+        assert_eq!(count(&lines, "git.example.org", 22), (0, 1));
+        assert_eq!(count(&lines, "bad.example.org", 22), (0, 0));
+        assert_eq!(count(&lines, "example.com", 22), (0, 0));
+        assert!(find(b"@cert-authority * ssh-ed25519 nonsense", "x", 22).is_err());
     }
 
     #[test]
     fn hosts_are_found_by_name_pattern_port_and_hash() {
         let lines = format!(
-            "# comment\ngithub.com,*.example.org,!bad.example.org {KEY} me\n[other]:2222 {KEY}\n@revoked r {KEY}\n@cert-authority * {KEY}\n"
+            "# comment\ngithub.com,*.example.org,!BAD.example.org {KEY} me\n[other]:2222 {KEY}\n"
         );
         assert_eq!(count(&lines, "github.com", 22), (1, 0));
         assert_eq!(count(&lines, "GitHub.com", 22), (1, 0));
@@ -135,7 +160,6 @@ mod tests {
         assert_eq!(count(&lines, "git.example.org", 22), (1, 0));
         assert_eq!(count(&lines, "bad.example.org", 22), (0, 0));
         assert_eq!(count(&lines, "other", 2222), (1, 0));
-        assert_eq!(count(&lines, "r", 22), (0, 1));
         let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, b"salt");
         let hash = STANDARD.encode(hmac::sign(&key, b"hidden"));
         let line = format!("|1|{}|{hash} {KEY}\n", STANDARD.encode(b"salt"));

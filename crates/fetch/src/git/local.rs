@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use everflow_env::Disk;
 use everflow_env::disk::{EntryKind, read_all};
+use everflow_limits::{Budget, at_most};
 use flate2::read::ZlibDecoder;
 
+use super::checkout::{MOST_PATHS, PATHS_FLAG};
 use super::object::{Commit, Kind, Mode, ObjectId, Tag, parse_tree};
 use super::pack::{Pack, PackLimits};
 use super::pack_index;
@@ -32,6 +34,8 @@ pub struct LocalRepository {
     own: Arc<dyn Disk>,
     /// Packs that were opened so far.
     packs: BTreeMap<String, Pack>,
+    /// Whoever reads their own repository waits for as long as they like.
+    budget: Budget,
 }
 
 impl LocalRepository {
@@ -41,6 +45,7 @@ impl LocalRepository {
             common,
             own,
             packs: BTreeMap::new(),
+            budget: Budget::unlimited(),
         }
     }
 
@@ -60,7 +65,7 @@ impl LocalRepository {
         };
         let mut id = self.peel(id)?;
         while !steps.is_empty() {
-            let (step, rest) = steps.split_at(1);
+            let (step, rest) = steps.split_at_checked(1).ok_or_else(unknown)?;
             let digits = rest.chars().take_while(char::is_ascii_digit).count();
             let number = rest[..digits].parse().unwrap_or(1_usize);
             steps = &rest[digits..];
@@ -189,7 +194,8 @@ impl LocalRepository {
                 })?
                 .id;
         }
-        self.walk(tree, "", 0, &mut take)
+        let mut paths = 0;
+        self.walk(tree, "", 0, &mut paths, &mut take)
     }
 
     fn walk(
@@ -197,6 +203,7 @@ impl LocalRepository {
         tree: ObjectId,
         at: &str,
         depth: usize,
+        paths: &mut u64,
         take: &mut Take<'_>,
     ) -> Result<(), Error> {
         if depth > DEEPEST {
@@ -205,14 +212,17 @@ impl LocalRepository {
             )));
         }
         let (_, content) = self.object(tree)?;
-        for entry in parse_tree(tree, &content)? {
+        let entries = parse_tree(tree, &content)?;
+        *paths = paths.saturating_add(entries.len() as u64);
+        at_most(*paths, MOST_PATHS, "paths in one commit", PATHS_FLAG)?;
+        for entry in entries {
             let name = String::from_utf8_lossy(&entry.name);
             let path = match at.is_empty() {
                 true => name.into_owned(),
                 false => format!("{at}/{name}"),
             };
             match entry.mode {
-                Mode::Directory => self.walk(entry.id, &path, depth + 1, take)?,
+                Mode::Directory => self.walk(entry.id, &path, depth + 1, paths, take)?,
                 Mode::File | Mode::Executable => take(&path, &self.object(entry.id)?.1)?,
                 Mode::Link | Mode::Submodule => {}
             }
@@ -227,7 +237,7 @@ impl LocalRepository {
         }
         self.open_packs()?;
         for pack in self.packs.values_mut() {
-            if let Some((kind, content)) = pack.object(id)? {
+            if let Some((kind, content)) = pack.object(id, &self.budget)? {
                 return Ok((kind, content.to_vec()));
             }
         }
@@ -258,6 +268,9 @@ impl LocalRepository {
         let kind = kinds.into_iter().find(|known| known.name() == kind);
         let kind = kind.ok_or_else(broken)?;
         content.drain(..=end);
+        if ObjectId::of(kind, &content)? != id {
+            return Err(broken());
+        }
         Ok(Some((kind, content)))
     }
 
@@ -269,7 +282,7 @@ impl LocalRepository {
             Ok(index) if index.starts_with(&pack_index::MAGIC) => {
                 Pack::indexed(disk, path, &index, limits)
             }
-            _ => Pack::open(disk, path, limits),
+            _ => Pack::open(disk, path, limits, &self.budget),
         }
     }
 

@@ -5,21 +5,24 @@
 //! objects, which are hashes of their content.
 
 mod checkout;
-mod delta;
+pub(crate) mod delta;
 mod github_app;
+mod host_key;
 mod include;
-mod known_hosts;
+pub(crate) mod known_hosts;
+#[cfg(test)]
+mod limit_tests;
 mod local;
-mod object;
-mod pack;
-mod pack_index;
-mod pkt;
-mod protocol;
+pub(crate) mod object;
+pub(crate) mod pack;
+pub(crate) mod pack_index;
+pub(crate) mod pkt;
+pub(crate) mod protocol;
 mod reference;
 mod session;
 pub mod signature;
 mod ssh;
-mod submodule;
+pub(crate) mod submodule;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +30,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use everflow_env::{Env, run_blocking};
+use everflow_env::{Env, run_blocking, run_budgeted};
+use everflow_limits::Budget;
 
 pub use checkout::{Checkout, CheckoutOptions};
 pub use github_app::{GithubApp, GithubToken};
@@ -41,7 +45,7 @@ pub use ssh::SshAuth;
 pub use submodule::Submodule;
 
 use crate::archive::Summary;
-use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, TlsOptions};
+use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, TlsOptions, may_send_credentials};
 use crate::temporary::TemporaryDirectory;
 use crate::{Deadline, Error, Url};
 use checkout::Module;
@@ -76,7 +80,13 @@ pub struct Remote {
     pub limits: Limits,
     /// Limits of packs.
     pub pack: PackLimits,
+    /// Bytes of a list of names.
+    pub listing: u64,
 }
+
+/// Bytes of a list of names. The repositories with most names that are known (mirrors with a name for
+/// each change that was ever proposed) give about 40 MB.
+const LARGEST_LISTING: u64 = 64 << 20;
 
 impl Remote {
     /// A repository without credentials, proxies or certificates, with the usual limits.
@@ -88,6 +98,7 @@ impl Remote {
             proxy: None,
             limits: Limits::default(),
             pack: PackLimits::default(),
+            listing: LARGEST_LISTING,
         }
     }
 }
@@ -111,8 +122,27 @@ pub struct GitClient {
 
 /// How deep submodules may nest.
 const DEEPEST_MODULE: usize = 10;
-/// How many submodules there may be in one repository.
-const MOST_MODULES: usize = 500;
+/// How many submodules there may be in one artifact, those of submodules too. Boost, which has most
+/// of the well-known repositories, has 180.
+const MOST_MODULES: u64 = 500;
+/// The largest commit or annotated tag.
+const LARGEST_COMMIT: u64 = 16 << 20;
+
+/// What is left for the packs of one artifact: that of the repository and those of its submodules.
+struct Left {
+    pack: PackLimits,
+    modules: u64,
+    depth: usize,
+}
+
+impl Left {
+    fn take(&mut self, packed: u64, (objects, unpacked): (usize, u64)) {
+        let objects = u32::try_from(objects).unwrap_or(u32::MAX);
+        self.pack.packed = self.pack.packed.saturating_sub(packed);
+        self.pack.objects = self.pack.objects.saturating_sub(objects);
+        self.pack.unpacked = self.pack.unpacked.saturating_sub(unpacked);
+    }
+}
 
 impl GitClient {
     /// A client for a repository; an error when its certificates or keys cannot be used.
@@ -184,36 +214,40 @@ impl GitClient {
         match answer {
             Answer::Found(resolution) => Ok((resolution, Some(session))),
             Answer::Ties(ties) => {
-                let resolution = self.untie(session, &ties, deadline).await?;
+                let resolution = self.untie(session, ties).await?;
                 Ok((resolution, None))
             }
         }
     }
 
     /// Fetches the commits behind tags of equal versions and takes the youngest.
-    async fn untie(
-        &self,
-        session: Session,
-        ties: &[Ref],
-        _deadline: &Deadline,
-    ) -> Result<Resolution, Error> {
+    async fn untie(&self, session: Session, ties: Vec<Ref>) -> Result<Resolution, Error> {
         let wants = Wants {
             ids: ties.iter().map(|one| one.id).collect(),
             shallow: true,
             commits_only: true,
         };
-        let (mut pack, _place) = self.pack(session, &wants).await?;
-        let mut seconds = Vec::new();
-        for one in ties {
-            let content = pack.read(one.commit(), Kind::Commit)?;
-            let commit = Commit::parse(one.commit(), &content)?;
-            seconds.push((commit.id, commit.committer.seconds));
-        }
-        let of = |id: ObjectId| {
-            let found = seconds.iter().find(|(commit, _)| *commit == id);
-            found.map_or(i64::MIN, |(_, seconds)| *seconds)
+        let mut left = self.left();
+        let youngest = move |mut pack: Pack, _place, budget: &Budget| {
+            let mut seconds = std::collections::BTreeMap::new();
+            for one in &ties {
+                let content = small(&mut pack, one.commit(), Kind::Commit, budget)?;
+                let commit = Commit::parse(one.commit(), &content)?;
+                seconds.insert(commit.id, commit.committer.seconds);
+            }
+            let of = |id: ObjectId| seconds.get(&id).copied().unwrap_or(i64::MIN);
+            reference::youngest(&ties, &of).ok_or(Error::Lost)
         };
-        reference::youngest(ties, &of).ok_or(Error::Lost)
+        self.pack(session, &wants, &mut left, youngest).await
+    }
+
+    /// What one artifact may take.
+    fn left(&self) -> Left {
+        Left {
+            pack: self.remote.pack,
+            modules: MOST_MODULES,
+            depth: 0,
+        }
     }
 
     /// Fetches what a reference stands for, unless that is the revision that is there already.
@@ -252,8 +286,9 @@ impl GitClient {
                 .await
                 .map_err(|error| self.cloning(error))?,
         };
+        let mut left = self.left();
         let fetched = self
-            .fetch_with(session, resolution, submodules, deadline, 0)
+            .fetch_with(session, resolution, submodules, deadline, &mut left)
             .await;
         let checkout = fetched.map_err(|error| self.cloning(error))?;
         Ok(Update::Fetched(Box::new(checkout)))
@@ -270,7 +305,8 @@ impl GitClient {
             .session(deadline)
             .await
             .map_err(|error| self.cloning(error))?;
-        self.fetch_with(session, resolution, submodules, deadline, 0)
+        let mut left = self.left();
+        self.fetch_with(session, resolution, submodules, deadline, &mut left)
             .await
             .map_err(|error| self.cloning(error))
     }
@@ -291,7 +327,7 @@ impl GitClient {
         match error {
             Error::Git(text) if !transport_words(&text) => Error::Git(text),
             error @ (Error::EmptyRepository | Error::Authentication(_) | Error::Lost) => error,
-            error @ (Error::Disk { .. } | Error::Url(_)) => error,
+            error @ (Error::Disk { .. } | Error::Url(_) | Error::Limit(_)) => error,
             error => Error::Git(format!("unable to {action} '{}': {error}", self.remote.url)),
         }
     }
@@ -302,11 +338,12 @@ impl GitClient {
         resolution: Resolution,
         submodules: bool,
         deadline: &'a Deadline,
-        depth: usize,
+        left: &'a mut Left,
     ) -> Pin<Box<dyn Future<Output = Result<Checkout, Error>> + Send + 'a>> {
         Box::pin(async move {
             let mut session = session;
-            let missing = || reference::commit_missing(&resolution.commit.to_string());
+            let (by_id, commit) = (resolution.by_id, resolution.commit);
+            let missing = || reference::commit_missing(&commit.to_string());
             let wants = match resolution.by_id && !session.gives_any_commit() {
                 false => Wants {
                     ids: vec![resolution.want],
@@ -326,24 +363,27 @@ impl GitClient {
                     }
                 }
             };
-            let fetched = self.pack(session, &wants).await;
-            let (pack, place) = match fetched {
-                Err(Error::NotOurRef) if resolution.by_id => return Err(missing()),
+            let read = move |pack, place, budget: &Budget| open(pack, place, &resolution, budget);
+            let fetched = self.pack(session, &wants, left, read).await;
+            let checkout = match fetched {
+                Err(Error::NotOurRef) if by_id => return Err(missing()),
                 other => other?,
             };
-            let mut checkout = open(pack, place, &resolution)?;
-            if submodules {
-                self.fetch_modules(&mut checkout, deadline, depth).await?;
+            match submodules && left.depth < DEEPEST_MODULE {
+                true => self.fetch_modules(checkout, deadline, left).await,
+                false => Ok(checkout),
             }
-            Ok(checkout)
         })
     }
 
-    async fn pack(
+    /// Fetches a pack, names its objects and makes something of it.
+    async fn pack<T: Send + 'static>(
         &self,
         session: Session,
         wants: &Wants,
-    ) -> Result<(Pack, Arc<TemporaryDirectory>), Error> {
+        left: &mut Left,
+        make: impl FnOnce(Pack, Arc<TemporaryDirectory>, &Budget) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let env = self.env.clone();
         let place = run_blocking(&*self.env.blocking, move || {
             TemporaryDirectory::new(&env, "git")
@@ -352,46 +392,37 @@ impl GitClient {
         .ok_or(Error::Lost)??;
         let place = Arc::new(place);
         let path = place.file("pack");
-        let limits = self.remote.pack;
-        session
+        let limits = left.pack;
+        let packed = session
             .fetch(&self.env, wants, &path, limits.packed)
             .await?;
         let disk = self.env.disk.clone();
-        let kept = place.clone();
-        let opened = run_blocking(&*self.env.blocking, move || {
-            let pack = Pack::open(disk, &path, limits);
-            drop(kept);
-            pack
+        let opened = run_budgeted(&*self.env.blocking, move |budget| {
+            let pack = Pack::open(disk, &path, limits, budget)?;
+            let taken = (pack.len(), pack.unpacked());
+            let made = make(pack, place, budget)?;
+            Ok::<_, Error>((taken, made))
         });
-        let pack = opened.await.ok_or(Error::Lost)??;
-        Ok((pack, place))
+        let (taken, made) = opened.await.ok_or(Error::Lost)??;
+        left.take(packed, taken);
+        Ok(made)
     }
 
     async fn fetch_modules(
         &self,
-        checkout: &mut Checkout,
+        checkout: Checkout,
         deadline: &Deadline,
-        depth: usize,
-    ) -> Result<(), Error> {
-        let Some(text) = checkout.file(".gitmodules")? else {
-            return Ok(());
+        left: &mut Left,
+    ) -> Result<Checkout, Error> {
+        let read = move |budget: &Budget| {
+            let mut checkout = checkout;
+            let modules = checkout.modules(budget)?;
+            Ok::<_, Error>((checkout, modules))
         };
-        if depth >= DEEPEST_MODULE {
-            return Ok(());
-        }
-        let modules = submodule::parse(&String::from_utf8_lossy(&text));
-        if modules.len() > MOST_MODULES {
-            return Err(Error::TooLarge {
-                what: "the number of submodules".to_owned(),
-                limit: MOST_MODULES as u64,
-            });
-        }
-        let paths: Vec<String> = modules.iter().map(|module| module.path.clone()).collect();
-        let links = checkout.links(&paths)?;
-        for module in modules {
-            let Some(commit) = links.get(&module.path).copied() else {
-                continue;
-            };
+        let read = run_budgeted(&*self.env.blocking, read);
+        let (mut checkout, modules) = read.await.ok_or(Error::Lost)??;
+        for (module, commit) in modules {
+            left.modules = left.modules.checked_sub(1).ok_or_else(too_many_modules)?;
             let client = self.module_client(&module)?;
             let session = client
                 .session(deadline)
@@ -404,20 +435,22 @@ impl GitClient {
                 revision: revision("", commit, false),
                 by_id: true,
             };
+            left.depth += 1;
             let inner = client
-                .fetch_with(session, resolution, true, deadline, depth + 1)
+                .fetch_with(session, resolution, true, deadline, left)
                 .await
                 .map_err(|error| client.cloning(error))?;
+            left.depth -= 1;
             let placed = Module {
                 name: module.name,
                 checkout: inner,
             };
             checkout.submodules.insert(module.path, placed);
         }
-        Ok(())
+        Ok(checkout)
     }
 
-    /// A client for a submodule. Credentials go along only to the same host.
+    /// A client for a submodule. Credentials go along only to the same server.
     fn module_client(&self, module: &Submodule) -> Result<GitClient, Error> {
         let url = submodule::resolve(&self.remote.url, &module.url)?;
         if !matches!(url.scheme.as_str(), "http" | "https" | "ssh") {
@@ -426,9 +459,7 @@ impl GitClient {
                 module.name
             )));
         }
-        let same = url.host.eq_ignore_ascii_case(&self.remote.url.host)
-            && (url.scheme == "ssh") == (self.remote.url.scheme == "ssh")
-            && !(self.remote.url.scheme == "https" && url.scheme == "http");
+        let same = may_send_credentials(&self.remote.url, &url);
         let mut remote = self.remote.clone();
         if !same {
             remote.auth = GitAuth::None;
@@ -452,16 +483,41 @@ fn transport_words(text: &str) -> bool {
     .any(|start| text.starts_with(start))
 }
 
+/// A commit or a tag.
+fn small(
+    pack: &mut Pack,
+    id: ObjectId,
+    kind: Kind,
+    budget: &Budget,
+) -> Result<Arc<Vec<u8>>, Error> {
+    let content = pack.read(id, kind, budget)?;
+    match content.len() as u64 > LARGEST_COMMIT {
+        true => Err(Error::TooLarge {
+            what: format!("the {} {id}", kind.name()),
+            limit: LARGEST_COMMIT,
+        }),
+        false => Ok(content),
+    }
+}
+
+fn too_many_modules() -> Error {
+    Error::TooLarge {
+        what: "the number of submodules".to_owned(),
+        limit: MOST_MODULES,
+    }
+}
+
 fn open(
     mut pack: Pack,
     place: Arc<TemporaryDirectory>,
     resolution: &Resolution,
+    budget: &Budget,
 ) -> Result<Checkout, Error> {
     let mut tag = None;
     let mut target = resolution.want;
     let mut steps = 0;
     while pack.kind(target) == Some(Kind::Tag) && steps < 10 {
-        let content = pack.read(target, Kind::Tag)?;
+        let content = small(&mut pack, target, Kind::Tag, budget)?;
         let parsed = Tag::parse(target, &content)?;
         target = parsed.target;
         tag.get_or_insert(parsed);
@@ -475,7 +531,8 @@ fn open(
     } else {
         target
     };
-    let content = pack.read(target, Kind::Commit)?;
+    let content = small(&mut pack, target, Kind::Commit, budget)?;
+    pack.forget();
     let commit = Commit::parse(target, &content)?;
     if commit.id != resolution.commit && tag.is_none() {
         return Err(Error::Protocol(format!(
@@ -510,12 +567,12 @@ pub async fn write_archive(
 ) -> Result<Summary, Error> {
     let (disk, path) = (env.disk.clone(), path.to_owned());
     let careless = env.is_wrong(everflow_env::Wrong::NoSyncBeforeRename);
-    let work = move || {
+    let work = move |budget: &Budget| {
         let file = disk
             .create(&path)
             .map_err(|error| Error::disk("create", &path, error))?;
         let file = std::io::BufWriter::with_capacity(256 * 1024, file);
-        let (file, summary) = checkout.archive(file, &options)?;
+        let (file, summary) = checkout.archive(file, &options, budget)?;
         let mut file = file
             .into_inner()
             .map_err(|error| Error::disk("write", &path, error.into_error()))?;
@@ -525,7 +582,7 @@ pub async fn write_archive(
         }
         Ok(summary)
     };
-    run_blocking(&*env.blocking, work)
+    run_budgeted(&*env.blocking, work)
         .await
         .ok_or(Error::Lost)?
 }

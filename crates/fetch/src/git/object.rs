@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use sha1::{Digest as _, Sha1};
+use everflow_limits::at_most;
 
+use super::checkout::{MOST_PATHS, PATHS_FLAG};
 use crate::Error;
 use crate::archive::digest::hex;
 
@@ -24,8 +25,8 @@ impl ObjectId {
         Some(ObjectId(id))
     }
 
-    /// The id of some content.
-    pub fn of(kind: Kind, content: &[u8]) -> Self {
+    /// The id of some content, which must not be one that was made to collide with another.
+    pub fn of(kind: Kind, content: &[u8]) -> Result<Self, Error> {
         let mut hasher = IdHasher::new(kind, content.len() as u64);
         hasher.update(content);
         hasher.finish()
@@ -44,22 +45,26 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-/// Hashes an object piece by piece.
-pub(crate) struct IdHasher(Sha1);
+/// Hashes an object piece by piece. SHA-1 alone no longer tells contents apart; the traces that
+/// known ways to make collisions leave are looked for, as git does.
+pub(crate) struct IdHasher(sha1dc::Hasher);
 
 impl IdHasher {
     pub(crate) fn new(kind: Kind, size: u64) -> Self {
-        let mut hasher = Sha1::new();
-        hasher.update(format!("{} {size}\0", kind.name()));
-        IdHasher(hasher)
+        let mut hasher = IdHasher(sha1dc::Hasher::new());
+        hasher.update(format!("{} {size}\0", kind.name()).as_bytes());
+        hasher
     }
 
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    pub(crate) fn finish(self) -> ObjectId {
-        ObjectId(self.0.finalize().into())
+    pub(crate) fn finish(self) -> Result<ObjectId, Error> {
+        match self.0.finalize() {
+            Ok(digest) => Ok(ObjectId(digest.into())),
+            Err(collision) => Err(Error::Collision(collision.digest().to_string())),
+        }
     }
 }
 
@@ -317,6 +322,12 @@ pub fn parse_tree(id: ObjectId, mut content: &[u8]) -> Result<Vec<TreeEntry>, Er
         }
         entries.push(entry);
         content = rest;
+        at_most(
+            entries.len() as u64,
+            MOST_PATHS,
+            "entries in one directory",
+            PATHS_FLAG,
+        )?;
     }
     entries.sort_by(|one: &TreeEntry, two| one.name.cmp(&two.name));
     if entries.windows(2).any(|pair| pair[0].name == pair[1].name) {
@@ -355,12 +366,60 @@ mod tests {
 
     #[test]
     fn ids_are_gits() {
-        let empty = ObjectId::of(Kind::Tree, b"");
+        let empty = ObjectId::of(Kind::Tree, b"").unwrap();
         assert_eq!(empty.to_string(), ID);
         assert_eq!(ObjectId::parse(ID), Some(empty));
-        let hi = ObjectId::of(Kind::Blob, b"hi\n");
+        let hi = ObjectId::of(Kind::Blob, b"hi\n").unwrap();
         assert_eq!(hi.to_string(), "45b983be36b73c0788dc9cbcb76cbb80fc7bb057");
         assert_eq!(ObjectId::parse("4b825dc"), None);
+    }
+
+    /// The start of the two public files with the same SHA-1, and where they differ.
+    const SHATTERED: &str = "255044462d312e330a25e2e3cfd30a0a0a312030206f626a0a3c3c2f57696474682032203020522f48656967\
+        68742033203020522f547970652034203020522f537562747970652035203020522f46696c7465722036203020522f436f6c6f7253\
+        706163652037203020522f4c656e6774682038203020522f42697473506572436f6d706f6e656e7420383e3e0a73747265616d0aff\
+        d8fffe00245348412d3120697320646561642121212121852fec092339759c39b1a1c63c4c97e1fffe01";
+    const BLOCKS: [&str; 2] = [
+        "7346dc9166b67e118f029ab621b2560ff9ca67cca8c7f85ba84c79030c2b3de218f86db3a90901d5df45c14f26fedfb3dc38e96ac2\
+         2fe7bd728f0e45bce046d23c570feb141398bb552ef5a0a82be331fea48037b8b5d71f0e332edf93ac3500eb4ddc0decc1a864790c\
+         782c76215660dd309791d06bd0af3f98cda4bc4629b1",
+        "7f46dc93a6b67e013b029aaa1db2560b45ca67d688c7f84b8c4c791fe02b3df614f86db1690901c56b45c1530afedfb76038e97272\
+         2fe7ad728f0e4904e046c230570fe9d41398abe12ef5bc942be33542a4802d98b5d70f2a332ec37fac3514e74ddc0f2cc1a874cd0c\
+         78305a21566461309789606bd0bf3f98cda8044629a1",
+    ];
+
+    fn unhex(text: &str) -> Vec<u8> {
+        let digits = text.as_bytes().chunks(2);
+        digits
+            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn contents_that_were_made_to_collide_are_refused() {
+        let mut plain = Vec::new();
+        for block in BLOCKS {
+            let content = unhex(&format!("{SHATTERED}{block}"));
+            assert_eq!(content.len(), 320);
+            // However the pieces come.
+            for piece in [1, 63, 64, 320] {
+                let mut hasher = IdHasher(sha1dc::Hasher::new());
+                for part in content.chunks(piece) {
+                    hasher.update(part);
+                }
+                let error = hasher.finish().unwrap_err();
+                assert!(matches!(&error, Error::Collision(_)), "{error}");
+                assert_eq!(error.reason(), "GitOperationFailed");
+                assert!(
+                    error
+                        .to_string()
+                        .contains("f92d74e3874587aaf443d1db961d4e26dde13e9c")
+                );
+            }
+            use sha1::Digest as _;
+            plain.push(sha1::Sha1::digest(&content));
+        }
+        assert_eq!(plain[0], plain[1]);
     }
 
     #[test]

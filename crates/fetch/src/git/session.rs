@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::pkt::{Decoder, Packet, text};
 use super::protocol::{self, Capabilities, OldGreeting, Ref, Wants};
 use super::{GitAuth, Remote};
-use crate::http::{Auth, Body, Client, Request, Response};
+use crate::http::{Auth, Body, Client, Request, Response, may_send_credentials, printable};
 use crate::{Deadline, Error, Url};
 
 /// Where frames come from.
@@ -40,12 +40,23 @@ pub(crate) struct Session {
     capabilities: Capabilities,
     /// What the older protocol says at once.
     old_refs: Option<Vec<Ref>>,
+    /// Bytes that a stream may still give; answers over HTTP have a limit of their own.
+    left: u64,
+    most: u64,
+    /// Bytes of a list of names.
+    listing: usize,
+    /// Whether another server answers than the one that was asked: what it says is not shown.
+    foreign: bool,
 }
 
 /// So much of a pack is collected before it goes to disk.
 const WRITE_PIECE: usize = 1 << 20;
 /// How many names a server may have.
 const MOST_REFS: usize = 1_000_000;
+/// Bytes of what a server says that it can do. Those of GitHub and GitLab have less than 1,000.
+const LARGEST_GREETING: usize = 64 << 10;
+/// Bytes between the question for a pack and the pack: a line for each commit without parents.
+const LARGEST_PREFACE: usize = 1 << 20;
 
 impl Session {
     /// Opens a conversation and reads the greeting.
@@ -55,10 +66,10 @@ impl Session {
         remote: &Remote,
         deadline: &Deadline,
     ) -> Result<Self, Error> {
-        let (transport, source) = match (&remote.auth, client) {
+        let (transport, source, foreign) = match (&remote.auth, client) {
             (GitAuth::Ssh(auth), _) => {
                 let stream = super::ssh::connect(env, remote, auth, deadline).await?;
-                (Transport::Stream(stream), Source::Stream)
+                (Transport::Stream(stream), Source::Stream, false)
             }
             (auth, Some(client)) => greet_http(client, remote, auth, deadline).await?,
             (_, None) => {
@@ -75,6 +86,10 @@ impl Session {
             deadline: deadline.clone(),
             capabilities: Capabilities::default(),
             old_refs: None,
+            left: remote.limits.body,
+            most: remote.limits.body,
+            listing: usize::try_from(remote.listing).unwrap_or(usize::MAX),
+            foreign,
         };
         session.read_greeting(http).await?;
         session.capabilities.check_format()?;
@@ -85,6 +100,7 @@ impl Session {
         let mut old = OldGreeting::default();
         let mut version_2 = None;
         let mut first = true;
+        let mut size = 0;
         loop {
             let line = match self.packet().await? {
                 Some(Packet::Data(line)) => line,
@@ -99,6 +115,12 @@ impl Session {
                 }
                 _ => return Err(unexpected_end()),
             };
+            size += line.len();
+            let limit = match version_2 {
+                Some(_) => LARGEST_GREETING,
+                None => self.listing,
+            };
+            bounded("the greeting of the git server", size, limit)?;
             let shown = text(&line);
             if shown.starts_with("# service=") {
                 continue;
@@ -110,8 +132,8 @@ impl Session {
                 }
                 (Some(capabilities), _) => capabilities.add(shown),
                 (None, _) => {
-                    old.add(&line)?;
-                    bounded(old.refs.len())?;
+                    old.add(&line).map_err(|error| self.shown(error))?;
+                    bounded("the number of references", old.refs.len(), MOST_REFS)?;
                 }
             }
         }
@@ -132,11 +154,12 @@ impl Session {
     /// The next frame; `None` at the end.
     async fn packet(&mut self) -> Result<Option<Packet>, Error> {
         loop {
-            if let Some(packet) = self.decoder.next()? {
+            let next = self.decoder.next();
+            if let Some(packet) = next.map_err(|error| self.shown(error))? {
                 if let Packet::Data(line) = &packet
                     && let Some(message) = line.strip_prefix(b"ERR ")
                 {
-                    return Err(remote_error(message));
+                    return Err(self.shown(remote_error(message)));
                 }
                 return Ok(Some(packet));
             }
@@ -145,6 +168,18 @@ impl Session {
                 None if self.decoder.is_empty() => return Ok(None),
                 None => return Err(unexpected_end()),
             }
+        }
+    }
+
+    /// An error that quotes the server, or one that does not when another server was asked.
+    fn shown(&self, error: Error) -> Error {
+        match error {
+            Error::Protocol(_) if self.foreign => Error::Protocol(
+                "the server was redirected from another one and does not speak git's protocol, \
+                 or refuses: use the address that it redirects to"
+                    .to_owned(),
+            ),
+            error => error,
         }
     }
 
@@ -161,6 +196,15 @@ impl Session {
                     .ok_or(Error::Deadline(""))?
                     .map_err(|error| Error::Protocol(error.to_string()))?;
                 buffer.truncate(count);
+                self.left = match self.left.checked_sub(count as u64) {
+                    Some(left) => left,
+                    None => {
+                        return Err(Error::TooLarge {
+                            what: "what the git server sent in one conversation".to_owned(),
+                            limit: self.most,
+                        });
+                    }
+                };
                 (count > 0).then(|| Bytes::from(buffer))
             }
             _ => None,
@@ -211,13 +255,19 @@ impl Session {
         self.ask(protocol::ls_refs(&self.capabilities, prefixes))
             .await?;
         let mut refs = Vec::new();
+        let mut size = 0;
         loop {
             match self.packet().await? {
-                Some(Packet::Data(line)) => refs.extend(protocol::parse_ref(&line)?),
+                Some(Packet::Data(line)) => {
+                    size += line.len();
+                    bounded("the list of references", size, self.listing)?;
+                    let one = protocol::parse_ref(&line);
+                    refs.extend(one.map_err(|error| self.shown(error))?);
+                }
                 Some(Packet::Flush) => return Ok(refs),
                 _ => return Err(unexpected_end()),
             }
-            bounded(refs.len())?;
+            bounded("the number of references", refs.len(), MOST_REFS)?;
         }
     }
 
@@ -228,14 +278,14 @@ impl Session {
             || self.capabilities.has("allow-reachable-sha1-in-want")
     }
 
-    /// Fetches a pack into a file.
+    /// Fetches a pack into a file; how large it is.
     pub(crate) async fn fetch(
         mut self,
         env: &Env,
         wants: &Wants,
         path: &str,
         limit: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         self.ask(protocol::fetch(&self.capabilities, wants)).await?;
         let framed = self.skip_to_pack().await?;
         let create = {
@@ -269,16 +319,19 @@ impl Session {
                 (file, piece) = write(env, file, piece, path).await?;
             }
             if ended {
-                return Ok(());
+                return Ok(total);
             }
         }
     }
 
     /// Reads up to the pack; whether it comes in frames.
     async fn skip_to_pack(&mut self) -> Result<bool, Error> {
+        let mut size = 0;
         loop {
             match self.packet().await? {
                 Some(Packet::Data(line)) => {
+                    size += line.len();
+                    bounded("what comes before the pack", size, LARGEST_PREFACE)?;
                     let line = text(&line);
                     if self.capabilities.version_2 && line == "packfile" {
                         return Ok(true);
@@ -301,7 +354,7 @@ impl Session {
                 Some(Packet::Data(mut frame)) if !frame.is_empty() => match frame.get_u8() {
                     1 => return Ok(Some(frame)),
                     2 => {}
-                    3 => return Err(remote_error(&frame)),
+                    3 => return Err(self.shown(remote_error(&frame))),
                     other => {
                         let text = format!("unknown channel {other} in the pack stream");
                         return Err(Error::Protocol(text));
@@ -333,11 +386,11 @@ async fn write(
         .map_err(|error| Error::disk("write", path, error))
 }
 
-fn bounded(count: usize) -> Result<(), Error> {
-    match count > MOST_REFS {
+fn bounded(what: &str, count: usize, limit: usize) -> Result<(), Error> {
+    match count > limit {
         true => Err(Error::TooLarge {
-            what: "the number of references".to_owned(),
-            limit: MOST_REFS as u64,
+            what: what.to_owned(),
+            limit: limit as u64,
         }),
         false => Ok(()),
     }
@@ -351,7 +404,7 @@ fn remote_error(message: &[u8]) -> Error {
     let message = text(message);
     match message.contains("not our ref") {
         true => Error::NotOurRef,
-        false => Error::Protocol(format!("remote error: {}", message.trim())),
+        false => Error::Protocol(format!("remote error: {}", printable(&message))),
     }
 }
 
@@ -362,7 +415,7 @@ async fn greet_http(
     remote: &Remote,
     auth: &GitAuth,
     deadline: &Deadline,
-) -> Result<(Transport, Source), Error> {
+) -> Result<(Transport, Source, bool), Error> {
     let mut url = remote.url.with_suffix("info/refs");
     url.query = Some("service=git-upload-pack".to_owned());
     let auth = match auth {
@@ -374,7 +427,8 @@ async fn greet_http(
         .with_header(GIT_PROTOCOL, "version=2");
     let auth = request.auth.clone();
     let response = client.send(request, deadline).await?;
-    let response = checked(response, &url.without_credentials()).await?;
+    let response = checked(response, &url).await?;
+    let foreign = response.foreign;
     let mut answered = response.url.clone();
     let path = answered.path.strip_suffix("/info/refs").map(str::to_owned);
     let Some(path) = path else {
@@ -384,14 +438,12 @@ async fn greet_http(
     };
     answered.path = path;
     answered.query = None;
-    // A server that sent us elsewhere does not get the credentials for the first one there.
-    let same = answered.host.eq_ignore_ascii_case(&remote.url.host);
     let transport = Transport::Http {
         client: client.clone(),
+        auth: auth.filter(|_| may_send_credentials(&remote.url, &answered)),
         url: answered,
-        auth: auth.filter(|_| same),
     };
-    Ok((transport, Source::Http(Box::new(response.body))))
+    Ok((transport, Source::Http(Box::new(response.body)), foreign))
 }
 
 /// The words of go-git for what a server answers.
@@ -403,11 +455,15 @@ async fn checked(response: Response, url: &Url) -> Result<Response, Error> {
     let plain = response
         .header(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.starts_with("text/plain"));
-    let body = match plain {
-        true => response.body.read_some(500).await,
-        false => Vec::new(),
+    let body = match (response.foreign, plain) {
+        (true, _) => format!(
+            "redirected to {}, which does not get the credentials of another server: \
+             use its address as the URL",
+            response.url.origin()
+        ),
+        (false, true) => printable(&String::from_utf8_lossy(&response.complaint(500).await)),
+        (false, false) => String::new(),
     };
-    let body = String::from_utf8_lossy(&body).trim().replace('\n', " ");
     Err(match status {
         401 => Error::Git(format!("authentication required: {body}")),
         403 => Error::Git(format!("authorization failed: {body}")),

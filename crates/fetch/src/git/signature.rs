@@ -56,7 +56,7 @@ impl TrustedKeys {
 }
 
 /// Something with a signature.
-trait Signed {
+pub(crate) trait Signed {
     fn signature(&self) -> &str;
     fn payload(&self) -> &[u8];
     fn noun(&self) -> &'static str;
@@ -143,7 +143,11 @@ pub fn verify(
 }
 
 /// The key that signed, or why it is not verified.
-fn verify_one(signed: &dyn Signed, keys: &TrustedKeys, now: i64) -> Result<String, String> {
+pub(crate) fn verify_one(
+    signed: &dyn Signed,
+    keys: &TrustedKeys,
+    now: i64,
+) -> Result<String, String> {
     let signature = signed.signature().trim();
     let kind = signature_kind(signature);
     let noun = signed.noun();

@@ -6,15 +6,15 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use everflow_env::{Env, Stream};
+use everflow_env::{Clock, Env, Stream};
 use russh::client::{AuthResult, Config, Handle, Handler};
-use russh::keys::ssh_key::{Algorithm, HashAlg, PublicKey};
+use russh::keys::ssh_key::{Algorithm, HashAlg};
 use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
 use russh::{ChannelMsg, Preferred};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 
-use super::Remote;
 use super::known_hosts::{self, KnownKeys};
+use super::{Remote, host_key};
 use crate::http::connect::tunnel;
 use crate::{Deadline, Error, Secret};
 
@@ -94,27 +94,13 @@ impl SshAuth {
 
 /// What the check of the host key said, for the message.
 #[derive(Clone, Default)]
-struct Verdict(Arc<Mutex<Option<&'static str>>>);
+struct Verdict(Arc<Mutex<Option<String>>>);
 
 struct Checker {
     known: KnownKeys,
+    host: String,
+    clock: Arc<dyn Clock>,
     verdict: Verdict,
-}
-
-impl Checker {
-    fn check(&self, key: &PublicKey) -> Result<(), &'static str> {
-        let same = |own: &PublicKey| own.key_data() == key.key_data();
-        if self.known.revoked.iter().any(same) {
-            return Err("knownhosts: key is revoked");
-        }
-        if self.known.keys.iter().any(same) {
-            return Ok(());
-        }
-        Err(match self.known.keys.is_empty() {
-            true => "knownhosts: key is unknown",
-            false => "knownhosts: key mismatch",
-        })
-    }
 }
 
 impl Handler for Checker {
@@ -125,16 +111,20 @@ impl Handler for Checker {
         server: &PublicKeyOrCertificate,
     ) -> Result<bool, Self::Error> {
         let checked = match server {
-            PublicKeyOrCertificate::PublicKey { key, .. } => self.check(key),
-            PublicKeyOrCertificate::Certificate(_) => Err("knownhosts: key is unknown"),
+            PublicKeyOrCertificate::PublicKey { key, .. } => host_key::check_key(&self.known, key),
+            PublicKeyOrCertificate::Certificate(certificate) => {
+                let now = self.clock.now().seconds;
+                host_key::check_certificate(&self.known, certificate, &self.host, now)
+            }
         };
         let mut verdict = self
             .verdict
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let fine = checked.is_ok();
         *verdict = checked.err();
-        Ok(checked.is_ok())
+        Ok(fine)
     }
 }
 
@@ -161,6 +151,9 @@ fn words(error: &russh::Error) -> String {
     }
 }
 
+/// How the names of algorithms end that are those of certificates.
+const CERTIFIED: &str = "-cert-v01@openssh.com";
+
 /// The algorithms to offer: for the host key only those of keys that are known, so that the
 /// server shows one that can be checked.
 fn preferred(auth: &SshAuth, known: &KnownKeys) -> Result<Preferred, Error> {
@@ -180,13 +173,20 @@ fn preferred(auth: &SshAuth, known: &KnownKeys) -> Result<Preferred, Error> {
         preferred.kex = Cow::Owned(names?);
     }
     let mut offered: Vec<Algorithm> = preferred.key.to_vec();
+    let mut certified = offered.clone();
     if !auth.host_keys.is_empty() {
-        let names: Result<Vec<Algorithm>, Error> = auth
-            .host_keys
-            .iter()
-            .map(|name| Algorithm::new(name).map_err(|_| unknown("host key", name)))
-            .collect();
-        offered = names?;
+        (offered, certified) = (Vec::new(), Vec::new());
+        for name in &auth.host_keys {
+            let (list, plain) = match name.strip_suffix(CERTIFIED) {
+                Some(plain) => (&mut certified, plain),
+                None => (&mut offered, name.as_str()),
+            };
+            list.push(Algorithm::new(plain).map_err(|_| unknown("host key", name))?);
+        }
+    }
+    // A server that has a certificate shows it to those who ask for one, and not its key.
+    if !known.authorities.is_empty() {
+        preferred.host_key_certificates = Cow::Owned(certified);
     }
     if !known.keys.is_empty() {
         let fits = |offer: &Algorithm| {
@@ -220,6 +220,8 @@ pub(super) async fn connect(
     let verdict = Verdict::default();
     let checker = Checker {
         known,
+        host: host.clone(),
+        clock: env.clock.clone(),
         verdict: verdict.clone(),
     };
     let config = Arc::new(Config {
@@ -230,8 +232,8 @@ pub(super) async fn connect(
         let mut handle = russh::client::connect_stream(config, stream, checker)
             .await
             .map_err(|error| {
-                let said = *verdict.0.lock().unwrap_or_else(PoisonError::into_inner);
-                ssh_error(said.map_or_else(|| words(&error), str::to_owned))
+                let mut said = verdict.0.lock().unwrap_or_else(PoisonError::into_inner);
+                ssh_error(said.take().unwrap_or_else(|| words(&error)))
             })?;
         log_in(&mut handle, remote, auth, key).await?;
         start(handle, &remote.url.path).await

@@ -1,20 +1,18 @@
 //! Charts as artifacts: pulled as they are, or packaged.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use everflow_env::disk::clean;
-use everflow_env::{Env, disk, run_blocking};
-use everflow_helm::chart::{Chart, load_archive};
-use everflow_helm::package::{
-    ValuesFile, ValuesFilesError, merge_values_files, metadata_of_archive, overwrite_values,
-    package_files, with_build_metadata,
-};
+use everflow_env::{Env, run_budgeted};
+use everflow_helm::chart::{Chart, ChartLoader};
+use everflow_helm::package::{ValuesFile, ValuesFilesError, metadata_of_archive};
 use everflow_helm::values::Warnings;
+use everflow_limits::{Budget, Exceeded};
 
+use super::HelmLimits;
+use super::draft::{Draft, replace_values};
 use super::source::{ChartSource, Pulled, Verified, too_large};
-use super::{HelmLimits, failed};
-use crate::archive::{Algorithm, ArchiveWriter, Digest, digest_of};
+use crate::archive::{Algorithm, Digest};
 use crate::temporary::TemporaryFile;
 use crate::{Deadline, Error};
 
@@ -89,7 +87,17 @@ impl Reason {
     }
 
     pub(super) fn error(self, text: impl std::fmt::Display) -> Error {
-        failed(self.name(), format!("{}: {text}", self.summary()))
+        self.because(text, None)
+    }
+
+    /// The same for an error that may come from a limit.
+    pub(super) fn because(
+        self,
+        text: impl std::fmt::Display,
+        exceeded: Option<&Exceeded>,
+    ) -> Error {
+        let message = format!("{}: {text}", self.summary());
+        Error::step(self.name(), message, exceeded)
     }
 }
 
@@ -198,128 +206,6 @@ impl Build {
     }
 }
 
-/// What is known of a build before there is a file.
-#[derive(Debug)]
-pub(super) struct Draft {
-    pub name: String,
-    pub version: String,
-    pub values_files: Vec<String>,
-    pub resolved_dependencies: usize,
-    pub packaged: bool,
-    pub verified: Verified,
-}
-
-impl Draft {
-    pub(super) fn new(name: &str, version: &str, options: &BuildOptions) -> Result<Self, Error> {
-        let version = match options.version_metadata.as_str() {
-            "" => version.to_owned(),
-            metadata => with_build_metadata(version, metadata)
-                .map_err(|error| Reason::MetadataPatch.error(error))?,
-        };
-        Ok(Draft {
-            name: name.to_owned(),
-            version,
-            values_files: Vec::new(),
-            resolved_dependencies: 0,
-            packaged: false,
-            verified: Verified::NotAsked,
-        })
-    }
-
-    /// The artifact there is, if it is of the same name and version. This blocks.
-    pub(super) fn cached(
-        &self,
-        env: &Env,
-        options: &BuildOptions,
-        packaged: bool,
-    ) -> Option<Build> {
-        let path = options.cached.as_ref().filter(|_| !options.force)?;
-        let bytes = disk::read_all(&*env.disk, path, options.limits.chart).ok()?;
-        let metadata = metadata_of_archive(&bytes, options.limits.file).ok()?;
-        if metadata.name != self.name || metadata.version != self.version {
-            return None;
-        }
-        let values_files = match &options.cached_values_files {
-            Some(files) => files.clone(),
-            None => options.effective_values_files().to_vec(),
-        };
-        Some(Build {
-            name: self.name.clone(),
-            version: self.version.clone(),
-            values_files,
-            resolved_dependencies: 0,
-            packaged,
-            verified: self.verified,
-            archive: ChartArchive::Cached { path: path.clone() },
-        })
-    }
-
-    /// Writes the archive of a chart. This blocks.
-    pub(super) fn package(
-        self,
-        env: &Env,
-        chart: &Chart,
-        options: &BuildOptions,
-    ) -> Result<Build, Error> {
-        let files = package_files(chart)
-            .map_err(|error| Reason::Package.error(format!("failed to package chart: {error}")))?;
-        let limit = everflow_helm::chart::archive::MAX_UNPACKED_CHART_BYTES;
-        let mut archive = ArchiveWriter::of_chart(Vec::new(), options.algorithm, limit)?;
-        for (path, data) in &files {
-            archive.chart_file(path, data)?;
-        }
-        let (bytes, summary) = archive.finish()?;
-        self.write(env, &bytes, summary.digest)
-    }
-
-    /// Writes an archive as it is. This blocks.
-    pub(super) fn copy(
-        self,
-        env: &Env,
-        bytes: &[u8],
-        options: &BuildOptions,
-    ) -> Result<Build, Error> {
-        self.write(env, bytes, digest_of(options.algorithm, bytes))
-    }
-
-    /// Writes the archive to a file. This blocks.
-    fn write(self, env: &Env, bytes: &[u8], digest: Digest) -> Result<Build, Error> {
-        let (file, mut writer) = TemporaryFile::create(env, "helm-chart")?;
-        let failing = |error| Error::disk("write", file.path(), error);
-        writer.write_all(bytes).map_err(failing)?;
-        // It is named by a status soon: a crash must not take it back.
-        writer.sync().map_err(failing)?;
-        Ok(Build {
-            name: self.name,
-            version: self.version,
-            values_files: self.values_files,
-            resolved_dependencies: self.resolved_dependencies,
-            packaged: self.packaged,
-            verified: self.verified,
-            archive: ChartArchive::New {
-                path: file.path().to_owned(),
-                digest,
-                size: bytes.len() as u64,
-                file,
-            },
-        })
-    }
-}
-
-/// Replaces a chart's default values, and notes from which files.
-pub(super) fn replace_values(
-    chart: &mut Chart,
-    files: Vec<(String, ValuesFile)>,
-    options: &BuildOptions,
-    draft: &mut Draft,
-) -> Result<(), ValuesFilesError> {
-    let (merged, used) = merge_values_files(files, options.ignore_missing_values_files)?;
-    if overwrite_values(chart, merged)? {
-        draft.values_files = used;
-    }
-    Ok(())
-}
-
 /// Whether the name of a chart in a repository is one.
 fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() {
@@ -388,8 +274,8 @@ pub async fn build_remote(
         false => (draft, None),
         true => {
             let (env, options) = (env.clone(), options.clone());
-            blocking(&env.clone(), move || {
-                let cached = draft.cached(&env, &options, changes);
+            budgeted(&env.clone(), move |budget| {
+                let cached = draft.cached(&env, &options, changes, budget);
                 Ok((draft, cached))
             })
             .await?
@@ -404,9 +290,9 @@ pub async fn build_remote(
         ))
     })?;
     let inner = env.clone();
-    blocking(env, move || match changes {
-        false => validated_copy(&inner, draft, &pulled, &options),
-        true => repackaged(&inner, draft, &pulled.bytes, &options),
+    budgeted(env, move |budget| match changes {
+        false => validated_copy(&inner, draft, &pulled, &options, budget),
+        true => repackaged(&inner, draft, &pulled.bytes, &options, budget),
     })
     .await
 }
@@ -416,8 +302,10 @@ fn validated_copy(
     draft: Draft,
     pulled: &Pulled,
     options: &BuildOptions,
+    budget: &Budget,
 ) -> Result<Build, Error> {
-    let limit = options.limits.chart;
+    let limits = options.limits;
+    let limit = limits.chart;
     let bytes = &pulled.bytes;
     if bytes.len() as u64 > limit {
         let text = too_large(&draft.name, limit);
@@ -426,7 +314,7 @@ fn validated_copy(
         )));
     }
     let digest = pulled.checked(options.algorithm, |bytes| {
-        let checked = metadata_of_archive(bytes, options.limits.file);
+        let checked = metadata_of_archive(bytes, limits.of_chart(), limits.file, budget);
         checked.map(drop).map_err(|error| {
             let what = match error {
                 everflow_helm::package::MetadataError::Invalid(_) => {
@@ -434,7 +322,7 @@ fn validated_copy(
                 }
                 _ => "failed to load chart metadata from written chart",
             };
-            Reason::Pull.error(format!("{what}: {error}"))
+            Reason::Pull.because(format!("{what}: {error}"), error.exceeded())
         })
     })?;
     draft.write(env, bytes, digest)
@@ -445,25 +333,29 @@ fn repackaged(
     mut draft: Draft,
     bytes: &[u8],
     options: &BuildOptions,
+    budget: &Budget,
 ) -> Result<Build, Error> {
-    let mut chart = load_archive(bytes, &mut Warnings::default()).map_err(|error| {
-        Reason::Package.error(format!("failed to load downloaded chart: {error}"))
+    let mut loader = ChartLoader::new(options.limits.of_chart(), budget);
+    let loaded = loader.archive(bytes, &mut Warnings::default());
+    let mut chart = loaded.map_err(|error| {
+        let text = format!("failed to load downloaded chart: {error}");
+        Reason::Package.because(text, error.exceeded())
     })?;
     chart.metadata.version.clone_from(&draft.version);
-    let files = options
-        .values_files
-        .iter()
-        .map(|name| (name.clone(), file_of_chart(&chart, name)))
-        .collect();
-    replace_values(&mut chart, files, options, &mut draft).map_err(|error| {
+    let mut files = Vec::new();
+    for name in &options.values_files {
+        budget.check()?;
+        files.push((name.clone(), file_of_chart(&chart, name)));
+    }
+    replace_values(&mut chart, files, options, &mut draft, budget).map_err(|error| {
         let merging = match error {
             ValuesFilesError::NoDefaults => "",
             _ => "failed to merge chart values: ",
         };
-        Reason::ValuesFiles.error(format!("{merging}{error}"))
+        Reason::ValuesFiles.because(format!("{merging}{error}"), error.exceeded())
     })?;
     draft.packaged = true;
-    draft.package(env, &chart, options)
+    draft.package(env, &chart, options, budget)
 }
 
 fn file_of_chart(chart: &Chart, name: &str) -> ValuesFile {
@@ -478,11 +370,11 @@ fn file_of_chart(chart: &Chart, name: &str) -> ValuesFile {
     }
 }
 
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn budgeted<T: Send + 'static>(
     env: &Env,
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    work: impl FnOnce(&Budget) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    run_blocking(&*env.blocking, work)
+    run_budgeted(&*env.blocking, work)
         .await
         .ok_or(Error::Lost)?
 }

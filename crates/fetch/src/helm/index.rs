@@ -2,11 +2,12 @@
 
 use std::io::{BufReader, BufWriter, Write as _};
 
-use everflow_env::{Env, disk, run_blocking};
+use everflow_env::{Env, disk, run_blocking, run_budgeted};
 use everflow_helm::index::{StoredVersions, find_versions, read_index};
+use everflow_limits::Budget;
 
 use super::{HelmClient, address, failed};
-use crate::archive::{Algorithm, Digest, DigestWriter};
+use crate::archive::{Algorithm, Budgeted, Digest, DigestWriter};
 use crate::download;
 use crate::temporary::TemporaryDirectory;
 use crate::{Deadline, Error};
@@ -115,11 +116,11 @@ impl HelmClient {
 /// What an index that lies in the store has of a chart: nothing at all, or its versions.
 pub async fn versions_in(env: &Env, stored: &str, chart: &str) -> Result<StoredVersions, Error> {
     let (disk, path, chart) = (env.disk.clone(), stored.to_owned(), chart.to_owned());
-    let work = move || {
-        let file = disk.open(&path)?;
+    let work = move |budget: &Budget| {
+        let file = Budgeted::new(disk.open(&path)?, budget);
         find_versions(BufReader::with_capacity(64 << 10, file), &chart)
     };
-    run_blocking(&*env.blocking, work)
+    run_budgeted(&*env.blocking, work)
         .await
         .ok_or(Error::Lost)?
         .map_err(|error| Error::disk("read", stored, error))
@@ -129,14 +130,14 @@ impl FetchedIndex {
     /// Reads the index and writes it in the form in which it is stored.
     pub async fn load(self, algorithm: Algorithm) -> Result<LoadedIndex, Error> {
         let env = self.env.clone();
-        run_blocking(&*env.blocking, move || self.load_now(algorithm))
-            .await
-            .ok_or(Error::Lost)?
+        let work = move |budget: &Budget| self.load_now(algorithm, budget);
+        let loaded = run_budgeted(&*env.blocking, work);
+        loaded.await.ok_or(Error::Lost)?
     }
 
     /// The work of [`FetchedIndex::load`]. The whole text is in memory only while it is read; what
     /// was read of it waits on the disk for its place in the order.
-    fn load_now(self, algorithm: Algorithm) -> Result<LoadedIndex, Error> {
+    fn load_now(self, algorithm: Algorithm, budget: &Budget) -> Result<LoadedIndex, Error> {
         let disk = &*self.env.disk;
         let (raw, aside, json) = (
             self.directory.file(RAW),
@@ -147,9 +148,12 @@ impl FetchedIndex {
         let outline = {
             let bytes = disk::read_all(disk, &raw, self.limit)
                 .map_err(|error| Error::disk("read", &raw, error))?;
-            let mut file =
-                BufWriter::with_capacity(256 << 10, disk.create(&aside).map_err(writing)?);
-            let outline = read_index(&bytes, &mut file).map_err(|error| {
+            budget.charge(bytes.len())?;
+            let file = Budgeted::new(disk.create(&aside).map_err(writing)?, budget);
+            let mut file = BufWriter::with_capacity(64 << 10, file);
+            let outline = read_index(&bytes, &mut file);
+            budget.check()?;
+            let outline = outline.map_err(|error| {
                 failed("IndexationFailed", format!("failed to load index: {error}"))
             })?;
             file.flush().map_err(writing)?;
@@ -159,6 +163,7 @@ impl FetchedIndex {
         let reading = disk
             .open(&aside)
             .map_err(|error| Error::disk("read", &aside, error))?;
+        let reading = Budgeted::new(reading, budget);
         let file = BufWriter::with_capacity(256 << 10, disk.create(&json).map_err(writing)?);
         let mut file = DigestWriter::new(file, algorithm);
         outline.write(reading, &mut file).map_err(writing)?;

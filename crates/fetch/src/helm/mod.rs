@@ -9,7 +9,11 @@ mod build;
 mod cache;
 #[cfg(test)]
 mod corpus_tests;
+mod draft;
 mod index;
+#[cfg(test)]
+mod limit_tests;
+mod reader;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -18,6 +22,7 @@ mod tree;
 use std::sync::Arc;
 
 use everflow_env::Env;
+use everflow_helm::chart::ChartLimits;
 
 pub use address::{check_dependency_url, normalize_url, resolve_chart_url};
 pub use build::{Build, BuildOptions, ChartArchive, Reason, build_remote};
@@ -28,6 +33,7 @@ pub use source::{
 };
 pub use tree::{LocalChart, build_local};
 
+use crate::archive::Limit;
 use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, Request, Response, TlsOptions};
 use crate::{Deadline, Error, Url};
 
@@ -40,15 +46,31 @@ pub struct HelmLimits {
     pub chart: u64,
     /// Bytes of one file of a chart.
     pub file: u64,
+    /// Bytes of all files of a chart and the charts in it together.
+    pub unpacked: u64,
+    /// Files of a chart and the charts in it together.
+    pub files: u64,
+}
+
+impl HelmLimits {
+    /// What a chart may hold with all charts in it.
+    pub(crate) fn of_chart(&self) -> ChartLimits {
+        ChartLimits {
+            unpacked: Limit::new(self.unpacked, "--helm-chart-max-unpacked-size"),
+            files: Limit::new(self.files, "--helm-chart-max-files"),
+        }
+    }
 }
 
 impl Default for HelmLimits {
-    /// Flux's: 50 MiB, 10 MiB, 5 MiB.
+    /// Flux's and helm's: 50 MiB, 10 MiB, 5 MiB, 100 MiB unpacked; and 20,000 files.
     fn default() -> Self {
         HelmLimits {
             index: 50 << 20,
             chart: 10 << 20,
             file: 5 << 20,
+            unpacked: 100 << 20,
+            files: 20_000,
         }
     }
 }
@@ -118,7 +140,7 @@ impl HelmClient {
 
     /// The credentials that an address may see: only the repository's own server, by scheme, name
     /// and port, unless they are for all.
-    fn auth_for(&self, url: &Url) -> Option<Auth> {
+    pub(crate) fn auth_for(&self, url: &Url) -> Option<Auth> {
         let own = &self.repository.url;
         if !self.repository.pass_credentials && !own.same_origin(url) {
             return None;

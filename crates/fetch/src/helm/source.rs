@@ -130,7 +130,8 @@ pub struct HttpCharts {
     /// The path of a stored index; without one it is fetched when it is needed.
     stored: Option<String>,
     fetched: Mutex<Option<LoadedIndex>>,
-    cache: Option<Arc<IndexCache>>,
+    /// And who asks it.
+    cache: Option<(Arc<IndexCache>, String)>,
 }
 
 impl HttpCharts {
@@ -145,9 +146,9 @@ impl HttpCharts {
         }
     }
 
-    /// Asks a cache before a stored index.
-    pub fn with_cache(mut self, cache: Arc<IndexCache>) -> Self {
-        self.cache = Some(cache).filter(|_| self.stored.is_some());
+    /// Asks a cache before a stored index. Only the same `requester` finds there what was found for it.
+    pub fn with_cache(mut self, cache: Arc<IndexCache>, requester: &str) -> Self {
+        self.cache = Some((cache, requester.to_owned())).filter(|_| self.stored.is_some());
         self
     }
 
@@ -159,8 +160,11 @@ impl HttpCharts {
     ) -> Result<Arc<StoredVersions>, Error> {
         let index = self.index(deadline).await?;
         let clock = &self.client.env.clock;
-        let cache = self.cache.as_deref();
-        if let Some(known) = cache.and_then(|cache| cache.get(&index, name, clock.elapsed())) {
+        let cache = self.cache.as_ref();
+        let cache = cache.map(|(cache, requester)| (cache, format!("{requester} {index}")));
+        if let Some((cache, place)) = &cache
+            && let Some(known) = cache.get(place, name, clock.elapsed())
+        {
             return Ok(known);
         }
         let found = versions_in(&self.client.env, &index, name).await;
@@ -170,8 +174,8 @@ impl HttpCharts {
                 format!("failed to load index: {error}"),
             )
         })?);
-        if let Some(cache) = cache {
-            cache.put(&index, name, found.clone(), clock.elapsed());
+        if let Some((cache, place)) = cache {
+            cache.put(&place, name, found.clone(), clock.elapsed());
         }
         Ok(found)
     }
@@ -226,7 +230,9 @@ impl HttpCharts {
     async fn pull(&self, chosen: &Chosen, deadline: &Deadline) -> Result<Arc<Pulled>, Error> {
         let clock = &self.client.env.clock;
         let place = match (&self.cache, &self.stored, &chosen.url) {
-            (Some(cache), Some(index), Some(url)) => Some((cache, format!("{index} {url}"))),
+            (Some((cache, requester)), Some(index), Some(url)) => {
+                Some((cache, format!("{requester} {index} {url}")))
+            }
             _ => None,
         };
         if let Some((cache, place)) = &place

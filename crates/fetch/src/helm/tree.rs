@@ -1,34 +1,28 @@
 //! Charts in a tree of files, such as the unpacked artifact of a git repository.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::sync::Arc;
 
-use everflow_env::disk::{EntryKind, below, clean};
-use everflow_env::{BoxFuture, Disk, Env, disk};
-use everflow_helm::chart::ignore::IgnoreRules;
-use everflow_helm::chart::{
-    Chart, ChartFile, Dependency, Metadata, archive, load_archive, load_files,
-};
-use everflow_helm::package::{
-    ValuesFile, ValuesFilesError, is_local, metadata_of_archive, metadata_of_files,
-    missing_dependencies,
-};
+use everflow_env::disk::{EntryKind, clean};
+use everflow_env::{BoxFuture, Env};
+use everflow_helm::chart::{Chart, ChartLoader, Dependency};
+use everflow_helm::package::{is_local, missing_dependencies};
 use everflow_helm::values::Warnings;
-use everflow_semver::{Constraint, Version};
+use everflow_limits::Budget;
+use everflow_tar::Used;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::sync::Mutex;
 
 use super::HelmLimits;
 use super::address::{check_dependency_url, normalize_url};
-use super::build::{Build, BuildOptions, Draft, Reason, blocking, replace_values};
-use super::source::{ChartSource, Repositories, too_large};
+use super::build::{Build, BuildOptions, Reason, budgeted};
+use super::draft::{Draft, replace_values};
+use super::reader::{Failed, TreeReader};
+use super::source::{ChartSource, Repositories};
 use crate::{Deadline, Error};
 
 /// How many dependencies are fetched at once.
 const AT_ONCE: usize = 4;
-/// Files of one chart directory, together.
-const MOST_FILES: usize = 20_000;
 
 /// A chart in a tree.
 #[derive(Debug, Clone)]
@@ -51,19 +45,21 @@ pub async fn build_local(
     let options = Arc::new(options);
     let step = {
         let (env, chart, options) = (env.clone(), chart.clone(), options.clone());
-        blocking(&env.clone(), move || prepare(&env, &chart, &options)).await?
+        budgeted(&env.clone(), move |budget| {
+            prepare(&env, &chart, &options, budget)
+        })
+        .await?
     };
-    let (mut draft, mut loaded, is_directory) = match step {
+    let Loaded {
+        mut draft,
+        chart: mut loaded,
+        missing,
+        mut used,
+    } = match step {
         Step::Done(build) => return Ok(*build),
-        Step::Loaded {
-            draft,
-            chart,
-            is_directory,
-        } => (draft, *chart, is_directory),
+        Step::Loaded(loaded) => *loaded,
     };
-    if is_directory {
-        let missing =
-            missing_dependencies(&loaded).map_err(|error| Reason::Dependency.error(error))?;
+    if !missing.is_empty() {
         draft.resolved_dependencies = missing.len();
         let adding = Adding {
             env,
@@ -72,6 +68,7 @@ pub async fn build_local(
             limits: options.limits,
             deadline,
             known: Mutex::new(BTreeMap::new()),
+            used: Mutex::new(used),
         };
         // Boxed one by one: the compiler cannot tell that a stream of borrowing futures may go to
         // another thread.
@@ -84,22 +81,39 @@ pub async fn build_local(
             .try_collect()
             .await?;
         loaded.dependencies.extend(added);
+        used = adding.used.into_inner();
     }
     let inner = env.clone();
-    blocking(env, move || draft.package(&inner, &loaded, &options)).await
+    budgeted(env, move |budget| {
+        // It was charged to the work that loaded it, which is over.
+        budget.charge(usize::try_from(used.unpacked).unwrap_or(usize::MAX))?;
+        draft.package(&inner, &loaded, &options, budget)
+    })
+    .await
 }
 
 /// How far the first part of a build came.
 enum Step {
     Done(Box<Build>),
-    Loaded {
-        draft: Draft,
-        chart: Box<Chart>,
-        is_directory: bool,
-    },
+    Loaded(Box<Loaded>),
 }
 
-fn prepare(env: &Env, local: &LocalChart, options: &BuildOptions) -> Result<Step, Error> {
+/// A chart that may lack dependencies.
+struct Loaded {
+    draft: Draft,
+    chart: Chart,
+    /// What it lacks.
+    missing: BTreeMap<String, Dependency>,
+    /// What was used of the limits of the chart and the charts in it.
+    used: Used,
+}
+
+fn prepare(
+    env: &Env,
+    local: &LocalChart,
+    options: &BuildOptions,
+    budget: &Budget,
+) -> Result<Step, Error> {
     if local.path.is_empty() {
         return Err(Reason::Reference.error("no path set for local chart reference"));
     }
@@ -108,53 +122,52 @@ fn prepare(env: &Env, local: &LocalChart, options: &BuildOptions) -> Result<Step
             Reason::Reference.error("local chart reference path is expected to be relative")
         );
     }
-    let disk = &*env.disk;
     let tree = TreeReader {
-        disk,
+        disk: &*env.disk,
         root: &local.root,
         limits: options.limits,
+        budget,
     };
     let path = clean(&local.path);
-    let kind = tree
-        .kind(&path)
-        .map_err(|error| Reason::Reference.error(error))?;
+    let referred = |failed: Failed| failed.because(Reason::Reference);
+    let kind = tree.kind(&path).map_err(referred)?;
     let is_directory = kind == EntryKind::Directory;
-    let metadata = tree
-        .metadata(&path, is_directory)
-        .map_err(|error| Reason::Reference.error(error))?;
+    let metadata = tree.metadata(&path, is_directory).map_err(referred)?;
     let mut draft = Draft::new(&metadata.name, &metadata.version, options)?;
     let changes = is_directory || options.changes_content();
-    if let Some(cached) = draft.cached(env, options, changes) {
+    if let Some(cached) = draft.cached(env, options, changes, budget) {
         return Ok(Step::Done(Box::new(cached)));
     }
     if !changes {
-        let bytes = tree
-            .archive(&path)
-            .map_err(|error| Reason::Pull.error(error))?;
+        let bytes = tree.archive(&path);
+        let bytes = bytes.map_err(|failed| failed.because(Reason::Pull))?;
         return Ok(Step::Done(Box::new(draft.copy(env, &bytes, options)?)));
     }
-    let files: Vec<(String, ValuesFile)> = match options.effective_values_files() {
-        [] => Vec::new(),
-        _ => options
-            .values_files
-            .iter()
-            .map(|name| (name.clone(), tree.values_file(name)))
-            .collect(),
-    };
-    let mut chart = tree
-        .load(&path)
-        .map_err(|error| Reason::Package.error(error))?;
+    let mut files = Vec::new();
+    if !options.effective_values_files().is_empty() {
+        for name in &options.values_files {
+            files.push((name.clone(), tree.values_file(name)?));
+        }
+    }
+    let mut loader = ChartLoader::new(options.limits.of_chart(), budget);
+    let loaded = tree.load(&path, &mut loader);
+    let mut chart = loaded.map_err(|failed| failed.because(Reason::Package))?;
     chart.metadata.version.clone_from(&draft.version);
     if !files.is_empty() {
-        replace_values(&mut chart, files, options, &mut draft)
-            .map_err(|error| Reason::ValuesFiles.error(error))?;
+        replace_values(&mut chart, files, options, &mut draft, budget)
+            .map_err(|error| Reason::ValuesFiles.because(&error, error.exceeded()))?;
     }
     draft.packaged = true;
-    Ok(Step::Loaded {
+    let missing = match is_directory {
+        false => BTreeMap::new(),
+        true => missing_dependencies(&chart).map_err(|error| Reason::Dependency.error(error))?,
+    };
+    Ok(Step::Loaded(Box::new(Loaded {
         draft,
-        chart: Box::new(chart),
-        is_directory,
-    })
+        chart,
+        missing,
+        used: loader.used(),
+    })))
 }
 
 /// Fetches dependencies.
@@ -165,6 +178,9 @@ struct Adding<'a> {
     limits: HelmLimits,
     deadline: &'a Deadline,
     known: Mutex<BTreeMap<String, Arc<dyn ChartSource>>>,
+    /// What the chart and the dependencies that were added have used of their limits. It is locked while one
+    /// of them is loaded.
+    used: Mutex<Used>,
 }
 
 impl Adding<'_> {
@@ -174,7 +190,8 @@ impl Adding<'_> {
             false => ("remote", self.remote(dependency).await),
         };
         let mut chart = added.map_err(|error| {
-            Reason::Dependency.error(format!("failed to add {kind} dependency '{name}': {error}"))
+            let text = format!("failed to add {kind} dependency '{name}': {error}");
+            Reason::Dependency.because(text, error.exceeded())
         })?;
         if !dependency.alias.is_empty() {
             chart.metadata.name.clone_from(&dependency.alias);
@@ -191,15 +208,35 @@ impl Adding<'_> {
         };
         let path = clean(&format!("{}/{relative}", self.tree.path));
         let dependency = dependency.clone();
-        blocking(self.env, move || {
+        self.load(move |loader, budget| {
             let tree = TreeReader {
                 disk: &*env.disk,
                 root: &root,
                 limits,
+                budget,
             };
-            tree.dependency(&path, &dependency).map_err(Error::Archive)
+            tree.dependency(&path, &dependency, loader)
         })
         .await
+    }
+
+    /// Loads one dependency after the other: they share the limits of the whole chart.
+    async fn load(
+        &self,
+        load: impl FnOnce(&mut ChartLoader<'_>, &Budget) -> Result<Chart, Failed> + Send + 'static,
+    ) -> Result<Chart, Error> {
+        let mut used = self.used.lock().await;
+        let (limits, before) = (self.limits.of_chart(), *used);
+        let work = move |budget: &Budget| {
+            let mut loader = ChartLoader::going_on(limits, before, budget);
+            let loaded = load(&mut loader, budget);
+            let chart =
+                loaded.map_err(|failed| Error::archive(failed.text, failed.exceeded.as_ref()))?;
+            Ok((chart, loader.used()))
+        };
+        let (chart, after) = budgeted(self.env, work).await?;
+        *used = after;
+        Ok(chart)
     }
 
     async fn remote(&self, dependency: &Dependency) -> Result<Chart, Error> {
@@ -223,10 +260,11 @@ impl Adding<'_> {
                     "chart download of version '{version}' failed: {error}"
                 ))
             })?;
-        blocking(self.env, move || {
-            load_archive(&pulled.bytes, &mut Warnings::default()).map_err(|error| {
-                Error::Archive(format!(
-                    "failed to load downloaded archive of version '{version}': {error}"
+        self.load(move |loader, _| {
+            let loaded = loader.archive(&pulled.bytes, &mut Warnings::default());
+            loaded.map_err(|error| {
+                Failed::from(error).behind(format!(
+                    "failed to load downloaded archive of version '{version}'"
                 ))
             })
         })
@@ -249,198 +287,5 @@ impl Adding<'_> {
         })?;
         known.insert(url, source.clone());
         Ok(source)
-    }
-}
-
-/// Reads charts from a tree. Messages are Flux's; paths in them begin at the root of the tree.
-struct TreeReader<'a> {
-    disk: &'a dyn Disk,
-    root: &'a str,
-    limits: HelmLimits,
-}
-
-impl TreeReader<'_> {
-    /// Where a clean path lies on the disk.
-    fn place(&self, path: &str) -> String {
-        match (self.root, path) {
-            (root, "") => root.to_owned(),
-            ("", path) => path.to_owned(),
-            (root, path) => format!("{root}/{path}"),
-        }
-    }
-
-    fn kind(&self, path: &str) -> Result<EntryKind, String> {
-        match self.disk.entry(&self.place(path)) {
-            Ok(entry) => Ok(entry.kind),
-            Err(error) => Err(format!("stat /{path}: {}", go_words(&error))),
-        }
-    }
-
-    fn metadata(&self, path: &str, is_directory: bool) -> Result<Metadata, String> {
-        if !is_directory {
-            let bytes = self.archive(path)?;
-            let metadata = metadata_of_archive(&bytes, self.limits.file);
-            return metadata.map_err(|error| error.to_string());
-        }
-        let chart = self.read(&below(path, "Chart.yaml"))?;
-        let requirements = below(path, "requirements.yaml");
-        let requirements = match self.disk.entry(&self.place(&requirements)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Ok(entry) if entry.kind == EntryKind::Directory => {
-                return Err("'requirements.yaml' is a directory".to_owned());
-            }
-            _ => Some(self.read(&requirements)?),
-        };
-        metadata_of_files(&chart, requirements.as_deref()).map_err(|error| error.to_string())
-    }
-
-    /// A file, which may not be larger than files of charts may be.
-    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        let limit = self.limits.file;
-        disk::read_all(self.disk, &self.place(path), limit).map_err(|error| match error.kind() {
-            ErrorKind::FileTooLarge => {
-                let name = path.rsplit('/').next().unwrap_or(path);
-                format!("size of '{name}' exceeds '{limit}' bytes limit")
-            }
-            _ => format!("open /{path}: {}", go_words(&error)),
-        })
-    }
-
-    fn archive(&self, path: &str) -> Result<Vec<u8>, String> {
-        let limit = self.limits.chart;
-        disk::read_all(self.disk, &self.place(path), limit).map_err(|error| match error.kind() {
-            ErrorKind::FileTooLarge => too_large(path, limit),
-            _ => format!("open /{path}: {}", go_words(&error)),
-        })
-    }
-
-    fn values_file(&self, name: &str) -> ValuesFile {
-        let path = clean(name);
-        let is_file = self
-            .disk
-            .entry(&self.place(&path))
-            .is_ok_and(|entry| entry.kind == EntryKind::File);
-        if !is_file {
-            return ValuesFile::Missing(ValuesFilesError::MissingAt {
-                path: format!("/{path}"),
-                reference: name.to_owned(),
-            });
-        }
-        match self.read(&path) {
-            Ok(bytes) => ValuesFile::Text(bytes.into()),
-            Err(reason) => ValuesFile::Missing(ValuesFilesError::Unreadable {
-                file: name.to_owned(),
-                reason,
-            }),
-        }
-    }
-
-    fn load(&self, path: &str) -> Result<Chart, String> {
-        match self.kind(path)? {
-            EntryKind::Directory => self.load_directory(path),
-            _ => {
-                let bytes = self.archive(path)?;
-                load_archive(&bytes, &mut Warnings::default()).map_err(|error| error.to_string())
-            }
-        }
-    }
-
-    fn load_directory(&self, path: &str) -> Result<Chart, String> {
-        let rules = self
-            .ignore_rules(path)
-            .map_err(|error| format!("cannot load ignore rules for chart: {error}"))?;
-        let mut files = Vec::new();
-        self.walk(path, "", &rules, &mut files)
-            .map_err(|error| format!("failed to load files from /{path}: {error}"))?;
-        load_files(files, &mut Warnings::default())
-            .map_err(|error| format!("failed to load chart from /{path}: {error}"))
-    }
-
-    fn ignore_rules(&self, path: &str) -> Result<IgnoreRules, String> {
-        let file = below(path, ".helmignore");
-        let text = match self.disk.entry(&self.place(&file)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            _ => self.read(&file)?,
-        };
-        let text = String::from_utf8_lossy(&text);
-        IgnoreRules::parse(&text).map_err(|error| error.to_string())
-    }
-
-    /// Files in the order of a walk; what is ignored is not even looked at. The recursion is as
-    /// deep as the tree, whose depth the unpacking of archives bounds.
-    fn walk(
-        &self,
-        chart: &str,
-        inside: &str,
-        rules: &IgnoreRules,
-        files: &mut Vec<ChartFile>,
-    ) -> Result<(), String> {
-        let directory = below(chart, inside);
-        let entries = self
-            .disk
-            .list(&self.place(&directory))
-            .map_err(|error| format!("open /{directory}: {}", go_words(&error)))?;
-        for entry in entries {
-            let name = below(inside, &entry.name);
-            let is_directory = entry.kind == EntryKind::Directory;
-            if rules.ignores(&name, is_directory) {
-                continue;
-            }
-            match entry.kind {
-                EntryKind::Directory => self.walk(chart, &name, rules, files)?,
-                EntryKind::Link => {
-                    return Err(format!(
-                        "cannot load irregular file {name} as it has file mode type bits set"
-                    ));
-                }
-                EntryKind::File => {
-                    let limit = self.limits.file;
-                    if entry.size > limit {
-                        return Err(format!(
-                            "cannot load file {name} as file size ({}) exceeds limit ({limit})",
-                            entry.size
-                        ));
-                    }
-                    if files.len() >= MOST_FILES {
-                        return Err(format!("the chart has more than {MOST_FILES} files"));
-                    }
-                    let data = self
-                        .read(&below(chart, &name))
-                        .map_err(|error| format!("error reading {name}: {error}"))?;
-                    files.push(ChartFile::new(name, archive::without_byte_order_mark(data)));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn dependency(&self, path: &str, dependency: &Dependency) -> Result<Chart, String> {
-        let reference = &dependency.repository;
-        let missing = || format!("no chart found at '/{path}' (reference '{reference}')");
-        self.kind(path).map_err(|_| missing())?;
-        let wanted = &dependency.version;
-        let constraint = Constraint::parse(wanted)
-            .map_err(|error| format!("invalid version/constraint format '{wanted}': {error}"))?;
-        let chart = self.load(path).map_err(|error| {
-            format!("failed to load chart from '/{path}' (reference '{reference}'): {error}")
-        })?;
-        let version = Version::parse(&chart.metadata.version).map_err(|error| error.to_string())?;
-        match constraint.check(&version) {
-            true => Ok(chart),
-            false => Err(format!(
-                "can't get a valid version for constraint '{wanted}'"
-            )),
-        }
-    }
-}
-
-/// What Go says of the usual troubles with files.
-fn go_words(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => "no such file or directory".to_owned(),
-        ErrorKind::NotADirectory => "not a directory".to_owned(),
-        ErrorKind::IsADirectory => "is a directory".to_owned(),
-        ErrorKind::InvalidInput => "invalid argument".to_owned(),
-        _ => error.to_string(),
     }
 }

@@ -212,12 +212,12 @@ async fn connect_method(
     match status.starts_with('2') {
         true => Ok(()),
         // Go gives the text behind the number.
-        false => Err(Error::Dial(
-            status
-                .split_once(' ')
-                .map_or("malformed HTTP response", |(_, words)| words)
-                .to_owned(),
-        )),
+        false => {
+            Err(Error::Dial(status.split_once(' ').map_or(
+                "malformed HTTP response".to_owned(),
+                |(_, words)| super::printable(words),
+            )))
+        }
     }
 }
 

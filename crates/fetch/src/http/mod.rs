@@ -5,6 +5,10 @@
 
 mod body;
 pub(crate) mod connect;
+mod origin;
+#[cfg(test)]
+mod origin_tests;
+mod private;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tls;
@@ -24,8 +28,11 @@ use hyper_util::rt::TokioIo;
 pub use body::Body;
 use body::Connection;
 pub use connect::Proxy;
+pub(crate) use origin::{may_send_credentials, printable};
+pub(crate) use private::is_private;
 pub use tls::TlsOptions;
 
+use crate::url::same_host;
 use crate::{Deadline, Error, Secret, Url};
 
 type RequestBody = Full<Bytes>;
@@ -120,6 +127,21 @@ pub struct Request {
     pub compressed: bool,
     /// Refuse to be sent to a private address by another host.
     pub guarded: bool,
+    /// The body holds credentials: it is sent to no other server.
+    pub secret_body: bool,
+    /// The server that named the address: it must not be a private one unless that server's is.
+    pub named_by: Option<Url>,
+    /// Whether another server is asked than the first one was, at which address.
+    detour: Option<Detour>,
+}
+
+/// Where a redirect led.
+#[derive(Debug, Clone, Copy)]
+struct Detour {
+    /// Whether it is another server, by scheme, host or port.
+    foreign: bool,
+    /// The address that was judged and is dialled.
+    address: Option<std::net::IpAddr>,
 }
 
 impl Request {
@@ -137,6 +159,9 @@ impl Request {
             body: Bytes::new(),
             compressed: true,
             guarded: false,
+            secret_body: false,
+            named_by: None,
+            detour: None,
         }
     }
 
@@ -180,6 +205,8 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The address that answered, after redirects.
     pub url: Url,
+    /// Whether another server answered than the one that was asked.
+    pub foreign: bool,
     /// The body.
     pub body: Body,
 }
@@ -193,6 +220,15 @@ impl Response {
                 status: self.status.as_u16(),
                 url: self.url.to_string(),
             }),
+        }
+    }
+
+    /// The start of the body of a refusal, to be shown; nothing of a server that was not asked, since
+    /// whoever redirects to it could read it so.
+    pub(crate) async fn complaint(self, bound: usize) -> Vec<u8> {
+        match self.foreign {
+            true => Vec::new(),
+            false => self.body.read_some(bound).await,
         }
     }
 
@@ -267,6 +303,15 @@ impl Client {
         Ok(self.tls.get_or_init(|| tls).clone())
     }
 
+    /// The same without our certificate, for servers that it was not given for.
+    fn impersonal_tls(&self) -> Result<Arc<rustls::ClientConfig>, Error> {
+        let options = TlsOptions {
+            client: None,
+            ..self.options.tls.clone()
+        };
+        tls::configure(&options, &self.env.clock)
+    }
+
     /// A deadline on this client's clock.
     pub fn deadline(&self, span: Duration) -> Deadline {
         Deadline::after(&self.env.clock, span)
@@ -280,6 +325,7 @@ impl Client {
         let mut request = request;
         for _ in 0..=self.options.limits.redirects {
             let shown = request.url.to_string();
+            let named_by = request.named_by.take();
             let named = |cause: Error| match cause {
                 Error::Url(text) => Error::Url(text),
                 cause => Error::Request {
@@ -288,11 +334,23 @@ impl Client {
                     cause: Box::new(cause),
                 },
             };
+            if let Some(by) = named_by.filter(|_| self.options.proxy.is_none()) {
+                let judged = private::check_address(&self.env, &by, &request.url).await;
+                request.detour = Some(Detour {
+                    foreign: false,
+                    address: judged.map_err(named)?,
+                });
+            }
             let response = self.send_once(&request, deadline).await.map_err(named)?;
             match redirected(&request, &response, &first) {
                 None => return Ok(response),
                 Some(next) => {
-                    let next = next.map_err(named)?;
+                    let mut next = next.map_err(named)?;
+                    if next.guarded && self.options.proxy.is_none() {
+                        let judged = private::check_address(&self.env, &first, &next.url).await;
+                        let address = judged.map_err(named)?;
+                        next.detour = next.detour.map(|detour| Detour { address, ..detour });
+                    }
                     // A small body is read to its end, so that the connection can go on.
                     response.body.read_some(4096).await;
                     request = next;
@@ -334,7 +392,13 @@ impl Client {
         };
         let pool = Pool {
             idle: self.idle.clone(),
-            key: format!("{}://{}:{}", url.scheme, url.host, url.port_or_default()),
+            key: format!(
+                "{}://{}:{} {:?}",
+                url.scheme,
+                url.host,
+                url.port_or_default(),
+                request.detour
+            ),
         };
         let limits = &self.options.limits;
         // A pooled connection may have been closed meanwhile: then a new one is tried.
@@ -351,27 +415,35 @@ impl Client {
                 other => return other,
             }
         }
-        let connection = self.connect(url, secure, deadline).await?;
+        let connection = self.connect(request, secure, deadline).await?;
         self.exchange(request, connection, pool, deadline).await
     }
 
     async fn connect(
         &self,
-        url: &Url,
+        request: &Request,
         secure: bool,
         deadline: &Deadline,
     ) -> Result<Connection, Error> {
         let limits = &self.options.limits;
+        let url = &request.url;
         let (host, port) = (&url.host, url.port_or_default());
+        let foreign = request.detour.is_some_and(|detour| detour.foreign);
+        let judged = request.detour.and_then(|detour| detour.address);
+        let dialled = judged.map_or_else(|| host.clone(), |address| address.to_string());
         let proxy = self.options.proxy.as_ref();
         let mut stream = match proxy {
             Some(proxy) if !secure && !proxy.is_socks() => {
                 connect::dial_proxy(&self.env, proxy, limits, deadline).await?
             }
-            _ => connect::tunnel(&self.env, proxy, host, port, limits, deadline).await?,
+            _ => connect::tunnel(&self.env, proxy, &dialled, port, limits, deadline).await?,
         };
         if secure {
-            stream = connect::secure(self.tls()?, host, stream, limits, deadline).await?;
+            let tls = match foreign && self.options.tls.client.is_some() {
+                true => self.impersonal_tls()?,
+                false => self.tls()?,
+            };
+            stream = connect::secure(tls, host, stream, limits, deadline).await?;
         }
         let shaking = hyper::client::conn::http1::Builder::new()
             .max_headers(256)
@@ -423,6 +495,7 @@ impl Client {
             status: parts.status,
             headers: parts.headers,
             url: request.url.clone(),
+            foreign: request.detour.is_some_and(|detour| detour.foreign),
             body: Body::new(incoming, connection, Some(pool), gzip, limits, deadline),
         })
     }
@@ -497,7 +570,7 @@ fn redirected(
     };
     let location = response.header(header::LOCATION)?;
     let next = request.url.join(location).and_then(|url| {
-        if request.guarded && !url.host.eq_ignore_ascii_case(&first.host) && is_private(&url.host) {
+        if request.guarded && !same_host(&url.host, &first.host) && is_private(&url.host) {
             return Err(Error::Protocol(format!(
                 "refusing to be redirected by {:?} to the private address {:?}",
                 first.host, url.host
@@ -509,40 +582,26 @@ fn redirected(
             next.body = Bytes::new();
             next.headers.remove(header::CONTENT_TYPE);
         }
-        // Credentials are for the server that they were given for, and for no other. A server
-        // that goes from http to https under the same name is still that server.
-        let same = url.host.eq_ignore_ascii_case(&first.host)
-            && (url.port_or_default() == first.port_or_default()
-                || (first.scheme == "http" && first.port.is_none() && url.port.is_none()));
-        if !same || (first.scheme == "https" && url.scheme != "https") {
+        let foreign = !may_send_credentials(first, &url);
+        if foreign {
+            if next.secret_body && !next.body.is_empty() {
+                return Err(Error::Protocol(format!(
+                    "refusing to send credentials to {}, where {} redirects to",
+                    url.origin(),
+                    first.origin()
+                )));
+            }
             next.auth = None;
-            next.headers.remove(header::AUTHORIZATION);
-            next.headers.remove(header::COOKIE);
+            next.headers = origin::impersonal(&next.headers);
         }
+        next.detour = Some(Detour {
+            foreign,
+            address: None,
+        });
         next.url = url.without_credentials();
         Ok(next)
     });
     Some(next)
-}
-
-/// Whether a host is an address of this machine or of a private network. Names are not looked up.
-pub(crate) fn is_private(host: &str) -> bool {
-    match host.parse() {
-        Ok(std::net::IpAddr::V4(address)) => {
-            address.is_loopback()
-                || address.is_private()
-                || address.is_link_local()
-                || address.is_unspecified()
-                || (address.is_multicast() && address.octets()[..3] == [224, 0, 0])
-        }
-        Ok(std::net::IpAddr::V6(address)) => {
-            address.is_loopback()
-                || address.is_unicast_link_local()
-                || address.is_unique_local()
-                || address.is_unspecified()
-        }
-        Err(_) => false,
-    }
 }
 
 /// What went wrong below the protocol, in Go's words.

@@ -393,6 +393,45 @@ async fn client_certificates_are_shown_and_bad_ones_refused_early() {
     assert_eq!(error.reason(), "AuthenticationFailed");
 }
 
+#[tokio::test]
+async fn credentials_and_certificates_do_not_follow_redirects_from_https() {
+    let (dialer, env) = world();
+    let authority = Authority::new();
+    let identity = authority.issue("a", 2040);
+    let config = server_config(&identity, Some(&authority));
+    serve_tls(&dialer, "a", 443, config, |seen| match seen.line() {
+        "GET /plain HTTP/1.1" => answer("302 Found", "Location: http://a/x\r\n", b""),
+        "GET /port HTTP/1.1" => answer("302 Found", "Location: https://a:8443/x\r\n", b""),
+        _ => answer("302 Found", "Location: https://b/x\r\n", b""),
+    });
+    let show = |seen: &crate::testing::Seen| {
+        let auth = seen.header("authorization").unwrap_or("none");
+        answer("200 OK", "", auth.as_bytes())
+    };
+    serve(&dialer, "a", 80, show);
+    serve_tls(&dialer, "a", 8443, server_config(&identity, None), show);
+    let config = server_config(&authority.issue("b", 2040), Some(&authority));
+    serve_tls(&dialer, "b", 443, config, show);
+    let (chain, key) = authority.issue("me", 2040);
+    let options = ClientOptions {
+        tls: TlsOptions {
+            ca: Some(authority.pem()),
+            client: Some((chain.into_bytes(), key.into_bytes().into())),
+            ..TlsOptions::default()
+        },
+        ..ClientOptions::default()
+    };
+    let go = async |path: &str| {
+        let request = get(&format!("https://a{path}")).with_auth(basic("u", "p"));
+        fetch(&env, options.clone(), request).await
+    };
+    assert_eq!(go("/plain").await.unwrap(), "200 none");
+    assert_eq!(go("/port").await.unwrap(), "200 none");
+    // It wants a certificate and is not shown the one for the first server.
+    let error = go("/other").await.unwrap_err();
+    assert!(error.ends_with("tls: certificate required"), "{error}");
+}
+
 fn through(address: &str) -> ClientOptions {
     let credentials = Some(("me".to_owned(), "word".into()));
     ClientOptions {

@@ -3,50 +3,20 @@
 use ::http::Method;
 use everflow_json::Value;
 
-use crate::http::Response;
-use crate::{Error, Url};
+use crate::Error;
+use crate::http::{Response, printable};
 
 const LARGEST: usize = 64 * 1024;
-/// So much of an answer that is no JSON is shown.
-const SHOWN: usize = 2048;
-
-/// An address without what may be secret in its query, as in addresses that are signed.
-pub(crate) fn redacted(url: &Url) -> String {
-    let mut shown = url.without_credentials();
-    shown.query = url.query.as_ref().map(|query| {
-        let pairs = query.split('&').map(|pair| {
-            let name = pair.split('=').next().unwrap_or_default();
-            match name {
-                "scope" | "service" | "n" | "last" | "mount" | "from" => pair.to_owned(),
-                _ => format!("{name}=REDACTED"),
-            }
-        });
-        pairs.collect::<Vec<_>>().join("&")
-    });
-    shown.to_string()
-}
-
-/// An error on the way, with the address made fit to be shown.
-pub(crate) fn go_error(error: Error) -> Error {
-    match error {
-        Error::Request { verb, url, cause } => Error::Request {
-            verb,
-            url: Url::parse(&url).map_or_else(|_| "?".to_owned(), |url| redacted(&url)),
-            cause,
-        },
-        other => other,
-    }
-}
 
 /// An answer that was not hoped for: `GET URL: CODE: message`.
 pub(crate) async fn refusal(method: &Method, response: Response) -> Error {
-    let (status, url) = (response.status, redacted(&response.url));
+    let (status, url) = (response.status, response.url.to_string());
     let bytes = match *method == Method::HEAD {
         true => Vec::new(),
-        false => response.body.read_some(LARGEST).await,
+        false => response.complaint(LARGEST).await,
     };
     let words = match said(&bytes) {
-        Some(said) => said,
+        Some(said) => printable(&said),
         None => {
             let name = status.canonical_reason().unwrap_or_default();
             let mut words = format!("unexpected status code {} {name}", status.as_u16());
@@ -54,8 +24,7 @@ pub(crate) async fn refusal(method: &Method, response: Response) -> Error {
                 words.push_str(" (HEAD responses have no body, use GET for details)");
             } else if !bytes.is_empty() {
                 words.push_str(": ");
-                let shown = &bytes[..bytes.len().min(SHOWN)];
-                words.push_str(&String::from_utf8_lossy(shown));
+                words.push_str(&printable(&String::from_utf8_lossy(&bytes)));
             }
             words
         }
@@ -120,14 +89,5 @@ mod tests {
         for garbage in [&b"<html>"[..], b"{}", br#"{"errors":[]}"#, b"[]"] {
             assert_eq!(said(garbage), None);
         }
-    }
-
-    #[test]
-    fn signed_addresses_are_not_shown() {
-        let url = Url::parse("https://b.s3.io/x?X-Amz-Signature=hunter2&scope=a").unwrap();
-        assert_eq!(
-            redacted(&url),
-            "https://b.s3.io/x?X-Amz-Signature=REDACTED&scope=a"
-        );
     }
 }

@@ -31,7 +31,8 @@ impl Challenge {
         all.iter().find(known).or(all.first()).cloned()
     }
 
-    fn parse(text: &str) -> Option<Challenge> {
+    /// Reads one demand.
+    pub(crate) fn parse(text: &str) -> Option<Challenge> {
         let (scheme, mut rest) = token(text);
         if scheme.is_empty() {
             return None;

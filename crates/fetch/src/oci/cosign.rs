@@ -1,28 +1,22 @@
-//! Signatures that cosign made with keys.
+//! Signatures that cosign made, with keys and without.
 //!
-//! A signature lies beside the artifact in the registry: as a bundle that refers to it, or in an
-//! artifact of its own under the tag `sha256-HEX.sig`. What is signed names the digest of the
-//! artifact, and that is checked too: a signature of something else is none.
+//! Bundles that refer to the artifact count alone where there are any, as for cosign itself; else
+//! those under the tag `sha256-HEX.sig` do. Signatures are fetched and verified one by one, so that
+//! only one is in memory at a time.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use everflow_json::Value;
-use ring::signature::{
-    ECDSA_P256_SHA256_ASN1, ECDSA_P384_SHA256_ASN1, ED25519, RSA_PKCS1_2048_8192_SHA256,
-    UnparsedPublicKey, VerificationAlgorithm,
-};
+use std::sync::Arc;
 
-use super::manifest::{Document, OCI_INDEX};
-use super::{Descriptor, OciClient, Target};
+pub use everflow_cosign::{Identities, PublicKey, TrustRoot};
+use everflow_cosign::{Signature, verify_keyed, verify_keyless};
+use everflow_env::run_budgeted;
+
+use super::signatures::Form;
+use super::{Descriptor, OciClient};
 use crate::archive::Digest;
 use crate::{Deadline, Error};
 
-const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
-/// The largest thing that was signed.
-const LARGEST: u64 = 4 << 20;
-/// How many signatures of one artifact are looked at.
-const MOST: usize = 100;
+/// How many reasons an error gives.
+const REASONS: usize = 4;
 
 fn failed(message: impl Into<String>) -> Error {
     Error::Signature {
@@ -31,14 +25,24 @@ fn failed(message: impl Into<String>) -> Error {
     }
 }
 
+impl From<everflow_cosign::Error> for Error {
+    fn from(error: everflow_cosign::Error) -> Self {
+        match error {
+            everflow_cosign::Error::Limit(limit) => Error::Limit(limit),
+            error => Error::Signature {
+                reason: error.reason(),
+                message: error.to_string(),
+            },
+        }
+    }
+}
+
 /// The error for a way of verification that Flux knows and we do not know yet.
 pub fn unsupported_verification(provider: &str) -> Error {
     let message = match provider {
-        "cosign" => {
-            "keyless verification is not supported yet: give public keys by spec.verify.secretRef"
-        }
         "notation" => {
-            "verification by notation is not supported yet: use cosign with public keys by spec.verify.secretRef"
+            "verification by notation is not supported yet: use cosign with public keys by \
+             spec.verify.secretRef, or without keys by spec.verify.matchOIDCIdentity"
         }
         _ => "the verification provider is not supported: use cosign",
     };
@@ -48,115 +52,45 @@ pub fn unsupported_verification(provider: &str) -> Error {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    P256,
-    P384,
-    Rsa,
-    Ed25519,
+/// Whose signature counts.
+#[derive(Debug)]
+pub enum Trust {
+    /// That of one of these keys.
+    Keys(Vec<PublicKey>),
+    /// That of a certificate.
+    Keyless {
+        /// Whose certificates and logs count.
+        root: TrustRoot,
+        /// Who may have signed.
+        identities: Identities,
+    },
 }
 
-/// A key that signatures are checked with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PublicKey {
-    kind: Kind,
-    bytes: Vec<u8>,
-}
+/// What came of one signature: nothing when it is good, else why not.
+type Outcome = Result<(), String>;
 
-/// The first section of a PEM file: its name and its content.
-fn section(pem: &[u8]) -> Option<(&str, Vec<u8>)> {
-    let text = std::str::from_utf8(pem).ok()?;
-    let (_, rest) = text.split_once("-----BEGIN ")?;
-    let (name, rest) = rest.split_once("-----")?;
-    let (body, _) = rest.split_once(&format!("-----END {name}-----"))?;
-    let body: String = body
-        .chars()
-        .filter(|char| !char.is_ascii_whitespace())
-        .collect();
-    Some((name, STANDARD.decode(body).ok()?))
-}
-
-/// The next element of DER: its tag, its content, and what follows.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (tag, rest) = der.split_first()?;
-    let (first, rest) = rest.split_first()?;
-    let (length, rest) = match usize::from(*first) {
-        length @ 0..=0x7f => (length, rest),
-        0x81 => (usize::from(*rest.first()?), &rest[1..]),
-        0x82 => {
-            let (high, low) = (*rest.first()?, *rest.get(1)?);
-            (usize::from(high) << 8 | usize::from(low), &rest[2..])
-        }
-        _ => return None,
-    };
-    (rest.len() >= length).then(|| (*tag, &rest[..length], &rest[length..]))
-}
-
-/// The algorithm and the key of a `SubjectPublicKeyInfo`.
-fn subject_key(der: &[u8]) -> Option<(Kind, Vec<u8>)> {
-    let (0x30, inner, _) = element(der)? else {
-        return None;
-    };
-    let (0x30, algorithm, rest) = element(inner)? else {
-        return None;
-    };
-    let (0x03, bits, _) = element(rest)? else {
-        return None;
-    };
-    let key = bits.strip_prefix(&[0])?.to_vec();
-    let (0x06, name, parameters) = element(algorithm)? else {
-        return None;
-    };
-    let kind = match name {
-        // 1.2.840.10045.2.1, with the name of the curve.
-        [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01] => match element(parameters)? {
-            (0x06, [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], _) => Kind::P256,
-            (0x06, [0x2b, 0x81, 0x04, 0x00, 0x22], _) => Kind::P384,
-            _ => return None,
-        },
-        // 1.2.840.113549.1.1.1
-        [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01] => Kind::Rsa,
-        // 1.3.101.112
-        [0x2b, 0x65, 0x70] => Kind::Ed25519,
-        _ => return None,
-    };
-    Some((kind, key))
-}
-
-impl PublicKey {
-    /// Reads a key in PEM: ECDSA on P-256 or P-384, RSA, or Ed25519.
-    pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
-        let Some((kind, der)) = section(pem) else {
-            return Err(failed("PEM decoding failed"));
-        };
-        let (kind, bytes) = match kind {
-            "PUBLIC KEY" => subject_key(&der).ok_or_else(|| {
-                failed(
-                    "the public key is of a kind that is not supported: \
-                     use ECDSA on P-256 or P-384, RSA or Ed25519",
-                )
-            })?,
-            "RSA PUBLIC KEY" => (Kind::Rsa, der),
-            other => {
-                return Err(failed(format!(
-                    "unknown Public key PEM file type: {other}. Are you passing the correct public key?"
-                )));
+impl Trust {
+    fn check(
+        &self,
+        signature: &Signature,
+        digest: &str,
+        budget: &everflow_limits::Budget,
+    ) -> Result<Outcome, Error> {
+        let checked = match self {
+            Trust::Keys(keys) => {
+                let by_key = verify_keyed(signature, digest, keys, budget);
+                by_key.map(|by_key| by_key.then_some(()).ok_or_else(String::new))
+            }
+            Trust::Keyless { root, identities } => {
+                let signer = verify_keyless(signature, digest, root, identities, budget);
+                signer.map(|_| Ok(()))
             }
         };
-        Ok(PublicKey { kind, bytes })
-    }
-
-    /// Whether the signature of a message is by this key.
-    fn made(&self, message: &[u8], signature: &[u8]) -> bool {
-        let algorithm: &'static dyn VerificationAlgorithm = match self.kind {
-            Kind::P256 => &ECDSA_P256_SHA256_ASN1,
-            Kind::P384 => &ECDSA_P384_SHA256_ASN1,
-            Kind::Rsa => &RSA_PKCS1_2048_8192_SHA256,
-            Kind::Ed25519 => &ED25519,
-        };
-        UnparsedPublicKey::new(algorithm, &self.bytes)
-            .verify(message, signature)
-            .is_ok()
+        match checked {
+            Ok(outcome) => Ok(outcome),
+            Err(everflow_cosign::Error::Limit(limit)) => Err(Error::Limit(limit)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
     }
 }
 
@@ -169,171 +103,128 @@ impl OciClient {
         keys: &[PublicKey],
         deadline: &Deadline,
     ) -> Result<(), Error> {
+        let trust = Arc::new(Trust::Keys(keys.to_vec()));
+        self.verify(digest, &trust, deadline).await
+    }
+
+    /// Checks that somebody who is trusted signed the artifact of this digest.
+    pub async fn verify(
+        &self,
+        digest: &Digest,
+        trust: &Arc<Trust>,
+        deadline: &Deadline,
+    ) -> Result<(), Error> {
         let bundles = self.bundles(digest, deadline).await;
         let looked = match bundles {
-            Ok(bundles) if !bundles.is_empty() => {
-                let good = bundles
-                    .iter()
-                    .any(|bundle| check_bundle(bundle, digest, keys));
-                Ok((good, bundles.len()))
+            Ok(bundles) => {
+                self.look_at(Form::Bundle, bundles, digest, trust, deadline)
+                    .await
             }
+            Err(error) => Err(error),
+        };
+        let looked = match looked {
+            Ok(looked) if looked.count > 0 => Ok(looked),
+            Err(error @ (Error::Limit(_) | Error::Lost)) => Err(error),
             // Registries that know nothing of referrers know the older signatures.
-            _ => self.old_signatures(digest, keys, deadline).await,
+            _ => match self.layers(digest, deadline).await {
+                Ok(layers) => {
+                    self.look_at(Form::Layer, layers, digest, trust, deadline)
+                        .await
+                }
+                Err(error) => Err(error),
+            },
         };
         let why = match looked {
-            Ok((true, _)) => return Ok(()),
-            Ok((false, count)) => format!("none of its {count} signatures is by a given key"),
-            Err(Error::Registry { status: 404, .. }) => "it has no signatures".to_owned(),
+            Ok(Looked { good: true, .. }) => return Ok(()),
+            Ok(looked) => looked.told(trust),
+            Err(error @ (Error::Limit(_) | Error::Lost)) => return Err(error),
+            Err(Error::Registry { status: 404, .. }) => Looked::default().told(trust),
             Err(error) => error.to_string(),
         };
+        if matches!(**trust, Trust::Keyless { .. }) {
+            return Err(failed(why));
+        }
         let whole = self.repository.digest(digest.as_str());
         Err(failed(format!(
             "no matching signatures were found for '{whole}': {why}"
         )))
     }
 
-    /// The signatures under the tag that is made of the digest.
-    async fn old_signatures(
+    async fn look_at(
         &self,
+        form: Form,
+        candidates: Vec<Descriptor>,
         digest: &Digest,
-        keys: &[PublicKey],
+        trust: &Arc<Trust>,
         deadline: &Deadline,
-    ) -> Result<(bool, usize), Error> {
-        let tag = format!("{}.sig", digest.as_str().replace(':', "-"));
-        let (bytes, kind, own) = self.document(&Target::Tag(tag), deadline).await?;
-        let Document::Manifest(manifest) = Document::parse(&bytes, &kind, own)? else {
-            return Err(Error::Protocol("the signature is a list".to_owned()));
+    ) -> Result<Looked, Error> {
+        let mut looked = Looked {
+            form: Some(form),
+            ..Looked::default()
         };
-        let mut count = 0;
-        for layer in manifest.layers.iter().take(MOST) {
-            let Some(text) = layer.annotations.get(SIGNATURE) else {
+        for candidate in candidates {
+            let Some(signature) = self.signature(form, &candidate, deadline).await? else {
                 continue;
             };
-            count += 1;
-            let Ok(signature) = STANDARD.decode(text) else {
-                continue;
-            };
-            let payload = self.small_blob(layer, LARGEST, deadline).await?;
-            let signed = keys.iter().any(|key| key.made(&payload, &signature));
-            if signed && names_digest(&payload, digest) {
-                return Ok((true, count));
+            looked.count += 1;
+            let (trust, digest) = (trust.clone(), digest.to_string());
+            let checked = run_budgeted(&*self.env.blocking, move |budget| {
+                trust.check(&signature, &digest, budget)
+            });
+            let checked = deadline.wait(checked).await;
+            let checked = checked.ok_or(Error::Deadline(""))?.ok_or(Error::Lost)??;
+            match checked {
+                Ok(()) => {
+                    looked.good = true;
+                    return Ok(looked);
+                }
+                Err(why) if looked.whys.len() < REASONS && !looked.whys.contains(&why) => {
+                    looked.whys.push(why);
+                }
+                Err(_) => {}
             }
         }
-        Ok((false, count))
-    }
-
-    /// The bundles that refer to the artifact.
-    async fn bundles(&self, digest: &Digest, deadline: &Deadline) -> Result<Vec<Value>, Error> {
-        let mut bundles = Vec::new();
-        for referrer in self.referrers(digest, deadline).await?.iter().take(MOST) {
-            // Others may refer to the artifact too.
-            if let Ok(Some(bundle)) = self.bundle(referrer, deadline).await {
-                bundles.push(bundle);
-            }
-        }
-        Ok(bundles)
-    }
-
-    async fn bundle(
-        &self,
-        referrer: &Descriptor,
-        deadline: &Deadline,
-    ) -> Result<Option<Value>, Error> {
-        if !referrer.artifact_type.is_empty() && !referrer.artifact_type.starts_with(BUNDLE) {
-            return Ok(None);
-        }
-        let target = Target::Digest(referrer.digest.to_string());
-        let (bytes, kind, own) = self.document(&target, deadline).await?;
-        let Document::Manifest(manifest) = Document::parse(&bytes, &kind, own)? else {
-            return Ok(None);
-        };
-        match manifest.layers.as_slice() {
-            [layer] if layer.media_type.starts_with(BUNDLE) => {
-                let bytes = self.small_blob(layer, LARGEST, deadline).await?;
-                Ok(everflow_json::from_slice(&bytes).ok())
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// What refers to an artifact: by the API for it, else by the tag that stands in for it.
-    async fn referrers(
-        &self,
-        digest: &Digest,
-        deadline: &Deadline,
-    ) -> Result<Vec<Descriptor>, Error> {
-        let session = self.session(deadline).await?;
-        let url = session.url("referrers", digest.as_str())?;
-        let asked = session
-            .ask(::http::Method::GET, &url, OCI_INDEX, deadline)
-            .await;
-        let bytes = match asked {
-            Ok(response) => response.body.read_all(LARGEST).await?,
-            Err(Error::Registry { status: 404, .. }) => {
-                let tag = digest.as_str().replace(':', "-");
-                self.document(&Target::Tag(tag), deadline).await?.0
-            }
-            Err(error) => return Err(error),
-        };
-        match Document::parse(&bytes, OCI_INDEX, digest.clone())? {
-            Document::Index(index) => Ok(index),
-            Document::Manifest(_) => Ok(Vec::new()),
-        }
+        Ok(looked)
     }
 }
 
-/// Whether a signed statement is about the artifact.
-fn names_digest(payload: &[u8], digest: &Digest) -> bool {
-    let Ok(payload) = everflow_json::from_slice::<Value>(payload) else {
-        return false;
-    };
-    let named = payload.pointer("/critical/image/docker-manifest-digest");
-    named.and_then(Value::as_str) == Some(digest.as_str())
+/// What was seen of the signatures of an artifact.
+#[derive(Debug, Default)]
+struct Looked {
+    good: bool,
+    form: Option<Form>,
+    count: usize,
+    whys: Vec<String>,
 }
 
-/// Whether a bundle holds a statement about the artifact that one of the keys signed.
-fn check_bundle(bundle: &Value, digest: &Digest, keys: &[PublicKey]) -> bool {
-    let text = |pointer: &str| bundle.pointer(pointer).and_then(Value::as_str);
-    let decode = |text: &str| STANDARD.decode(text).ok();
-    let (Some(kind), Some(payload)) = (
-        text("/dsseEnvelope/payloadType"),
-        text("/dsseEnvelope/payload").and_then(decode),
-    ) else {
-        return false;
-    };
-    let mut message = format!("DSSEv1 {} {kind} {} ", kind.len(), payload.len()).into_bytes();
-    message.extend_from_slice(&payload);
-    let signatures = bundle.pointer("/dsseEnvelope/signatures");
-    let signed = signatures.and_then(Value::as_array).is_some_and(|all| {
-        all.iter().take(MOST).any(|one| {
-            let signature = one.get("sig").and_then(Value::as_str).and_then(decode);
-            signature.is_some_and(|signature| keys.iter().any(|key| key.made(&message, &signature)))
-        })
-    });
-    signed && states_digest(&payload, digest)
-}
-
-/// Whether the subject of an in-toto statement is the artifact.
-fn states_digest(payload: &[u8], digest: &Digest) -> bool {
-    let Ok(statement) = everflow_json::from_slice::<Value>(payload) else {
-        return false;
-    };
-    let subjects = statement.get("subject").and_then(Value::as_array);
-    subjects.is_some_and(|subjects| {
-        subjects.iter().any(|subject| {
-            let named = subject
-                .get("digest")
-                .and_then(|digests| digests.get(digest.algorithm().name()));
-            named.and_then(Value::as_str) == Some(digest.hex())
-        })
-    })
+impl Looked {
+    fn told(&self, trust: &Trust) -> String {
+        match (trust, self.count) {
+            (Trust::Keys(_), 0) => "it has no signatures".to_owned(),
+            (Trust::Keys(_), count) => format!("none of its {count} signatures is by a given key"),
+            (Trust::Keyless { .. }, 0) => "no signatures found".to_owned(),
+            (Trust::Keyless { .. }, _) => {
+                let what = match self.form {
+                    Some(Form::Bundle) => "attestations",
+                    _ => "signatures",
+                };
+                format!("no matching {what}: {}", self.whys.join("\n "))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::oci::manifest::OCI_INDEX;
     use crate::oci::tests::{client, deadline, packed, world};
     use crate::testing::{Push, Registry};
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use everflow_cosign::Layer;
+    use everflow_cosign::testing::{BUNDLE_TYPE, Flaw, ISSUER, SUBJECT, Signing, Sigstore};
+    use everflow_json::json;
     use ring::rand::SystemRandom;
     use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 
@@ -351,10 +242,13 @@ mod tests {
         }
 
         fn key(&self) -> PublicKey {
-            PublicKey {
-                kind: Kind::P256,
-                bytes: self.pair.public_key().as_ref().to_vec(),
-            }
+            let mut der = STANDARD
+                .decode("MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgA=")
+                .unwrap();
+            der.extend_from_slice(self.pair.public_key().as_ref());
+            let text = STANDARD.encode(der);
+            let pem = format!("-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n");
+            PublicKey::from_pem(pem.as_bytes()).unwrap()
         }
 
         fn sign(&self, message: &[u8]) -> String {
@@ -372,11 +266,26 @@ mod tests {
 
     /// Puts a signature as cosign 2 does.
     fn put_old(registry: &Registry, digest: &str, payload: &[u8], signature: &str) {
+        let signature = signature.to_owned();
+        put_layer(registry, digest, payload, &[(Layer::SIGNATURE, &signature)]);
+    }
+
+    fn put_layer(
+        registry: &Registry,
+        digest: &str,
+        payload: &[u8],
+        annotations: &[(&str, &String)],
+    ) {
         let blob = registry.put_blob(payload);
         let config = registry.put_blob(b"{}");
+        let annotations: Vec<String> = annotations
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{}", json!(value.as_str())))
+            .collect();
         let manifest = format!(
-            r#"{{"schemaVersion":2,"config":{{"mediaType":"c","size":2,"digest":"{config}"}},"layers":[{{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","size":{},"digest":"{blob}","annotations":{{"{SIGNATURE}":"{signature}"}}}}]}}"#,
-            payload.len()
+            r#"{{"schemaVersion":2,"config":{{"mediaType":"c","size":2,"digest":"{config}"}},"layers":[{{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","size":{},"digest":"{blob}","annotations":{{{}}}}}]}}"#,
+            payload.len(),
+            annotations.join(",")
         );
         let tag = format!("{}.sig", digest.replace(':', "-"));
         let kind = "application/vnd.oci.image.manifest.v1+json";
@@ -400,14 +309,29 @@ mod tests {
             STANDARD.encode(&statement),
             signer.sign(message.as_bytes())
         );
-        let media = "application/vnd.dev.sigstore.bundle.v0.3+json";
-        let push = Push {
-            layers: vec![(media.to_owned(), bundle.into_bytes())],
-            ..Push::default()
+        put_referrer(registry, digest, bundle.into_bytes());
+    }
+
+    fn put_referrer(registry: &Registry, digest: &str, bundle: Vec<u8>) {
+        put_referrers(registry, digest, &[bundle]);
+    }
+
+    fn put_referrers(registry: &Registry, digest: &str, bundles: &[Vec<u8>]) {
+        let put = |(number, bundle): (usize, &Vec<u8>)| {
+            let push = Push {
+                layers: vec![(BUNDLE_TYPE.to_owned(), bundle.clone())],
+                annotations: vec![("number".to_owned(), number.to_string())],
+                ..Push::default()
+            };
+            let own = registry.push("team/app", &[], &push);
+            format!(
+                r#"{{"mediaType":"m","size":1,"digest":"{own}","artifactType":"{BUNDLE_TYPE}"}}"#
+            )
         };
-        let own = registry.push("team/app", &[], &push);
+        let manifests: Vec<String> = bundles.iter().enumerate().map(put).collect();
         let index = format!(
-            r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"m","size":1,"digest":"{own}","artifactType":"{media}"}}]}}"#
+            r#"{{"schemaVersion":2,"manifests":[{}]}}"#,
+            manifests.join(",")
         );
         let tag = digest.replace(':', "-");
         registry.put_manifest("team/app", &[&tag], OCI_INDEX, index.as_bytes());
@@ -453,39 +377,133 @@ mod tests {
         assert_eq!(outcome(&keys).await.unwrap_err(), foreign);
     }
 
-    /// Made by `openssl dgst -sha256 -sign` and `openssl pkeyutl -rawin`.
-    const MADE_ELSEWHERE: [(&str, &str); 4] = include!("cosign_fixtures.rs.txt");
+    /// A registry with an artifact, and a Sigstore.
+    struct Keyless {
+        registry: Registry,
+        env: everflow_env::Env,
+        digest: String,
+        sigstore: Sigstore,
+    }
 
-    #[test]
-    fn keys_of_all_kinds_are_read_and_used() {
-        for (pem, signature) in MADE_ELSEWHERE {
-            let key = PublicKey::from_pem(pem.as_bytes()).unwrap();
-            let signature = STANDARD.decode(signature).unwrap();
-            assert!(key.made(b"signed by cosign", &signature), "{:?}", key.kind);
-            assert!(!key.made(b"signed by nobody", &signature), "{:?}", key.kind);
+    impl Keyless {
+        fn new() -> Self {
+            let (registry, env) = world();
+            let push = Push::content(packed(&[("a", "1")]));
+            Keyless {
+                digest: registry.push("team/app", &["v1"], &push),
+                registry,
+                env,
+                sigstore: Sigstore::new(),
+            }
+        }
+
+        async fn verify(&self, rules: &[(&str, &str)]) -> Result<(), String> {
+            let trust = Arc::new(Trust::Keyless {
+                root: TrustRoot::from_json(self.sigstore.trusted_root().as_bytes()).unwrap(),
+                identities: Identities::new(rules.iter().copied()).unwrap(),
+            });
+            let wanted = Digest::parse(&self.digest).unwrap();
+            let client = client(&self.env, "team/app");
+            let done = client.verify(&wanted, &trust, &deadline(&self.env)).await;
+            done.map_err(|error| {
+                assert_eq!(error.reason(), "VerificationError");
+                error.to_string()
+            })
+        }
+
+        fn put_layer(&self, layer: &everflow_cosign::Layer) {
+            let annotations = [
+                (Layer::SIGNATURE, &layer.signature),
+                (Layer::CERTIFICATE, &layer.certificate),
+                (Layer::CHAIN, &layer.chain),
+                (Layer::BUNDLE, &layer.bundle),
+            ];
+            put_layer(&self.registry, &self.digest, &layer.payload, &annotations);
         }
     }
 
-    #[test]
-    fn what_is_no_key_is_refused() {
-        for (pem, words) in [
-            ("nope", "PEM decoding failed"),
-            (
-                "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n",
-                "unknown Public key PEM file type: CERTIFICATE. Are",
-            ),
-            (
-                "-----BEGIN PUBLIC KEY-----\nMAA=\n-----END PUBLIC KEY-----\n",
-                "the public key is of a kind that is not supported",
-            ),
-        ] {
-            let error = PublicKey::from_pem(pem.as_bytes()).unwrap_err();
-            assert_eq!(error.reason(), "VerificationError");
-            assert!(error.to_string().starts_with(words), "{error}");
-        }
-        for provider in ["cosign", "notation"] {
-            let error = unsupported_verification(provider);
-            assert!(error.to_string().contains("not supported yet"), "{error}");
-        }
+    #[tokio::test(start_paused = true)]
+    async fn keyless_bundles_are_found_by_what_refers_to_the_artifact() {
+        let world = Keyless::new();
+        assert_eq!(world.verify(&[]).await.unwrap_err(), "no signatures found");
+        let signing = Signing::of(&world.digest);
+        put_referrer(
+            &world.registry,
+            &world.digest,
+            world.sigstore.bundle(&signing),
+        );
+        world.verify(&[]).await.unwrap();
+        world.verify(&[(ISSUER, "team/app")]).await.unwrap();
+        assert_eq!(
+            world.verify(&[("", "^nobody$")]).await.unwrap_err(),
+            format!(
+                "no matching attestations: none of the expected identities matched what was in \
+                 the certificate, got subjects [{SUBJECT}] with issuer {ISSUER}"
+            )
+        );
+        let forged = signing.with(Flaw::ForgedPromise);
+        put_referrer(
+            &world.registry,
+            &world.digest,
+            world.sigstore.bundle(&forged),
+        );
+        let error = world.verify(&[]).await.unwrap_err();
+        assert!(error.contains("SET verification failed"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keyless_layers_of_the_older_tag_are_verified() {
+        let world = Keyless::new();
+        let signing = Signing::of(&world.digest);
+        world.put_layer(&world.sigstore.layer(&signing));
+        world.verify(&[(ISSUER, "team/app")]).await.unwrap();
+        let error = world.verify(&[("google", "")]).await.unwrap_err();
+        assert!(
+            error.starts_with("no matching signatures: none of"),
+            "{error}"
+        );
+        let other = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+        world.put_layer(&world.sigstore.layer(&Signing::of(other)));
+        let error = world.verify(&[]).await.unwrap_err();
+        assert!(error.contains("the signature is not of"), "{error}");
+        world.put_layer(&world.sigstore.layer(&signing.with(Flaw::Late)));
+        let error = world.verify(&[]).await.unwrap_err();
+        assert!(error.contains("CertExpired"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_does_not_stand_in_for_a_certificate() {
+        let world = Keyless::new();
+        let signer = Signer::new();
+        let signed = payload(&world.digest);
+        put_old(
+            &world.registry,
+            &world.digest,
+            &signed,
+            &signer.sign(&signed),
+        );
+        let error = world.verify(&[]).await.unwrap_err();
+        assert_eq!(
+            error,
+            "no matching signatures: no certificate found on signature"
+        );
+        put_bundle(&world.registry, &world.digest, &signer, &world.digest);
+        world.verify(&[]).await.unwrap_err();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_signatures_are_looked_at() {
+        let world = Keyless::new();
+        let good = world.sigstore.bundle(&Signing::of(&world.digest));
+        let mut bundles = vec![b"{}".to_vec(); everflow_cosign::MAX_SIGNATURES];
+        bundles.push(good.clone());
+        put_referrers(&world.registry, &world.digest, &bundles);
+        let asked = world.registry.seen().len();
+        world.verify(&[]).await.unwrap_err();
+        assert!(world.registry.seen().len() - asked < 2 * bundles.len() + 8);
+        bundles.truncate(everflow_cosign::MAX_SIGNATURES - 1);
+        bundles.push(good);
+        put_referrers(&world.registry, &world.digest, &bundles);
+        world.verify(&[]).await.unwrap();
     }
 }

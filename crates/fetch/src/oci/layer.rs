@@ -1,15 +1,18 @@
 //! The content of an artifact.
 
-use std::io::{BufReader, BufWriter};
+use std::io::BufWriter;
 
 use ::http::{Method, header};
-use everflow_env::run_blocking;
+use everflow_env::{run_blocking, run_budgeted};
+use everflow_limits::Budget;
 
-use super::answer::redacted;
 use super::manifest::{Descriptor, Manifest};
 use super::{Metadata, OciClient, Resolution, Target};
 use crate::archive::ignore::read_patterns;
-use crate::archive::{Algorithm, Digest, Ignore, Tree, UnpackLimits, digest_reader};
+use crate::archive::unpack::{USUAL_ENTRIES, USUAL_SIZE};
+use crate::archive::{
+    Algorithm, Budgeted, Digest, Ignore, Limits, Tree, artifact_limits, digest_reader,
+};
 use crate::download::save;
 use crate::temporary::TemporaryDirectory;
 use crate::{Deadline, Error};
@@ -38,22 +41,18 @@ pub struct PullOptions {
     /// The digest to compute.
     pub algorithm: Algorithm,
     /// What the layer may hold.
-    pub unpack: UnpackLimits,
+    pub unpack: Limits,
 }
 
 impl Default for PullOptions {
-    /// The first layer, extracted, SHA-256, up to 16 GiB and a million entries.
+    /// The first layer, extracted, SHA-256, with the usual limits.
     fn default() -> Self {
         PullOptions {
             media_type: String::new(),
             operation: LayerOperation::Extract,
             ignore: None,
             algorithm: Algorithm::Sha256,
-            unpack: UnpackLimits {
-                total: 16 << 30,
-                file: 16 << 30,
-                entries: 1_000_000,
-            },
+            unpack: artifact_limits(USUAL_SIZE, USUAL_ENTRIES),
         }
     }
 }
@@ -81,10 +80,7 @@ fn failed(what: &str, error: Error) -> Error {
     match error {
         // A full or broken disk of ours is not the artifact's fault.
         Error::Disk { .. } | Error::Lost => error,
-        error => Error::Source {
-            reason: FAILED,
-            message: format!("{what}: {error}"),
-        },
+        error => Error::step(FAILED, format!("{what}: {error}"), error.exceeded()),
     }
 }
 
@@ -152,8 +148,7 @@ impl OciClient {
                 None => Ok(response.body),
                 Some(length) => Err(Error::Protocol(format!(
                     "GET {}: Content-Length header {length} does not match expected size {}",
-                    redacted(&url),
-                    layer.size
+                    url, layer.size
                 ))),
             }
         };
@@ -193,15 +188,15 @@ impl OciClient {
             return Ok((layer.digest.clone(), layer.size));
         }
         let (disk, path, size) = (self.env.disk.clone(), place.file("artifact"), layer.size);
-        let work = move || {
+        let work = move |budget: &Budget| {
             let file = disk
                 .open(&path)
                 .map_err(|error| Error::disk("open", &path, error))?;
-            let digest = digest_reader(algorithm, file)
+            let digest = digest_reader(algorithm, Budgeted::new(file, budget))
                 .map_err(|error| Error::disk("read", &path, error))?;
             Ok((digest, size))
         };
-        run_blocking(&*self.env.blocking, work)
+        run_budgeted(&*self.env.blocking, work)
             .await
             .ok_or(Error::Lost)?
     }
@@ -219,28 +214,27 @@ impl OciClient {
             place.file("artifact"),
         );
         let options = options.clone();
-        let work = move || {
+        let work = move |budget: &Budget| {
             let packed = disk
                 .open(&layer)
                 .map_err(|error| Error::disk("open", &layer, error))?;
-            let packed = BufReader::with_capacity(256 * 1024, packed);
-            let tree = Tree::unpack(packed, &*disk, &spill, options.unpack)
+            let tree = Tree::unpack(packed, &*disk, &spill, options.unpack, budget)
                 .map_err(|error| failed("failed to extract layer contents from artifact", error))?;
             disk.remove(&layer)
                 .map_err(|error| Error::disk("remove", &layer, error))?;
-            let mut patterns = tree.patterns(&*disk)?;
+            let mut patterns = tree.patterns(&*disk, budget)?;
             if let Some(text) = &options.ignore {
                 patterns.extend(read_patterns(text, &[]));
             }
             let failing = |error| Error::disk("write", &path, error);
             let out = BufWriter::with_capacity(256 * 1024, disk.create(&path).map_err(failing)?);
-            let limit = options.unpack.total;
             let (out, summary) = tree.archive(
                 &*disk,
                 out,
                 &Ignore::with_defaults(patterns),
                 options.algorithm,
-                limit,
+                options.unpack.total,
+                budget,
             )?;
             let mut file = out
                 .into_inner()
@@ -250,7 +244,7 @@ impl OciClient {
                 .map_err(|error| Error::disk("remove", &spill, error))?;
             Ok((summary.digest, summary.size))
         };
-        run_blocking(&*self.env.blocking, work)
+        run_budgeted(&*self.env.blocking, work)
             .await
             .ok_or(Error::Lost)?
     }

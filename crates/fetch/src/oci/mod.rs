@@ -5,18 +5,20 @@
 //! checked against the digests that name it before anything is made of it.
 
 pub(crate) mod answer;
-mod challenge;
+pub(crate) mod challenge;
 mod chart;
 #[cfg(test)]
 mod conformance;
 pub mod cosign;
 mod layer;
-mod manifest;
+pub(crate) mod manifest;
 mod name;
 mod reference;
 mod session;
+mod signatures;
 #[cfg(test)]
 mod tests;
+pub mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -251,10 +253,7 @@ impl OciClient {
             let from = response.url.clone();
             let bytes = response.body.read_all(LARGEST_PAGE).await?;
             let more = page(&bytes).ok_or_else(|| {
-                Error::Protocol(format!(
-                    "GET {}: the answer is no list of tags",
-                    answer::redacted(&url)
-                ))
+                Error::Protocol(format!("GET {url}: the answer is no list of tags"))
             })?;
             tags.extend(more);
             if tags.len() > MOST_TAGS {

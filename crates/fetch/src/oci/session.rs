@@ -9,11 +9,12 @@ use everflow_env::Env;
 use everflow_json::Value;
 use futures_util::future::{Either, select};
 
-use super::answer::{go_error, redacted, refusal};
+use super::answer::refusal;
 use super::challenge::Challenge;
 use super::{Remote, Repository, Scheme};
 use crate::docker_config::RegistryAuth;
-use crate::http::{Auth, Client, Request, Response, is_private};
+use crate::http::{Auth, Client, Request, Response, is_private, may_send_credentials};
+use crate::url::same_host;
 use crate::{Deadline, Error, Secret, Url};
 
 /// How long HTTPS alone is tried where plain HTTP may be meant.
@@ -125,7 +126,11 @@ impl Session {
                 )));
             }
         }
-        if url.authority() != self.repository.registry() && is_private(&url.host) {
+        let own = self.home()?;
+        let itself = url.authority() == own.authority()
+            || (same_host(&url.host, &own.host)
+                && !own.host.ends_with(|c: char| c.is_ascii_digit()));
+        if !itself && is_private(&url.host) {
             return Err(wrong(format!(
                 "realm host {:?} is a private or link-local address",
                 url.host
@@ -170,8 +175,7 @@ impl Session {
         };
         let Some(token) = text("access_token").or_else(|| text("token")) else {
             return Err(Error::Protocol(format!(
-                "no token in the answer of the token server {}",
-                redacted(realm)
+                "no token in the answer of the token server {realm}"
             )));
         };
         if let Some(refresh) = text("refresh_token") {
@@ -198,7 +202,8 @@ impl Session {
         if !service.is_empty() {
             form.push_str(&format!("&service={}", encoded(service)));
         }
-        let request = Request::post(realm, "application/x-www-form-urlencoded", form);
+        let mut request = Request::post(realm, "application/x-www-form-urlencoded", form);
+        request.secret_body = true;
         self.token(request, deadline).await
     }
 
@@ -225,8 +230,9 @@ impl Session {
 
     async fn token(&self, mut request: Request, deadline: &Deadline) -> Result<Value, Error> {
         request.guarded = true;
-        let (method, url) = (request.method.clone(), redacted(&request.url));
-        let response = self.http.send(request, deadline).await.map_err(go_error)?;
+        request.named_by = Some(self.home()?);
+        let (method, url) = (request.method.clone(), request.url.to_string());
+        let response = self.http.send(request, deadline).await?;
         if response.status != StatusCode::OK {
             return Err(refusal(&method, response).await);
         }
@@ -257,6 +263,11 @@ impl Session {
                 (!tokens.token.reveal().is_empty()).then_some(Auth::Bearer(tokens.token))
             }
         }
+    }
+
+    /// The registry itself: the server that the credentials are for.
+    fn home(&self) -> Result<Url, Error> {
+        Url::parse(&format!("{}://{}", self.scheme, self.repository.registry()))
     }
 
     /// The address of something in the repository.
@@ -318,7 +329,7 @@ impl Session {
 
     /// Whether a refusal means that the token is too old or for too little.
     fn wider_scopes(&self, response: &Response) -> bool {
-        if response.status != StatusCode::UNAUTHORIZED {
+        if response.status != StatusCode::UNAUTHORIZED || response.foreign {
             return false;
         }
         let mut demand = self.demand();
@@ -347,22 +358,25 @@ impl Session {
         deadline: &Deadline,
     ) -> Result<Response, Error> {
         // A next page may be anywhere; who we are is for the registry alone.
-        let own = url.authority() == self.repository.registry() && url.scheme == self.scheme;
+        let home = self.home()?;
+        let own = may_send_credentials(&home, url);
         let mut request = Request::get(url)
             .with_method(method.clone())
             .with_auth(self.auth().filter(|_| own));
         request.compressed = false;
         request.guarded = true;
+        request.named_by = Some(home);
         if !accept.is_empty() {
             let name = HeaderName::from_static("accept");
             request = request.with_header(name, accept);
         }
-        self.http.send(request, deadline).await.map_err(go_error)
+        self.http.send(request, deadline).await
     }
 
     /// An address that the registry named, spoken to in the way that it likes.
     pub fn follow(&self, from: &Url, location: &str) -> Result<Url, Error> {
         let mut url = from.join(location)?.without_credentials();
+        // Behind a proxy that ends TLS registries name themselves by http.
         if url.authority() == self.repository.registry() {
             self.scheme.clone_into(&mut url.scheme);
         }
@@ -435,13 +449,16 @@ async fn ping_one(
     let url = Url::parse(&format!("{scheme}://{}/v2/", repository.registry()))?;
     let mut request = Request::get(&url);
     request.guarded = true;
-    let response = http.send(request, deadline).await.map_err(go_error)?;
-    // A registry that sends us on to HTTPS wants to be spoken to so.
-    let scheme = match response.url.scheme.as_str() {
-        "http" => "http",
-        _ => "https",
+    let response = http.send(request, deadline).await?;
+    let itself = response.url.authority() == url.authority();
+    // A registry that sends us on to HTTPS wants to be spoken to so. None can send us back.
+    let scheme = match itself && response.url.scheme == "https" {
+        true => "https",
+        false => scheme,
     };
-    let challenge = Challenge::pick(&response.headers);
+    // Who gets tokens, and from whom, is for the registry to say, not for where it sends us.
+    let secure_still = response.url.scheme == scheme;
+    let challenge = Challenge::pick(&response.headers).filter(|_| itself && secure_still);
     match response.status {
         StatusCode::OK => {
             response.body.read_some(4096).await;

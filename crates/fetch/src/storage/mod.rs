@@ -4,7 +4,6 @@
 //! never changes; what a status names is never collected; what a crash left behind is in the
 //! temporary area, which is emptied at start.
 
-mod pace;
 mod server;
 #[cfg(test)]
 mod tests;

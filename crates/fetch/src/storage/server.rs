@@ -4,47 +4,27 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io::{Read, Seek, SeekFrom};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use everflow_env::disk::{EntryKind, FileReader};
 use everflow_env::{BoxFuture, Disk, Env, Stream, run_blocking};
+pub use everflow_serve::Limits as ServerLimits;
+use everflow_serve::{Connection, Port, RequestBody};
 use http_body::{Body, Frame, SizeHint};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
-use super::{UNFINISHED, gone, pace::Paced};
+use super::{UNFINISHED, gone};
 use crate::temporary::TEMPORARY;
-
-/// How much clients may take.
-#[derive(Debug, Clone)]
-pub struct ServerLimits {
-    /// Connections at once; more wait.
-    pub connections: usize,
-    /// How long a connection may stand still.
-    pub patience: Duration,
-}
-
-impl Default for ServerLimits {
-    /// 512 connections, 60 s.
-    fn default() -> Self {
-        ServerLimits {
-            connections: 512,
-            patience: Duration::from_secs(60),
-        }
-    }
-}
 
 /// The server.
 #[derive(Debug, Clone)]
 pub struct FileServer {
     env: Env,
-    limits: ServerLimits,
+    port: Port,
 }
 
 /// A file is sent in pieces of this size.
@@ -55,50 +35,30 @@ impl FileServer {
     pub fn new(env: &Env, limits: ServerLimits) -> Self {
         FileServer {
             env: env.clone(),
-            limits,
+            port: Port::new(env.clock.clone(), limits),
         }
     }
 
     /// Serves one connection to its end.
     pub async fn serve(&self, stream: impl Stream + 'static) {
-        let paced = Paced::new(stream, self.env.clock.clone(), self.limits.patience);
-        let service = service_fn(|request: Request<hyper::body::Incoming>| async move {
-            Ok::<_, Infallible>(self.answer(&request).await)
-        });
-        // A connection that breaks is the client's affair.
-        let _ = hyper::server::conn::http1::Builder::new()
-            .max_buf_size(PIECE)
-            .serve_connection(TokioIo::new(paced), service)
+        self.port
+            .serve(stream, |connection| self.clone().speak(connection))
             .await;
     }
 
-    /// Serves all connections of a listener until told to stop; those that are open then end by
-    /// themselves.
+    /// Serves all connections of a listener until told to stop; requests under way then have a moment to finish.
     pub async fn run(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let slots = Arc::new(Semaphore::new(self.limits.connections.max(1)));
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            let accepting = std::pin::pin!(async {
-                let slot = slots.clone().acquire_owned().await;
-                (listener.accept().await, slot)
-            });
-            let (accepted, slot) = match futures_util::future::select(&mut stop, accepting).await {
-                futures_util::future::Either::Left(_) => return,
-                futures_util::future::Either::Right((accepted, _)) => accepted,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    let server = self.clone();
-                    tokio::spawn(async move {
-                        let _ = stream.set_nodelay(true);
-                        server.serve(stream).await;
-                        drop(slot);
-                    });
-                }
-                // Out of file handles, most likely: give others time to close theirs.
-                Err(_) => self.env.clock.sleep(Duration::from_millis(100)).await,
-            }
-        }
+        self.port
+            .run(listener, stop, |connection| self.clone().speak(connection))
+            .await;
+    }
+
+    async fn speak<S: Stream + 'static>(self, connection: Connection<S>) {
+        let service = service_fn(move |request: Request<RequestBody>| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.answer(&request).await) }
+        });
+        connection.http1(service).await;
     }
 
     async fn answer<B>(&self, request: &Request<B>) -> Response<FileBody> {
@@ -236,7 +196,7 @@ fn open(disk: &dyn Disk, path: &str) -> std::io::Result<Option<Opened>> {
         Err(error) if gone(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let reader = match disk.open(path) {
+    let reader = match disk.open_contained(path) {
         Ok(reader) => reader,
         Err(error) if gone(&error) => return Ok(None),
         Err(error) => return Err(error),

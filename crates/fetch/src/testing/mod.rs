@@ -2,6 +2,7 @@
 
 mod bucket;
 mod git;
+pub mod parsers;
 mod registry;
 mod reply;
 mod ssh;
@@ -14,7 +15,7 @@ pub use git::{File, Repositories, Repository, advertisement};
 pub use registry::{Push, Registry};
 pub use reply::Fault;
 pub(crate) use reply::{Faults, Reply, converse_with};
-pub use ssh::{SshHost, SshStream, keygen, serve_ssh};
+pub use ssh::{SshHost, SshStream, keygen, serve_certified_ssh, serve_ssh};
 
 use everflow_env::MemoryDialer;
 #[cfg(test)]

@@ -35,8 +35,21 @@ pub fn serve_ssh(
     host_key: &str,
     server: impl SshHost,
 ) -> Result<(), russh::keys::Error> {
+    serve_certified_ssh(dialer, (host, port), host_key, None, server)
+}
+
+/// The same with a certificate for the key, as OpenSSH writes it.
+pub fn serve_certified_ssh(
+    dialer: &MemoryDialer,
+    (host, port): (&str, u16),
+    host_key: &str,
+    certificate: Option<&str>,
+    server: impl SshHost,
+) -> Result<(), russh::keys::Error> {
+    let certificate = certificate.map(russh::keys::Certificate::from_openssh);
     let config = Arc::new(Config {
         keys: vec![russh::keys::decode_secret_key(host_key, None)?],
+        certificates: certificate.transpose()?.into_iter().collect(),
         auth_rejection_time: Duration::ZERO,
         ..Config::default()
     });

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use everflow_fetch::Error;
 use everflow_fetch::git::Remote;
-use everflow_fetch::testing::{SshHost, SshStream, keygen, serve_ssh};
+use everflow_fetch::testing::{SshHost, SshStream, keygen, serve_certified_ssh, serve_ssh};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{git_is_here, ssh_auth};
@@ -150,5 +150,108 @@ async fn ssh_checks_the_host_and_proves_who_we_are() {
     for password in [None, Some("wrong")] {
         let error = ssh_remote(url, &locked, password, &known).unwrap_err();
         assert_eq!(error.reason(), "AuthenticationFailed", "{error}");
+    }
+}
+
+/// A certificate of the real ssh-keygen for a host's key.
+fn certified(directory: &std::path::Path, host: &str, span: &str) -> String {
+    let made = std::process::Command::new("ssh-keygen")
+        .args([
+            "-q",
+            "-s",
+            "authority",
+            "-I",
+            "id",
+            "-h",
+            "-n",
+            host,
+            "-V",
+            span,
+        ])
+        .arg("host.pub")
+        .current_dir(directory)
+        .status();
+    assert!(made.unwrap().success());
+    std::fs::read_to_string(directory.join("host-cert.pub")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_of_hosts_are_taken_from_known_authorities() {
+    if !git_is_here() {
+        return;
+    }
+    let world = World::new();
+    let id = with_deltas(&world.repository("repo"));
+    let directory = tempfile::tempdir().unwrap();
+    let make = |name: &str| keygen(directory.path(), name, "ed25519", "");
+    let Some((host_secret, host_public)) = make("host") else {
+        eprintln!("skipped: ssh-keygen is not on this machine");
+        return;
+    };
+    let (_, authority) = make("authority").unwrap();
+    let (secret, other) = make("other").unwrap();
+    for (at, name, span) in [
+        ("fine.test", "fine.test", "20200101:20400101"),
+        ("wrong.test", "fine.test", "20200101:20400101"),
+        ("late.test", "late.test", "20200101:20210101"),
+    ] {
+        let certificate = certified(directory.path(), name, span);
+        let server = UploadPack {
+            root: world.root.path().to_owned(),
+        };
+        let place = (at, 22);
+        serve_certified_ssh(
+            &world.dialer,
+            place,
+            &host_secret,
+            Some(&certificate),
+            server,
+        )
+        .unwrap();
+    }
+    let go = async |host: &str, known: &str| {
+        let url = format!("ssh://git@{host}/repo/.git");
+        let remote = ssh_remote(&url, &secret, None, known).unwrap();
+        let updated = world.update(remote, &branch("main"), false).await;
+        updated
+            .map(|checkout| checkout.revision)
+            .map_err(|error| error.to_string())
+    };
+    let known = format!("@cert-authority *.test {authority}\n");
+    let revision = format!("main@sha1:{id}");
+    assert_eq!(go("fine.test", &known).await, Ok(revision.clone()));
+    // Who knows the key alone is shown the key alone.
+    let plain = format!("fine.test {host_public}\n");
+    assert_eq!(go("fine.test", &plain).await, Ok(revision));
+    for (host, known, expected) in [
+        (
+            "wrong.test",
+            known.clone(),
+            "not in the set of valid principals",
+        ),
+        ("late.test", known.clone(), "ssh: cert has expired"),
+        (
+            "fine.test",
+            format!("@cert-authority *.test {other}\n"),
+            "certificate signed by unrecognized authority",
+        ),
+        (
+            "fine.test",
+            format!("@cert-authority *.else {authority}\n"),
+            "knownhosts: key is unknown",
+        ),
+        (
+            "fine.test",
+            format!("{known}@revoked nobody {authority}\n"),
+            "knownhosts: key is revoked",
+        ),
+        (
+            "fine.test",
+            format!("{plain}@revoked nobody {host_public}\n"),
+            "knownhosts: key is revoked",
+        ),
+    ] {
+        let error = go(host, &known).await.unwrap_err();
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -8,6 +8,7 @@ use super::operand::Operand;
 use crate::error::FuncError;
 use crate::function::{Args, Context, Signature};
 use crate::gofmt::{self, Methods};
+use crate::meter::Meter;
 use crate::parse::ast::Builtin;
 use crate::text::GoStr;
 use crate::types::{GoType, Kind};
@@ -34,15 +35,16 @@ pub(super) fn signature(builtin: Builtin) -> Signature {
 }
 
 /// Runs a builtin other than `and`, `or` and `call`.
-pub(super) fn run(builtin: Builtin, args: Vec<Operand>) -> BuiltinResult {
+pub(super) fn run(builtin: Builtin, args: Vec<Operand>, meter: &Meter<'_>) -> BuiltinResult {
     let boolean =
         |result: Result<bool, FuncError>| result.map(|value| Operand::concrete(Value::Bool(value)));
+    let less_or_equal = |first, second| compare::less_or_equal(first, second, meter);
     match builtin {
-        Builtin::Eq => boolean(compare::eq(args)),
-        Builtin::Ne => boolean(compare::eq(args).map(|equal| !equal)),
+        Builtin::Eq => boolean(compare::eq(args, meter)),
+        Builtin::Ne => boolean(compare::eq(args, meter).map(|equal| !equal)),
         Builtin::Lt => boolean(two(args, compare::less)),
-        Builtin::Le => boolean(two(args, compare::less_or_equal)),
-        Builtin::Gt => boolean(two(args, compare::less_or_equal).map(|le| !le)),
+        Builtin::Le => boolean(two(args, less_or_equal)),
+        Builtin::Gt => boolean(two(args, less_or_equal).map(|le| !le)),
         Builtin::Ge => boolean(two(args, compare::less).map(|lt| !lt)),
         Builtin::Not => {
             let truth = args.first().is_some_and(|arg| arg.value.is_true());
@@ -54,7 +56,8 @@ pub(super) fn run(builtin: Builtin, args: Vec<Operand>) -> BuiltinResult {
         Builtin::And | Builtin::Or | Builtin::Call => Err(FuncError::new("handled elsewhere")),
         _ => {
             let values: Vec<Value> = args.into_iter().map(Operand::into_any).collect();
-            text_function(builtin, &values).map(|text| Operand::concrete(Value::String(text)))
+            text_function(builtin, &values, meter)
+                .map(|text| Operand::concrete(Value::String(text)))
         }
     }
 }
@@ -69,24 +72,38 @@ fn two(
     compare(first, second)
 }
 
-fn text_function(builtin: Builtin, values: &[Value]) -> Result<GoStr, FuncError> {
+fn text_function(
+    builtin: Builtin,
+    values: &[Value],
+    meter: &Meter<'_>,
+) -> Result<GoStr, FuncError> {
     match builtin {
-        Builtin::Print => gofmt::sprint(values),
-        Builtin::Println => gofmt::sprintln(values),
+        Builtin::Print => gofmt::sprint(values, meter),
+        Builtin::Println => gofmt::sprintln(values, meter),
         Builtin::Printf => {
             let Some((Value::String(format), rest)) = values.split_first() else {
                 return Err(FuncError::new("printf needs a format"));
             };
-            gofmt::sprintf(format.as_bytes(), rest)
+            gofmt::sprintf(format.as_bytes(), rest, meter)
         }
-        Builtin::Html => Ok(escape::html(&printed(values)?)),
-        Builtin::Js => Ok(escape::js(&printed(values)?)),
-        _ => Ok(escape::url_query(&printed(values)?)),
+        _ => {
+            let text = printed(values, meter)?;
+            // Every character may become six.
+            let most = 6 * text.len();
+            meter.charge(most)?;
+            let escaped = match builtin {
+                Builtin::Html => escape::html(&text),
+                Builtin::Js => escape::js(&text),
+                _ => escape::url_query(&text),
+            };
+            meter.release(most);
+            Ok(escaped)
+        }
     }
 }
 
 /// The text of the arguments of an escaping function: nil is `<no value>`, pointers are followed.
-fn printed(values: &[Value]) -> Result<GoStr, FuncError> {
+fn printed(values: &[Value], meter: &Meter<'_>) -> Result<GoStr, FuncError> {
     if let [Value::String(text)] = values {
         return Ok(text.clone());
     }
@@ -100,7 +117,7 @@ fn printed(values: &[Value]) -> Result<GoStr, FuncError> {
         }
         match value {
             Value::Nil => out.extend_from_slice(b"<no value>"),
-            value => gofmt::append_printable(&mut out, value, Methods::Own)?,
+            value => gofmt::append_printable(&mut out, value, Methods::Own, meter)?,
         }
         after_string = is_string;
     }

@@ -5,7 +5,7 @@ use super::eval::Given;
 use super::operand::{Form, Operand};
 use super::{Exec, Fallible};
 use crate::error::FuncError;
-use crate::function::{Args, Context, Function, Signature};
+use crate::function::{Args, Context, FuncResult, Function, Signature};
 use crate::parse::ast::{Builtin, Expr, ExprKind, FunctionName, Target};
 use crate::parse::render::{Place, expr_text};
 use crate::text::GoStr;
@@ -50,15 +50,31 @@ impl<'t> Exec<'t, '_> {
         self.eval_args(dot, &function.signature, name, given, |operand| {
             values.push(operand.value);
         })?;
-        self.check_stack()?;
-        let mut context = Context::new(self.templates, self.state, self.meter);
-        match (function.code)(&mut context, Args::new(&values)) {
-            Ok(value) => {
-                self.charge(&value)?;
-                Ok(Operand::of_type(value, function.signature.result))
-            }
+        let code = |context: &mut Context<'_>, args: Args<'_>| (function.code)(context, args);
+        match self.run(function.signature.result, &values, code)? {
+            Ok(value) => Ok(Operand::of_type(value, function.signature.result)),
             Err(error) => self.call_failed(name, place, error),
         }
+    }
+
+    /// Runs the code of a function and charges what it makes.
+    fn run(
+        &mut self,
+        result: GoType,
+        values: &[Value],
+        code: impl FnOnce(&mut Context<'_>, Args<'_>) -> FuncResult,
+    ) -> Fallible<FuncResult> {
+        self.check_stack()?;
+        let meter = self.meter;
+        let call = match meter.before_call(result, values) {
+            Ok(call) => call,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut context = Context::new(self.templates, self.state, meter);
+        Ok(code(&mut context, Args::new(values)).and_then(|value| {
+            meter.after_call(&call, &value)?;
+            Ok(value)
+        }))
     }
 
     /// The method of a named type, when there is one of that name.
@@ -79,13 +95,11 @@ impl<'t> Exec<'t, '_> {
         self.eval_args(dot, &method.signature, name, given, |operand| {
             values.push(operand.value);
         })?;
-        self.check_stack()?;
-        let mut context = Context::new(self.templates, self.state, self.meter);
-        match (method.call)(&mut context, &receiver.value, Args::new(&values)) {
-            Ok(value) => {
-                self.charge(&value)?;
-                Ok(Some(Operand::of_type(value, method.signature.result)))
-            }
+        let code = |context: &mut Context<'_>, args: Args<'_>| {
+            (method.call)(context, &receiver.value, args)
+        };
+        match self.run(method.signature.result, &values, code)? {
+            Ok(value) => Ok(Some(Operand::of_type(value, method.signature.result))),
             Err(error) => self.call_failed(name, Place::Expr(word), error),
         }
     }
@@ -107,34 +121,34 @@ impl<'t> Exec<'t, '_> {
         self.eval_args(dot, &signature, name, given, |operand| {
             operands.push(operand);
         })?;
-        let result = match builtin {
-            Builtin::Call => {
-                let callee = match given.args.first() {
-                    Some(first) => expr_text(first),
-                    None => reflected_text(given.last),
+        if builtin == Builtin::Call {
+            self.check_stack()?;
+        }
+        let meter = self.meter;
+        let args = operands.iter().map(|operand| &operand.value);
+        let result = match meter.before_call(signature.result, args) {
+            Err(error) => Err(error),
+            Ok(call) => {
+                let result = match builtin {
+                    Builtin::Call => {
+                        let callee = match given.args.first() {
+                            Some(first) => expr_text(first),
+                            None => reflected_text(given.last),
+                        };
+                        let mut context = Context::new(self.templates, self.state, meter);
+                        builtin::call(&mut context, &callee, operands)
+                    }
+                    _ => builtin::run(builtin, operands, meter),
                 };
-                self.check_stack()?;
-                let mut context = Context::new(self.templates, self.state, self.meter);
-                builtin::call(&mut context, &callee, operands)
+                result.and_then(|operand| {
+                    meter.after_call(&call, &operand.value)?;
+                    Ok(operand)
+                })
             }
-            _ => builtin::run(builtin, operands),
         };
         match result {
-            Ok(operand) => {
-                self.charge(&operand.value)?;
-                Ok(operand)
-            }
+            Ok(operand) => Ok(operand),
             Err(error) => self.call_failed(name, place, error),
-        }
-    }
-
-    /// Counts the text that functions make, so that strings cannot pile up without bound.
-    fn charge(&mut self, result: &Value) -> Fallible<()> {
-        match result {
-            Value::String(text) if !self.meter.make_text(text.len()) => {
-                self.fail(self.meter.text_message())
-            }
-            _ => Ok(()),
         }
     }
 

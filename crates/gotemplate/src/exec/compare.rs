@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::operand::Operand;
 use crate::error::FuncError;
 use crate::gofmt;
+use crate::meter::Meter;
 use crate::types::{GoType, Kind};
 use crate::value::Value;
 
@@ -54,21 +55,21 @@ fn incompatible(first: &Value, second: &Value) -> FuncError {
 }
 
 /// Whether the first equals any of the others.
-pub(super) fn eq(args: Vec<Operand>) -> Result<bool, FuncError> {
+pub(super) fn eq(args: Vec<Operand>, meter: &Meter<'_>) -> Result<bool, FuncError> {
     let mut args = args.into_iter().map(Operand::inside);
     let first = args.next().unwrap_or(Operand::INVALID).value;
     if args.len() == 0 {
         return Err(FuncError::new("missing argument for comparison"));
     }
     for other in args {
-        if equal(&first, &other.value)? {
+        if equal(&first, &other.value, meter)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn equal(first: &Value, second: &Value) -> Result<bool, FuncError> {
+fn equal(first: &Value, second: &Value, meter: &Meter<'_>) -> Result<bool, FuncError> {
     let (kind, other) = (basic(first), basic(second));
     match (kind, other) {
         (Basic::Int, Basic::Uint) => Ok(u64::try_from(int(first)) == Ok(uint(second))),
@@ -86,21 +87,21 @@ fn equal(first: &Value, second: &Value) -> Result<bool, FuncError> {
             (Value::Complex128(a, b), Value::Complex128(c, d)) => Ok(a == c && b == d),
             _ => Ok(false),
         },
-        (Basic::None, _) => equal_others(first, second),
+        (Basic::None, _) => equal_others(first, second, meter),
     }
 }
 
-fn shown(value: &Value) -> Result<String, FuncError> {
-    let text = gofmt::sprintf(b"%s", std::slice::from_ref(value))?;
+fn shown(value: &Value, meter: &Meter<'_>) -> Result<String, FuncError> {
+    let text = gofmt::sprintf(b"%s", std::slice::from_ref(value), meter)?;
     Ok(text.to_str_lossy().into_owned())
 }
 
 /// Values that are neither numbers nor strings nor booleans.
-fn equal_others(first: &Value, second: &Value) -> Result<bool, FuncError> {
+fn equal_others(first: &Value, second: &Value, meter: &Meter<'_>) -> Result<bool, FuncError> {
     let (kind, other) = (first.kind(), second.kind());
     if kind != other && kind != Kind::Invalid && other != Kind::Invalid {
-        let shown_first = shown(first)?;
-        let shown_second = gofmt::sprint(std::slice::from_ref(second))?;
+        let shown_first = shown(first, meter)?;
+        let shown_second = gofmt::sprint(std::slice::from_ref(second), meter)?;
         let (first, second) = (first.type_name(), second.type_name());
         return Err(FuncError::new(format!(
             "non-comparable types {shown_first}: {first}, {second}: {shown_second}"
@@ -125,7 +126,7 @@ fn equal_others(first: &Value, second: &Value) -> Result<bool, FuncError> {
     match comparable {
         Some(result) => Ok(result),
         None => {
-            let (text, go_type) = (shown(second)?, second.type_name());
+            let (text, go_type) = (shown(second, meter)?, second.type_name());
             Err(FuncError::new(format!(
                 "non-comparable type {text}: {go_type}"
             )))
@@ -157,9 +158,13 @@ pub(super) fn less(first: Operand, second: Operand) -> Result<bool, FuncError> {
 }
 
 /// `first <= second`.
-pub(super) fn less_or_equal(first: Operand, second: Operand) -> Result<bool, FuncError> {
+pub(super) fn less_or_equal(
+    first: Operand,
+    second: Operand,
+    meter: &Meter<'_>,
+) -> Result<bool, FuncError> {
     if less(first.clone(), second.clone())? {
         return Ok(true);
     }
-    eq(vec![first, second])
+    eq(vec![first, second], meter)
 }

@@ -1,12 +1,9 @@
 //! Bounds on what an execution may use.
 
-use crate::error::TOO_DEEP;
-use crate::stack::StackMeter;
-
-/// What an execution (with everything it includes) may use. Each bound ends in an error.
+/// What the executions of one [`Meter`](crate::Meter) may use. Each bound ends in an error.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Evaluated nodes, commands and calls.
+    /// Evaluated nodes, commands and calls, and what functions count: values visited, matches found.
     pub steps: u64,
     /// Bytes written, those of included templates counted each time they are written.
     pub output_bytes: u64,
@@ -49,74 +46,4 @@ pub fn on_large_stack<T: Send>(
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
-}
-
-/// The use so far.
-#[derive(Debug)]
-pub(crate) struct Meter {
-    limits: Limits,
-    steps: u64,
-    output: u64,
-    text: u64,
-    pub depth: usize,
-    pub stack: StackMeter,
-}
-
-impl Meter {
-    pub fn start(limits: &Limits) -> Self {
-        Meter {
-            limits: limits.clone(),
-            steps: 0,
-            output: 0,
-            text: 0,
-            depth: 0,
-            stack: StackMeter::start(limits.stack_bytes),
-        }
-    }
-
-    pub fn step(&mut self) -> bool {
-        self.steps += 1;
-        self.steps <= self.limits.steps
-    }
-
-    pub fn write(&mut self, bytes: usize) -> bool {
-        self.output += bytes as u64;
-        self.output <= self.limits.output_bytes
-    }
-
-    pub fn make_text(&mut self, bytes: usize) -> bool {
-        self.text += bytes as u64;
-        self.text <= self.limits.text_bytes
-    }
-
-    /// Goes one template deeper. False at the bound.
-    pub fn enter(&mut self) -> bool {
-        self.depth += 1;
-        self.depth <= self.limits.depth && !self.stack.is_exhausted()
-    }
-
-    pub fn leave(&mut self) {
-        self.depth -= 1;
-    }
-
-    pub fn step_message(&self) -> String {
-        format!(
-            "exceeded the limit of {} execution steps",
-            self.limits.steps
-        )
-    }
-
-    pub fn output_message(&self) -> String {
-        let bytes = self.limits.output_bytes;
-        format!("exceeded the limit of {bytes} bytes of output")
-    }
-
-    pub fn text_message(&self) -> String {
-        let bytes = self.limits.text_bytes;
-        format!("exceeded the limit of {bytes} bytes of text made by functions")
-    }
-
-    pub fn depth_message(&self) -> String {
-        format!("{TOO_DEEP} ({})", self.depth)
-    }
 }

@@ -13,13 +13,16 @@ mod walk;
 use std::any::Any;
 
 use crate::error::{Error, FuncError};
+use crate::meter::Meter;
 use crate::parse::ast::Tree;
 use crate::parse::render::Place;
 use crate::templates::Templates;
 use crate::value::Value;
-pub(crate) use limits::Meter;
 pub use limits::{Limits, on_large_stack};
 use operand::Operand;
+
+/// What an output buffer begins with.
+const FIRST_ROOM: usize = 256;
 
 /// Errors are boxed on the way up, to keep results small.
 type Fallible<T> = Result<T, Box<Error>>;
@@ -29,22 +32,24 @@ struct Exec<'t, 'r> {
     templates: &'t Templates,
     tree: &'t Tree,
     out: Vec<u8>,
+    /// For the text of a value that is not text, reused.
+    printed: Vec<u8>,
     /// Variables of all nested templates; the current one sees those from `frame` on.
     variables: Vec<(u32, Operand)>,
     frame: usize,
     /// The part being evaluated, for error texts.
     place: Place<'t>,
     state: &'r mut dyn Any,
-    meter: &'r mut Meter,
+    meter: &'r Meter<'r>,
 }
 
-/// Runs a template and returns what it wrote.
+/// Runs a template and returns what it wrote; the meter counts its capacity as a buffer.
 pub(crate) fn execute(
     templates: &Templates,
     name: &str,
     data: &Value,
     state: &mut dyn Any,
-    meter: &mut Meter,
+    meter: &Meter<'_>,
 ) -> Result<Vec<u8>, Error> {
     let Some(tree) = templates.tree(name.as_bytes()) else {
         return Err(Error::NoTemplate {
@@ -57,6 +62,7 @@ pub(crate) fn execute(
         templates,
         tree,
         out: Vec::new(),
+        printed: Vec::new(),
         variables: vec![(0, dot.clone())],
         frame: 0,
         place: Place::Body(&tree.root, 0),
@@ -90,26 +96,43 @@ impl<'t> Exec<'t, '_> {
 
     /// Counts one step of work.
     fn step(&mut self) -> Fallible<()> {
-        match self.meter.step() {
-            true => Ok(()),
-            false => self.fail(self.meter.step_message()),
+        match self.meter.steps(1) {
+            Ok(()) => Ok(()),
+            Err(error) => self.used_up(error),
         }
+    }
+
+    /// Fails where a limit is reached.
+    #[cold]
+    fn used_up<T>(&self, error: impl Into<FuncError>) -> Fallible<T> {
+        Err(self.error(String::new(), Some(error.into())))
     }
 
     /// Checks the native stack before going deeper.
     fn check_stack(&self) -> Fallible<()> {
-        match self.meter.stack.is_exhausted() {
+        match self.meter.stack_is_exhausted() {
             false => Ok(()),
             true => self.fail(self.meter.depth_message()),
         }
     }
 
-    /// Accounts for output from `start` on.
-    fn account(&mut self, start: usize) -> Fallible<()> {
-        let written = self.out.len().saturating_sub(start);
-        match self.meter.write(written) {
-            true => Ok(()),
-            false => self.fail(self.meter.output_message()),
+    /// Appends to the output.
+    fn write(&mut self, text: &[u8]) -> Fallible<()> {
+        let room = self.out.capacity();
+        let missing = (self.out.len() + text.len()).saturating_sub(room);
+        if missing > 0 {
+            // The buffer at least doubles, and while it grows there are two.
+            let larger = (room + missing.max(room)).max(FIRST_ROOM);
+            if let Err(exceeded) = self.meter.add_buffer(larger) {
+                return self.used_up(exceeded);
+            }
+            self.out.reserve_exact(larger - self.out.len());
+            self.meter.drop_buffer(room);
+        }
+        self.out.extend_from_slice(text);
+        match self.meter.write(text.len()) {
+            Ok(()) => Ok(()),
+            Err(error) => self.used_up(error),
         }
     }
 }

@@ -3,10 +3,14 @@
 use super::operand::{Form, Operand};
 use super::{Exec, Fallible};
 use crate::gofmt::{self, Methods};
+use crate::meter::ENTRY_BYTES;
 use crate::parse::ast::{Action, Body, Branch, Node, TemplateCall, Variable};
 use crate::parse::render::Place;
 use crate::types::GoType;
 use crate::value::Value;
+
+/// A buffer for printed values that is larger than this is not kept.
+const MOST_KEPT: usize = 4 << 10;
 
 /// How a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +24,11 @@ impl<'t> Exec<'t, '_> {
     pub(super) fn walk_body(&mut self, dot: &Operand, body: &'t Body) -> Fallible<Flow> {
         for node in &body.nodes {
             self.step()?;
+            let (mark, variables) = (self.meter.mark(), self.variables.len());
             let flow = match node {
                 Node::Text(start, end) => {
-                    let from = self.out.len();
                     let tree = self.tree;
-                    let text = &tree.source[*start as usize..*end as usize];
-                    self.out.extend_from_slice(text);
-                    self.account(from)?;
+                    self.write(&tree.source[*start as usize..*end as usize])?;
                     Flow::Next
                 }
                 Node::Action(action) => self.walk_action(dot, action)?,
@@ -37,6 +39,9 @@ impl<'t> Exec<'t, '_> {
                 Node::Break => Flow::Break,
                 Node::Continue => Flow::Continue,
             };
+            if self.variables.len() == variables {
+                self.meter.release_to(mark);
+            }
             if flow != Flow::Next {
                 return Ok(flow);
             }
@@ -56,26 +61,32 @@ impl<'t> Exec<'t, '_> {
     }
 
     fn print(&mut self, operand: &Operand, action: &'t Action) -> Fallible<()> {
-        let start = self.out.len();
         match &operand.value {
-            _ if operand.is_invalid() => self.out.extend_from_slice(b"<no value>"),
-            Value::String(text) => self.out.extend_from_slice(text.as_bytes()),
+            _ if operand.is_invalid() => self.write(b"<no value>"),
+            Value::String(text) => self.write(text.as_bytes()),
             Value::Func(_) => {
                 let text = Place::Action(action).text(self.tree);
                 let type_name = operand.value.type_name();
-                return self.fail(format!("can't print {text} of type {type_name}"));
+                self.fail(format!("can't print {text} of type {type_name}"))
             }
             value => {
                 let methods = match operand.form {
                     Form::Addressable => Methods::ByAddress,
                     _ => Methods::Own,
                 };
-                if let Err(error) = gofmt::append_printable(&mut self.out, value, methods) {
-                    return self.fail(error.to_string());
+                let mut text = std::mem::take(&mut self.printed);
+                text.clear();
+                let printed = gofmt::append_printable(&mut text, value, methods, self.meter);
+                if let Err(error) = printed {
+                    return self.used_up(error);
                 }
+                let written = self.write(&text);
+                if text.capacity() <= MOST_KEPT {
+                    self.printed = text;
+                }
+                written
             }
         }
-        self.account(start)
     }
 
     fn walk_if(&mut self, dot: &Operand, branch: &'t Branch) -> Fallible<Flow> {
@@ -145,7 +156,11 @@ impl<'t> Exec<'t, '_> {
             Value::Nil => Ok(None),
             Value::List(list) => {
                 let element = list.go_type().element().unwrap_or(GoType::Any);
-                let elements = list.items().iter().enumerate().map(|(index, item)| {
+                let items = match self.meter.items(list) {
+                    Ok(items) => items,
+                    Err(exceeded) => return self.used_up(exceeded),
+                };
+                let elements = items.iter().enumerate().map(|(index, item)| {
                     let index = i64::try_from(index).unwrap_or(i64::MAX);
                     (
                         Operand::concrete(Value::Int(index)),
@@ -156,6 +171,9 @@ impl<'t> Exec<'t, '_> {
             }
             Value::Map(map) => {
                 let element = map.go_type().element().unwrap_or(GoType::Any);
+                if let Err(exceeded) = self.meter.charge(map.len() * ENTRY_BYTES) {
+                    return self.used_up(exceeded);
+                }
                 let entries = map.snapshot().into_iter().map(|(key, value)| {
                     (
                         Operand::concrete(Value::String(key)),
@@ -186,9 +204,9 @@ impl<'t> Exec<'t, '_> {
     /// `%v` of a value, for messages.
     fn shown(&self, value: &Value) -> Fallible<String> {
         let mut out = Vec::new();
-        match gofmt::append_printable(&mut out, value, Methods::BehindPointer) {
+        match gofmt::append_printable(&mut out, value, Methods::BehindPointer, self.meter) {
             Ok(()) => Ok(String::from_utf8_lossy(&out).into_owned()),
-            Err(error) => self.fail(error.to_string()),
+            Err(error) => self.used_up(error),
         }
     }
 
@@ -203,8 +221,10 @@ impl<'t> Exec<'t, '_> {
             entered = Some(Flow::Next);
             self.step()?;
             self.bind(branch, index, &element)?;
+            let values = self.meter.mark();
             let flow = self.walk_body(&element, &branch.body)?;
             self.variables.truncate(mark);
+            self.meter.release_to(values);
             if flow == Flow::Break {
                 break;
             }
@@ -242,6 +262,9 @@ impl<'t> Exec<'t, '_> {
         let visible = self.variables[self.frame..].iter_mut().rev();
         for slot in visible {
             if slot.0 == variable.id {
+                if value.value.holds_memory() {
+                    self.meter.keep();
+                }
                 slot.1 = value;
                 return Ok(());
             }

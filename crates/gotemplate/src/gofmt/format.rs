@@ -4,6 +4,7 @@ use super::flags::Flags;
 use super::printer::{Printer, Stop, V};
 use super::quote::{decode_rune, push_rune};
 use crate::error::FuncError;
+use crate::meter::Meter;
 use crate::text::GoStr;
 use crate::types::Kind;
 use crate::value::Value;
@@ -11,32 +12,37 @@ use crate::value::Value;
 /// Widths and precisions beyond this are refused, as in Go.
 const MAX_NUMBER: i64 = 1_000_000;
 
-fn finish(stop: Option<Stop>) -> Result<(), FuncError> {
-    match stop {
+fn finish(printer: Printer<'_, '_>) -> Result<(), FuncError> {
+    match printer.stop {
         None => Ok(()),
         Some(Stop::TooDeep) => Err(FuncError::new(
             "cannot print a value that contains itself or nests deeper than 500 levels",
         )),
         Some(Stop::TooLong) => Err(FuncError::new("cannot print more than 16 MiB of text")),
+        Some(Stop::UsedUp(exceeded)) => Err(exceeded.into()),
     }
 }
 
 /// Prints the values as Go's `fmt.Sprint`: a space between two that are not strings.
 ///
-/// Fails only for values that contain themselves or print as more than 16 MiB.
-pub fn sprint(values: &[Value]) -> Result<GoStr, FuncError> {
+/// Fails only for values that contain themselves or print as more than 16 MiB or than there is memory.
+pub fn sprint(values: &[Value], meter: &Meter<'_>) -> Result<GoStr, FuncError> {
     if let [Value::String(text)] = values {
         return Ok(text.clone());
     }
     let mut out = Vec::new();
-    append_print(&mut out, values)?;
+    append_print(&mut out, values, meter)?;
     Ok(GoStr::from_vec(out))
 }
 
 /// As [`sprint`], into a buffer.
-pub fn append_print(out: &mut Vec<u8>, values: &[Value]) -> Result<(), FuncError> {
+pub fn append_print(
+    out: &mut Vec<u8>,
+    values: &[Value],
+    meter: &Meter<'_>,
+) -> Result<(), FuncError> {
     let mut after_string = true;
-    let mut printer = Printer::new(out);
+    let mut printer = Printer::new(out, meter);
     for (index, value) in values.iter().enumerate() {
         let is_string = value.kind() == Kind::String;
         if index > 0 && !is_string && !after_string {
@@ -45,7 +51,7 @@ pub fn append_print(out: &mut Vec<u8>, values: &[Value]) -> Result<(), FuncError
         printer.argument(value, V);
         after_string = is_string;
     }
-    finish(printer.stop)
+    finish(printer)
 }
 
 /// Which methods count when a value prints itself.
@@ -64,8 +70,9 @@ pub(crate) fn append_printable(
     out: &mut Vec<u8>,
     value: &Value,
     methods: Methods,
+    meter: &Meter<'_>,
 ) -> Result<(), FuncError> {
-    let mut printer = Printer::new(out);
+    let mut printer = Printer::new(out, meter);
     printer.follow_pointer = true;
     if let Value::Object(object) = value {
         let text = match methods {
@@ -80,29 +87,29 @@ pub(crate) fn append_printable(
     } else {
         printer.argument(value, V);
     }
-    finish(printer.stop)
+    finish(printer)
 }
 
 /// Prints the values as Go's `fmt.Sprintln`: spaces between all, a newline at the end.
-pub fn sprintln(values: &[Value]) -> Result<GoStr, FuncError> {
+pub fn sprintln(values: &[Value], meter: &Meter<'_>) -> Result<GoStr, FuncError> {
     let mut out = Vec::new();
-    let mut printer = Printer::new(&mut out);
+    let mut printer = Printer::new(&mut out, meter);
     for (index, value) in values.iter().enumerate() {
         if index > 0 {
             printer.out.push(b' ');
         }
         printer.argument(value, V);
     }
-    finish(printer.stop)?;
+    finish(printer)?;
     out.push(b'\n');
     Ok(GoStr::from_vec(out))
 }
 
 /// Formats the values as Go's `fmt.Sprintf`, errors of the format included in the text as Go does
 /// (`%!d(string=x)`).
-pub fn sprintf(format: &[u8], values: &[Value]) -> Result<GoStr, FuncError> {
+pub fn sprintf(format: &[u8], values: &[Value], meter: &Meter<'_>) -> Result<GoStr, FuncError> {
     let mut out = Vec::with_capacity(format.len() + 16);
-    let mut printer = Printer::new(&mut out);
+    let mut printer = Printer::new(&mut out, meter);
     let formatter = Formatter {
         format,
         position: 0,
@@ -113,7 +120,7 @@ pub fn sprintf(format: &[u8], values: &[Value]) -> Result<GoStr, FuncError> {
         after_index: false,
     };
     formatter.run(&mut printer);
-    finish(printer.stop)?;
+    finish(printer)?;
     Ok(GoStr::from_vec(out))
 }
 
@@ -132,7 +139,7 @@ impl Formatter<'_> {
         self.format.get(self.position).copied()
     }
 
-    fn run(mut self, printer: &mut Printer<'_>) {
+    fn run(mut self, printer: &mut Printer<'_, '_>) {
         while self.position < self.format.len() && printer.stop.is_none() {
             self.good_index = true;
             let rest = &self.format[self.position..];
@@ -152,7 +159,7 @@ impl Formatter<'_> {
     }
 
     /// One directive after its `%`. False when the format ends within it.
-    fn verb(&mut self, printer: &mut Printer<'_>) -> bool {
+    fn verb(&mut self, printer: &mut Printer<'_, '_>) -> bool {
         printer.flags = Flags::default();
         while let Some(c) = self.peek() {
             match c {
@@ -181,7 +188,7 @@ impl Formatter<'_> {
         true
     }
 
-    fn print(&mut self, printer: &mut Printer<'_>, verb: u32) {
+    fn print(&mut self, printer: &mut Printer<'_, '_>, verb: u32) {
         let complaint = if verb == u32::from(b'%') {
             printer.out.push(b'%');
             return;
@@ -206,7 +213,7 @@ impl Formatter<'_> {
         self.next += 1;
     }
 
-    fn width(&mut self, printer: &mut Printer<'_>) {
+    fn width(&mut self, printer: &mut Printer<'_, '_>) {
         if self.peek() == Some(b'*') {
             self.position += 1;
             match self.star() {
@@ -228,7 +235,7 @@ impl Formatter<'_> {
         }
     }
 
-    fn precision(&mut self, printer: &mut Printer<'_>) {
+    fn precision(&mut self, printer: &mut Printer<'_, '_>) {
         // A point as the very last byte is the verb itself.
         if self.position + 1 >= self.format.len() || self.peek() != Some(b'.') {
             return;
@@ -291,7 +298,7 @@ impl Formatter<'_> {
         }
     }
 
-    fn extra(&self, printer: &mut Printer<'_>) {
+    fn extra(&self, printer: &mut Printer<'_, '_>) {
         printer.flags = Flags::default();
         printer.out.extend_from_slice(b"%!(EXTRA ");
         for (index, value) in self.values[self.next..].iter().enumerate() {

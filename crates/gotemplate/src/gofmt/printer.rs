@@ -1,8 +1,11 @@
 //! Values by verb.
 
+use everflow_limits::Exceeded;
+
 use super::flags::{Case, Flags};
 use super::float::FloatSize;
 use super::quote::push_rune;
+use crate::meter::{Held, Meter};
 use crate::object::Object;
 use crate::types::{GoType, Kind};
 use crate::value::{MAX_NESTING, Value};
@@ -11,20 +14,25 @@ use crate::value::{MAX_NESTING, Value};
 /// as an endless text.
 const MAX_TEXT: usize = 16 << 20;
 
+/// What a byte can become: `\x00`.
+const MOST_FOR_A_BYTE: usize = 4;
+
 /// Why printing stopped early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     TooDeep,
     TooLong,
+    UsedUp(Exceeded),
 }
 
-pub(super) struct Printer<'o> {
+pub(super) struct Printer<'o, 'm> {
     pub out: &'o mut Vec<u8>,
     pub flags: Flags,
     pub stop: Option<Stop>,
     /// Whether the outermost pointer is followed without a sign of it.
     pub follow_pointer: bool,
     start: usize,
+    held: Held<'m>,
     /// Set while a bad verb is reported: methods are not called then.
     erroring: bool,
 }
@@ -41,8 +49,9 @@ fn ascii(verb: u32) -> u8 {
     }
 }
 
-impl<'o> Printer<'o> {
-    pub fn new(out: &'o mut Vec<u8>) -> Self {
+impl<'o, 'm> Printer<'o, 'm> {
+    /// What is printed is charged until the printer is dropped.
+    pub fn new(out: &'o mut Vec<u8>, meter: &'m Meter<'m>) -> Self {
         let start = out.len();
         Printer {
             out,
@@ -50,6 +59,7 @@ impl<'o> Printer<'o> {
             stop: None,
             follow_pointer: false,
             start,
+            held: meter.nothing(),
             erroring: false,
         }
     }
@@ -59,8 +69,18 @@ impl<'o> Printer<'o> {
     }
 
     fn too_long(&mut self) -> bool {
-        if self.out.len() - self.start > MAX_TEXT {
+        let length = self.out.len() - self.start;
+        if length > MAX_TEXT {
             self.stop = Some(Stop::TooLong);
+        }
+        self.stop.is_some() || self.has_no_room(0)
+    }
+
+    /// Charges the text so far and so many bytes more; true when there is not enough memory.
+    fn has_no_room(&mut self, more: usize) -> bool {
+        let length = self.out.len() - self.start + more;
+        if let Err(exceeded) = self.held.grow_to(length) {
+            self.stop = Some(Stop::UsedUp(exceeded));
         }
         self.stop.is_some()
     }
@@ -230,7 +250,19 @@ impl<'o> Printer<'o> {
         self.flags.plus = plus;
     }
 
+    /// The longest that a text can become.
+    fn most_of(&self, verb: u32, text: &[u8]) -> usize {
+        match ascii(verb) {
+            b's' => text.len(),
+            b'v' if !self.flags.sharp_v => text.len(),
+            _ => MOST_FOR_A_BYTE * text.len(),
+        }
+    }
+
     fn string(&mut self, value: &Value, text: &[u8], verb: u32) {
+        if self.has_no_room(self.most_of(verb, text)) {
+            return;
+        }
         match ascii(verb) {
             b'v' if self.flags.sharp_v => self.flags.quoted(self.out, text),
             b'v' | b's' => self.flags.string(self.out, text),
@@ -242,6 +274,9 @@ impl<'o> Printer<'o> {
     }
 
     fn byte_slice(&mut self, value: &Value, bytes: &[u8], verb: u32, type_name: &str) {
+        if self.has_no_room(self.most_of(verb, bytes)) {
+            return;
+        }
         match ascii(verb) {
             b'v' | b'd' if self.flags.sharp_v => {
                 self.write(type_name);

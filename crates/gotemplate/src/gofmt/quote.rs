@@ -87,6 +87,13 @@ pub fn quote_to_ascii(text: &[u8]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// A character in single quotes (`strconv.QuoteRune`).
+pub fn quote_rune(rune: char) -> String {
+    let mut out = Vec::new();
+    append_quoted_rune(&mut out, u32::from(rune), false);
+    String::from_utf8(out).unwrap_or_default()
+}
+
 pub(crate) fn append_quoted(out: &mut Vec<u8>, text: &[u8], mark: u8, ascii_only: bool) {
     out.push(mark);
     let mut rest = text;

@@ -8,4 +8,4 @@ mod parser;
 pub(crate) mod render;
 
 pub(crate) use lexer::Delimiters;
-pub(crate) use parser::parse;
+pub(crate) use parser::{Parse, parse};

@@ -3,7 +3,7 @@
 use super::ast::{Builtin, Command, Expr, ExprKind, FunctionName, Pipe, Target};
 use super::lexer::{Kind, Token};
 use super::number::Number;
-use super::parser::{Parsed, Parser, at};
+use super::parser::{MAX_VARIABLES, Parsed, Parser, at};
 use super::render::expr_text;
 use crate::gofmt::quote;
 use crate::text::GoStr;
@@ -62,12 +62,11 @@ impl Parser<'_> {
                 Kind::Assign | Kind::Declare => {
                     pipe.assigns = next.kind == Kind::Assign;
                     self.next_non_space();
-                    self.declare(pipe, variable);
-                    return Ok(());
+                    return self.declare(pipe, variable);
                 }
                 Kind::Char if self.token_text(next) == b"," => {
                     self.next_non_space();
-                    self.declare(pipe, variable);
+                    self.declare(pipe, variable)?;
                     if context != "range" || pipe.declared.len() >= 2 {
                         return Err(self.error(format!("too many declarations in {context}")));
                     }
@@ -88,10 +87,14 @@ impl Parser<'_> {
         }
     }
 
-    fn declare(&mut self, pipe: &mut Pipe, token: Token) {
+    fn declare(&mut self, pipe: &mut Pipe, token: Token) -> Parsed<()> {
+        if self.scope.variables.len() >= MAX_VARIABLES {
+            return Err(self.error(format!("more than {MAX_VARIABLES} variables in one place")));
+        }
         let variable = self.variable(self.token_text(token));
         self.scope.variables.push(variable.id);
         pipe.declared.push(variable);
+        Ok(())
     }
 
     fn check_pipeline(&self, pipe: &Pipe, context: &str) -> Parsed<()> {
@@ -112,6 +115,7 @@ impl Parser<'_> {
         let position = at(self.peek_non_space().start);
         let start = self.operands.len();
         loop {
+            self.charge_tokens()?;
             self.peek_non_space();
             if let Some(operand) = self.operand()? {
                 self.operands.push(operand);
@@ -143,6 +147,7 @@ impl Parser<'_> {
         let position = at(self.peek().start);
         let mut fields = Vec::new();
         while self.peek().kind == Kind::Field {
+            self.charge_tokens()?;
             let token = self.next();
             fields.push(field_name(self.token_text(token)));
         }

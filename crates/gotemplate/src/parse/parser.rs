@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use super::ast::{Action, Body, Branch, Command, Expr, Node, Pipe, TemplateCall, Tree, Variable};
 use super::lexer::{Delimiters, Kind, Lexer, Token};
+use super::number::Number;
 use crate::error::Error;
 use crate::function::Functions;
 use crate::gofmt::{quote, unquote};
+use crate::meter::{Meter, text_bytes};
 use crate::stack::StackMeter;
 use crate::text::GoStr;
 
@@ -18,14 +20,28 @@ const STACK_BUDGET: usize = 1 << 20;
 /// The largest template text.
 const MAX_SOURCE: usize = 1 << 30;
 
-/// Parses a text and returns the templates in it by name: the one called `name` and those it
-/// defines.
+/// The most variables that may be defined at a place: each use looks through them.
+pub(super) const MAX_VARIABLES: usize = 10_000;
+
+/// The tree is charged in pieces of at least this size.
+const PIECE: usize = 64 << 10;
+
+/// What a text was parsed to.
+pub(crate) struct Parse {
+    /// The templates by name: the one that the text is called, and those it defines.
+    pub trees: HashMap<GoStr, Arc<Tree>>,
+    /// The bytes that they were charged for.
+    pub bytes: usize,
+}
+
+/// Parses a text.
 pub(crate) fn parse(
     name: &str,
     source: &Arc<[u8]>,
     delimiters: &Delimiters,
     functions: &Functions,
-) -> Result<HashMap<GoStr, Arc<Tree>>, Error> {
+    meter: &Meter<'_>,
+) -> Result<Parse, Error> {
     let loop_keywords = (
         functions.get("break").is_none(),
         functions.get("continue").is_none(),
@@ -38,18 +54,25 @@ pub(crate) fn parse(
         functions,
         scope: Scope::new(),
         trees: HashMap::new(),
-        names: Vec::new(),
+        names: HashMap::from([(GoStr::from_static("$"), 0)]),
         nodes: Vec::new(),
         commands: Vec::new(),
         operands: Vec::new(),
         stack: StackMeter::start(STACK_BUDGET),
+        meter,
+        charged: 0,
+        uncharged: 0,
     };
     if source.len() > MAX_SOURCE {
         return Err(parser.error("the template is larger than 1 GiB"));
     }
     let root = parser.top_level()?;
     parser.add(GoStr::new(name), root)?;
-    Ok(parser.trees)
+    parser.charge()?;
+    Ok(Parse {
+        trees: parser.trees,
+        bytes: parser.charged,
+    })
 }
 
 /// What Go keeps per tree while it parses: a definition inside a text starts afresh and the outer
@@ -122,13 +145,17 @@ pub(super) struct Parser<'s> {
     pub functions: &'s Functions,
     pub scope: Scope,
     trees: HashMap<GoStr, Arc<Tree>>,
-    names: Vec<GoStr>,
+    /// The numbers of variable names.
+    names: HashMap<GoStr, u32>,
     /// What belongs to parts that are not complete yet: collected here, they are moved into lists of
     /// just their size when their end is found.
     nodes: Vec<Node>,
     pub commands: Vec<Command>,
     pub operands: Vec<Expr>,
     pub stack: StackMeter,
+    meter: &'s Meter<'s>,
+    charged: usize,
+    uncharged: usize,
 }
 
 pub(super) type Parsed<T> = Result<T, Error>;
@@ -136,11 +163,38 @@ pub(super) type Parsed<T> = Result<T, Error>;
 impl<'s> Parser<'s> {
     // Tokens.
 
+    fn read(&mut self) -> Token {
+        let token = self.lexer.next_token();
+        self.uncharged += tree_bytes(token);
+        token
+    }
+
+    /// Charges the tree for the tokens that have been read, once there are many.
+    pub fn charge_tokens(&mut self) -> Parsed<()> {
+        match self.uncharged < PIECE {
+            true => Ok(()),
+            false => self.charge(),
+        }
+    }
+
+    fn charge(&mut self) -> Parsed<()> {
+        let bytes = std::mem::take(&mut self.uncharged);
+        if let Err(source) = self.meter.add_buffer(bytes) {
+            return Err(Error::Exceeded {
+                name: self.file.to_string(),
+                line: self.scope.tokens[0].line,
+                source,
+            });
+        }
+        self.charged += bytes;
+        Ok(())
+    }
+
     pub fn next(&mut self) -> Token {
         if self.scope.peeked > 0 {
             self.scope.peeked -= 1;
         } else {
-            self.scope.tokens[0] = self.lexer.next_token();
+            self.scope.tokens[0] = self.read();
         }
         self.scope.tokens[self.scope.peeked]
     }
@@ -165,7 +219,7 @@ impl<'s> Parser<'s> {
     pub fn peek(&mut self) -> Token {
         if self.scope.peeked == 0 {
             self.scope.peeked = 1;
-            self.scope.tokens[0] = self.lexer.next_token();
+            self.scope.tokens[0] = self.read();
         }
         self.scope.tokens[self.scope.peeked - 1]
     }
@@ -245,15 +299,12 @@ impl<'s> Parser<'s> {
 
     /// The number of a variable name.
     pub fn name_id(&mut self, name: &[u8]) -> u32 {
-        if self.names.is_empty() {
-            self.names.push(GoStr::from_static("$"));
+        if let Some(known) = self.names.get(name) {
+            return *known;
         }
-        let known = self.names.iter().position(|known| known.as_bytes() == name);
-        let index = known.unwrap_or_else(|| {
-            self.names.push(GoStr::from_bytes(name));
-            self.names.len() - 1
-        });
-        u32::try_from(index).unwrap_or(u32::MAX)
+        let id = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        self.names.insert(GoStr::from_bytes(name), id);
+        id
     }
 
     pub fn variable(&mut self, name: &[u8]) -> Variable {
@@ -354,6 +405,7 @@ impl<'s> Parser<'s> {
     }
 
     fn text_or_action(&mut self) -> Parsed<Item> {
+        self.charge_tokens()?;
         let token = self.next_non_space();
         match token.kind {
             Kind::Text => Ok(Item::Node(Node::Text(at(token.start), at(token.end)))),
@@ -509,6 +561,30 @@ impl<'s> Parser<'s> {
             Ok(text) => Ok(GoStr::from_vec(text)),
             Err(message) => Err(self.error(message)),
         }
+    }
+}
+
+/// About the bytes of the tree that a token adds, with the lists that grow while they are filled.
+fn tree_bytes(token: Token) -> usize {
+    let text = text_bytes(token.end - token.start);
+    match token.kind {
+        Kind::Text => 2 * size_of::<Node>(),
+        Kind::LeftDelim => 2 * size_of::<Node>() + size_of::<Command>() + 32,
+        Kind::LeftParen => size_of::<Pipe>() + 2 * size_of::<Command>() + 48,
+        Kind::Pipe => 2 * size_of::<Command>() + 16,
+        Kind::If | Kind::With | Kind::Range | Kind::Block | Kind::Template => {
+            size_of::<Branch>() + 16
+        }
+        Kind::Number | Kind::CharConstant | Kind::Complex => {
+            2 * size_of::<Expr>() + size_of::<Number>() + 16 + text
+        }
+        Kind::Define => size_of::<Tree>() + 64,
+        Kind::String | Kind::RawString => 2 * size_of::<Expr>() + 2 * text,
+        Kind::Variable => 2 * size_of::<Expr>() + 64 + 2 * text,
+        Kind::Bool | Kind::Dot | Kind::Field | Kind::Identifier | Kind::Nil => {
+            2 * size_of::<Expr>() + 16 + text
+        }
+        _ => 0,
     }
 }
 

@@ -639,16 +639,20 @@ pub fn functions() -> Arc<Functions> {
         Signature::variadic(&[Any], GoType::ANY_SLICE),
         |_, args| Ok(Value::list(args.all().to_vec())),
     );
-    f.add("dict", Signature::variadic(&[Any], ANY_MAP), |_, args| {
-        if args.len() % 2 != 0 {
-            return Err(FuncError::new("odd number of arguments"));
-        }
-        let map = Map::new();
-        for pair in args.all().chunks(2) {
-            map.insert(gofmt::sprint(&pair[..1])?, pair[1].clone())?;
-        }
-        Ok(Value::Map(map))
-    });
+    f.add(
+        "dict",
+        Signature::variadic(&[Any], ANY_MAP),
+        |context, args| {
+            if args.len() % 2 != 0 {
+                return Err(FuncError::new("odd number of arguments"));
+            }
+            let map = Map::new();
+            for pair in args.all().chunks(2) {
+                map.insert(gofmt::sprint(&pair[..1], context.meter())?, pair[1].clone())?;
+            }
+            Ok(Value::Map(map))
+        },
+    );
     f.add(
         "put",
         Signature::new(&[ANY_MAP, String, Any], ANY_MAP),

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use everflow_gotemplate::{Functions, Limits, MissingKey, Templates, Value};
+use everflow_gotemplate::{Functions, Limits, Meter, MissingKey, Templates, Value};
 use everflow_json::{Value as Json, json};
+use everflow_limits::Budget;
 
 use data::hex;
 use generate::Generator;
@@ -118,15 +119,18 @@ fn ours(case: &Case, functions: &Arc<Functions>) -> Result<Vec<u8>, String> {
         _ => MissingKey::Invalid,
     });
     set.set_delimiters(case.delimiters.0, case.delimiters.1);
-    for (name, text) in &case.templates {
-        set.parse(name, text).map_err(|error| error.to_string())?;
-    }
     let limits = Limits {
         steps: 100_000,
         output_bytes: 1 << 20,
         ..Limits::default()
     };
-    set.execute("main", &case.data, &mut (), &limits)
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&limits, &budget);
+    for (name, text) in &case.templates {
+        set.parse(name, text, &meter)
+            .map_err(|error| error.to_string())?;
+    }
+    set.execute("main", &case.data, &mut (), &meter)
         .map_err(|error| error.to_string())
 }
 

@@ -1,8 +1,9 @@
 //! Charts as `.tgz` archives.
 
-use std::io::Read;
+use std::io;
 
-use flate2::read::GzDecoder;
+use everflow_limits::{Budget, Exceeded};
+use everflow_tar::{Archive, Entry, Kind, Limit, Limits, Meter, gunzip, shown};
 
 use super::ChartFile;
 
@@ -10,15 +11,48 @@ use super::ChartFile;
 pub const MAX_UNPACKED_CHART_BYTES: u64 = 100 * 1024 * 1024;
 /// What one file of a chart directory may weigh.
 pub const MAX_FILE_BYTES: u64 = 5 * 1024 * 1024;
+/// How many files a chart may have.
+const MAX_FILES: u64 = 20_000;
+/// What a file takes in memory beside its name and content, in bytes.
+const FILE_WEIGHT: usize = 128;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// What a chart may hold, with all charts in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChartLimits {
+    /// Bytes of all files together, those of packed charts packed and unpacked.
+    pub unpacked: Limit,
+    /// Files, directories and whatever else archives hold.
+    pub files: Limit,
+}
+
+impl Default for ChartLimits {
+    /// Helm's 100 MiB, and 20,000 files; no option sets them.
+    fn default() -> Self {
+        ChartLimits {
+            unpacked: Limit::new(MAX_UNPACKED_CHART_BYTES, ""),
+            files: Limit::new(MAX_FILES, ""),
+        }
+    }
+}
+
+impl ChartLimits {
+    /// The same for readers of archives.
+    pub fn of_archives(self) -> Limits {
+        Limits::new(self.unpacked, self.files)
+    }
+}
 
 /// Why an archive is no chart, in helm's words.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// Not gzip, or not tar, or cut short.
+    /// Not gzip, or cut short.
     #[error("{0}")]
-    Unreadable(#[from] std::io::Error),
+    Unreadable(#[from] io::Error),
+    /// Not tar.
+    #[error(transparent)]
+    Tar(everflow_tar::Error),
     /// An entry with an absolute path.
     #[error("chart illegally contains absolute paths")]
     AbsolutePath,
@@ -34,55 +68,135 @@ pub enum ArchiveError {
     /// `Chart.yaml` at the top instead of in a directory.
     #[error("chart yaml not in base directory")]
     ChartNotInBase,
-    /// More than [`MAX_UNPACKED_CHART_BYTES`].
-    #[error("decompressed chart is larger than the maximum size {MAX_UNPACKED_CHART_BYTES}")]
-    TooLarge,
+    /// More content than a chart may have, with all charts in it.
+    #[error("decompressed chart is larger than the maximum size {}: {file:?} is too much{}", most(.exceeded), remedy(.exceeded))]
+    TooLarge {
+        /// The file that is too much.
+        file: String,
+        /// The limit.
+        #[source]
+        exceeded: Exceeded,
+    },
+    /// More files than a chart may have, with all charts in it.
+    #[error("chart contains more than {} files: {file:?} is one too many{}", most(.exceeded), remedy(.exceeded))]
+    TooMany {
+        /// The file that is too much.
+        file: String,
+        /// The limit.
+        #[source]
+        exceeded: Exceeded,
+    },
+    /// The work has used up what it may use.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
     /// Nothing in it.
     #[error("no files in chart archive")]
     Empty,
 }
 
+fn most(exceeded: &Exceeded) -> u64 {
+    match exceeded {
+        Exceeded::Count { limit, .. } => *limit,
+        _ => 0,
+    }
+}
+
+/// Only where an option sets the limit.
+fn remedy(exceeded: &Exceeded) -> String {
+    match exceeded {
+        Exceeded::Count { flag, .. } if !flag.is_empty() => {
+            format!("; make the chart smaller, or raise {flag}")
+        }
+        _ => String::new(),
+    }
+}
+
+impl ArchiveError {
+    /// The limit that was passed, if it was one.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            ArchiveError::TooLarge { exceeded, .. }
+            | ArchiveError::TooMany { exceeded, .. }
+            | ArchiveError::Limit(exceeded) => Some(exceeded),
+            ArchiveError::Tar(error) => error.exceeded(),
+            _ => None,
+        }
+    }
+}
+
+impl From<everflow_tar::Error> for ArchiveError {
+    fn from(error: everflow_tar::Error) -> Self {
+        use everflow_tar::Error;
+        match error {
+            Error::TooLarge { entry, exceeded } => ArchiveError::TooLarge {
+                file: entry,
+                exceeded,
+            },
+            Error::TooMany { entry, exceeded } => ArchiveError::TooMany {
+                file: entry,
+                exceeded,
+            },
+            Error::Read(error) => ArchiveError::Unreadable(error),
+            error => ArchiveError::Tar(error),
+        }
+    }
+}
+
 /// Unpacks a chart archive in memory; names are relative to the chart's own directory.
 pub fn unpack(archive: &[u8]) -> Result<Vec<ChartFile>, ArchiveError> {
-    if archive.len() < 10 || !archive.starts_with(&[0x1f, 0x8b]) {
-        let reason = match archive.len() {
-            0 => std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "EOF"),
-            // Shorter than the header of gzip.
-            1..10 => std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "unexpected EOF"),
-            _ => std::io::Error::new(std::io::ErrorKind::InvalidData, "gzip: invalid header"),
-        };
-        return Err(reason.into());
-    }
+    let budget = Budget::unlimited();
+    let mut meter = Meter::new(ChartLimits::default().of_archives(), &budget);
+    unpack_within(archive, &mut meter)
+}
+
+/// The same for an archive that counts to a meter.
+pub(crate) fn unpack_within(
+    archive: &[u8],
+    meter: &mut Meter<'_>,
+) -> Result<Vec<ChartFile>, ArchiveError> {
+    let budget = meter.budget();
     let mut files = Vec::new();
-    let mut remaining = MAX_UNPACKED_CHART_BYTES;
-    let mut entries = tar::Archive::new(GzDecoder::new(archive));
-    for entry in entries.entries()? {
-        let mut entry = entry?;
-        let header = entry.header();
-        let kind = header.entry_type();
-        if kind.is_dir() || kind.is_pax_global_extensions() || kind.is_pax_local_extensions() {
-            continue;
-        }
-        let raw_name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        if raw_name.ends_with('/') {
-            continue;
-        }
-        let name = chart_relative_name(&raw_name)?;
-        if entry.size() > remaining {
-            return Err(ArchiveError::TooLarge);
-        }
-        let mut data = Vec::new();
-        let read = (&mut entry).take(remaining).read_to_end(&mut data)? as u64;
-        remaining -= read.min(remaining);
-        if read < entry.size() || remaining == 0 {
-            return Err(ArchiveError::TooLarge);
-        }
-        files.push(ChartFile::new(name, without_byte_order_mark(data)));
-    }
+    for_each_file(archive, meter, &mut |name, entry| {
+        budget.charge(name.len() + FILE_WEIGHT)?;
+        let data = without_byte_order_mark(entry.read_content()?);
+        files.push(ChartFile::new(name, data));
+        Ok::<_, ArchiveError>(())
+    })?;
     match files.is_empty() {
         true => Err(ArchiveError::Empty),
         false => Ok(files),
     }
+}
+
+/// Goes through the files of a chart archive. Their names are relative to the chart's own directory; their
+/// content is skipped unless it is read.
+pub(crate) fn for_each_file<E: From<ArchiveError>>(
+    archive: &[u8],
+    meter: &mut Meter<'_>,
+    visit: &mut dyn FnMut(String, &mut Entry<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    check_gzip(archive).map_err(ArchiveError::from)?;
+    let plain = gunzip(archive, meter.budget());
+    let mut entries = Archive::new(plain, meter);
+    while let Some(mut entry) = entries.next_entry().map_err(ArchiveError::from)? {
+        let name = String::from_utf8_lossy(entry.path()).into_owned();
+        if entry.kind() == Kind::Directory || name.ends_with('/') {
+            continue;
+        }
+        visit(chart_relative_name(&name)?, &mut entry)?;
+    }
+    Ok(())
+}
+
+fn check_gzip(archive: &[u8]) -> io::Result<()> {
+    let (kind, text) = match archive {
+        [] => (io::ErrorKind::UnexpectedEof, "EOF"),
+        // Shorter than the header of gzip.
+        [..] if archive.len() < 10 => (io::ErrorKind::UnexpectedEof, "unexpected EOF"),
+        [0x1f, 0x8b, ..] => return Ok(()),
+        _ => (io::ErrorKind::InvalidData, "gzip: invalid header"),
+    };
+    Err(io::Error::new(kind, text))
 }
 
 /// Drops a UTF-8 byte order mark: editors on Windows leave it, and YAML does not want it.
@@ -104,7 +218,7 @@ fn chart_relative_name(raw: &str) -> Result<String, ArchiveError> {
     }
     let name = clean(&rest);
     if name == "." {
-        return Err(ArchiveError::OutsideBase(raw.to_owned()));
+        return Err(ArchiveError::OutsideBase(shown(raw.as_bytes())));
     }
     if name.starts_with("..") {
         return Err(ArchiveError::ParentDirectory);

@@ -1,6 +1,6 @@
 //! `Chart.yaml`.
 
-use everflow_gotemplate::{Map, Value, gofmt};
+use everflow_gotemplate::{FuncError, Map, Meter, Numbers, Value, gofmt};
 use everflow_json::Value as Json;
 
 use super::decode::{Decoder, Fields};
@@ -230,7 +230,7 @@ impl Metadata {
     }
 
     /// The chart as templates see it under `.Chart`.
-    pub fn to_template_value(&self, is_root: bool) -> Map {
+    pub fn to_template_value(&self, is_root: bool, meter: &Meter<'_>) -> Result<Map, FuncError> {
         let texts = |items: &[String]| Value::list(items.iter().map(Value::string).collect());
         let maintainers = self.maintainers.iter().flatten().map(|maintainer| {
             Value::map([
@@ -240,7 +240,10 @@ impl Metadata {
             ])
         });
         let dependencies = self.dependencies.iter().flatten();
-        [
+        let dependencies: Vec<Value> = dependencies
+            .map(|dependency| dependency.to_template_value(meter))
+            .collect::<Result<_, _>>()?;
+        Ok([
             ("Name", Value::string(&self.name)),
             ("Home", Value::string(&self.home)),
             ("Sources", texts(&self.sources)),
@@ -256,15 +259,12 @@ impl Metadata {
             ("Deprecated", Value::Bool(self.deprecated)),
             ("Annotations", string_map(&self.annotations)),
             ("KubeVersion", Value::string(&self.kube_version)),
-            (
-                "Dependencies",
-                Value::list(dependencies.map(Dependency::to_template_value).collect()),
-            ),
+            ("Dependencies", Value::list(dependencies)),
             ("Type", Value::string(&self.kind)),
             ("IsRoot", Value::Bool(is_root)),
         ]
         .into_iter()
-        .collect()
+        .collect())
     }
 }
 
@@ -297,12 +297,13 @@ impl Dependency {
         })
     }
 
-    fn to_template_value(&self) -> Value {
-        let import_values = self
+    fn to_template_value(&self, meter: &Meter<'_>) -> Result<Value, FuncError> {
+        let import_values: Vec<Value> = self
             .import_values
             .iter()
-            .map(|value| Value::from_json(value, everflow_gotemplate::Numbers::Float64));
-        Value::map([
+            .map(|value| Value::from_json(value, Numbers::Float64, meter))
+            .collect::<Result<_, _>>()?;
+        Ok(Value::map([
             ("Name", Value::string(&self.name)),
             ("Version", Value::string(&self.version)),
             ("Repository", Value::string(&self.repository)),
@@ -312,9 +313,9 @@ impl Dependency {
                 Value::list(self.tags.iter().map(Value::string).collect()),
             ),
             ("Enabled", Value::Bool(self.enabled)),
-            ("ImportValues", Value::list(import_values.collect())),
+            ("ImportValues", Value::list(import_values)),
             ("Alias", Value::string(&self.alias)),
-        ])
+        ]))
     }
 }
 

@@ -6,13 +6,15 @@ pub mod ignore;
 mod load;
 mod metadata;
 pub mod path_match;
+pub(crate) mod weight;
 
 use std::sync::Arc;
 
-use everflow_gotemplate::{Map, Numbers, Value};
+use everflow_gotemplate::{FuncError, Map, Meter, Numbers, Value};
 use everflow_json::Value as Json;
 
-pub use load::{LoadError, load_archive, load_files, load_values};
+pub use archive::ChartLimits;
+pub use load::{ChartLoader, LoadError, load_archive, load_files, load_values};
 pub use metadata::{API_VERSION_V1, Dependency, Maintainer, Metadata};
 
 use crate::values::ValuesOfChart;
@@ -92,10 +94,10 @@ impl Chart {
     }
 
     /// The chart's default values as a fresh Go map.
-    pub fn default_values(&self) -> Map {
-        match Value::from_json(&self.values, Numbers::Int64) {
-            Value::Map(map) => map,
-            _ => Map::new(),
+    pub fn default_values(&self, meter: &Meter<'_>) -> Result<Map, FuncError> {
+        match Value::from_json(&self.values, Numbers::Int64, meter)? {
+            Value::Map(map) => Ok(map),
+            _ => Ok(Map::new()),
         }
     }
 }
@@ -105,8 +107,8 @@ impl ValuesOfChart for Chart {
         Chart::name(self)
     }
 
-    fn default_values(&self) -> Map {
-        Chart::default_values(self)
+    fn default_values(&self, meter: &Meter<'_>) -> Result<Map, FuncError> {
+        Chart::default_values(self, meter)
     }
 
     fn dependencies(&self) -> Vec<&dyn ValuesOfChart> {

@@ -1,12 +1,18 @@
 //! Holding lists against a schema.
 
+use std::collections::HashMap;
+
 use everflow_json::Value;
 
 use super::document::Draft;
-use super::equality::equal;
+use super::equality::{equal, hash};
 use super::keywords::Keyword;
 use super::message::{Kind, Violation};
+use super::run::Run;
 use super::validate::{Evaluated, Place};
+
+/// What noting an item takes.
+const ITEM_BYTES: usize = 32;
 
 impl<'d> Place<'_, 'd> {
     pub(super) fn check_array(
@@ -18,7 +24,7 @@ impl<'d> Place<'_, 'd> {
         self.check_count(Keyword::MinItems, items.len(), errors);
         self.check_count(Keyword::MaxItems, items.len(), errors);
         if self.keyword(Keyword::UniqueItems) == Some(&Value::Bool(true))
-            && let Some((first, second)) = first_duplicate(items)
+            && let Some((first, second)) = first_duplicate(items, self.run)
         {
             errors.push(self.violation(Kind::UniqueItems(first, second)));
         }
@@ -62,6 +68,7 @@ impl<'d> Place<'_, 'd> {
             _ => {}
         }
         if self.run.document.tracks_evaluated {
+            self.run.charge(done * ITEM_BYTES);
             evaluated.items.extend(0..done);
         }
     }
@@ -84,6 +91,7 @@ impl<'d> Place<'_, 'd> {
             done = items.len();
         }
         if self.run.document.tracks_evaluated {
+            self.run.charge(done * ITEM_BYTES);
             evaluated.items.extend(0..done);
         }
     }
@@ -134,10 +142,17 @@ impl<'d> Place<'_, 'd> {
     }
 }
 
-fn first_duplicate(items: &[Value]) -> Option<(usize, usize)> {
-    (1..items.len()).find_map(|second| {
-        (0..second)
-            .find(|first| equal(&items[*first], &items[second]))
-            .map(|first| (first, second))
-    })
+/// The first two items that are equal.
+fn first_duplicate(items: &[Value], run: &Run<'_>) -> Option<(usize, usize)> {
+    let mut by_hash: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (second, item) in items.iter().enumerate() {
+        run.charge(2 * ITEM_BYTES);
+        let alike = by_hash.entry(hash(item, run)?).or_default();
+        let first = alike.iter().find(|first| equal(&items[**first], item, run));
+        if let Some(first) = first {
+            return Some((*first, second));
+        }
+        alike.push(second);
+    }
+    None
 }

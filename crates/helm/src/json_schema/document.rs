@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
+use everflow_gotemplate::{BYTES_OF_A_STEP, FuncError, Meter};
 use everflow_json::{Map, Value};
+use everflow_limits::Exceeded;
 
 use super::keywords::{Keyword, Keywords};
 
@@ -12,6 +14,9 @@ pub(super) const LOCATION: &str = "file:///values.schema.json";
 
 /// How deep schemas may nest; deeper ones are refused before anything walks them.
 const MAX_DEPTH: usize = 512;
+
+/// What remembering a schema takes.
+const SEEN_BYTES: usize = 64;
 
 /// Why a schema cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +42,15 @@ pub enum SchemaError {
     /// Too deep to walk.
     #[error("the schema nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// It takes more than there is to work on it.
+    #[error("\"{LOCATION}\": {0}")]
+    UsedUp(#[from] FuncError),
+}
+
+impl From<Exceeded> for SchemaError {
+    fn from(exceeded: Exceeded) -> Self {
+        SchemaError::UsedUp(exceeded.into())
+    }
 }
 
 /// The editions of JSON Schema, in order.
@@ -94,13 +108,20 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub(super) fn new(root: Value) -> Result<Self, SchemaError> {
+    pub(super) fn new(root: Value, meter: &Meter<'_>) -> Result<Self, SchemaError> {
         let draft = Draft::of(&root)?;
-        let mut found = Found::default();
-        found.collect(&root, draft, LOCATION, &mut Vec::new())?;
+        let mut found = Found {
+            targets: BTreeMap::new(),
+            references: Vec::new(),
+            tracks_evaluated: false,
+            meter,
+        };
+        found.collect(&root, draft, &Rc::from(LOCATION), &mut Vec::new())?;
         let (targets, references) = (found.targets, found.references);
         let tracks_evaluated = found.tracks_evaluated;
-        let references: Vec<(String, String)> = references
+        let lengths = references.iter().map(|(_, reference)| reference.len());
+        let _held = meter.hold(lengths.sum())?;
+        let references: Vec<(Rc<str>, String)> = references
             .into_iter()
             .map(|(base, reference)| (base, reference.to_owned()))
             .collect();
@@ -110,7 +131,7 @@ impl Document {
             tracks_evaluated,
             targets,
         };
-        document.check_references(&references)?;
+        document.check_references(&references, meter)?;
         Ok(document)
     }
 
@@ -126,35 +147,51 @@ impl Document {
 
     /// A reference that leads nowhere is an error if the root leads to it; nobody minds those in
     /// definitions that are not used.
-    fn check_references(&self, references: &[(String, String)]) -> Result<(), SchemaError> {
-        let broken = references
-            .iter()
-            .any(|(base, reference)| self.resolve(&Rc::from(base.as_str()), reference).is_err());
-        match broken {
-            true => self.check_reachable(&self.root, &Rc::from(LOCATION), &mut HashSet::new()),
-            false => Ok(()),
+    fn check_references(
+        &self,
+        references: &[(Rc<str>, String)],
+        meter: &Meter<'_>,
+    ) -> Result<(), SchemaError> {
+        let mut broken = false;
+        for (base, reference) in references {
+            let length = base.len() + reference.len();
+            meter.steps((1 + length / BYTES_OF_A_STEP) as u64)?;
+            broken |= self.resolve(base, reference).is_err();
         }
+        if !broken {
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        self.check_reachable(&self.root, &Rc::from(LOCATION), 0, &mut seen, meter)
     }
 
     fn check_reachable<'d>(
         &'d self,
         schema: &'d Value,
         base: &Rc<str>,
+        depth: usize,
         seen: &mut HashSet<*const Value>,
+        meter: &Meter<'_>,
     ) -> Result<(), SchemaError> {
         let Value::Object(entries) = schema else {
             return Ok(());
         };
+        if depth > MAX_DEPTH {
+            return Err(SchemaError::TooDeep);
+        }
+        meter.steps((1 + entries.len() + base.len() / BYTES_OF_A_STEP) as u64)?;
+        meter.charge(SEEN_BYTES)?;
         if !seen.insert(schema) {
             return Ok(());
         }
+        let depth = depth + 1;
         let inside = self.base_inside(&Keywords::of(schema), base);
         let base = inside.as_ref().unwrap_or(base);
         for (keyword, value) in entries {
             match (keyword.as_str(), value) {
                 ("$ref", Value::String(reference)) => {
                     let (target, base) = self.resolve(base, reference)?;
-                    self.check_reachable(target, &base, seen)?;
+                    self.check_reachable(target, &base, depth, seen, meter)?;
                 }
                 // Definitions count when they are referred to; the others are data.
                 ("definitions" | "$defs" | "enum" | "const" | "default" | "examples", _) => {}
@@ -163,15 +200,15 @@ impl Document {
                     Value::Object(schemas),
                 ) => {
                     for schema in schemas.values() {
-                        self.check_reachable(schema, base, seen)?;
+                        self.check_reachable(schema, base, depth, seen, meter)?;
                     }
                 }
                 (_, Value::Array(schemas)) => {
                     for schema in schemas {
-                        self.check_reachable(schema, base, seen)?;
+                        self.check_reachable(schema, base, depth, seen, meter)?;
                     }
                 }
-                (_, schema) => self.check_reachable(schema, base, seen)?,
+                (_, schema) => self.check_reachable(schema, base, depth, seen, meter)?,
             }
         }
         Ok(())
@@ -223,12 +260,12 @@ impl Document {
 }
 
 /// What a walk through a document finds.
-#[derive(Default)]
 struct Found<'v> {
     targets: BTreeMap<String, String>,
     /// References with the base that holds where they stand.
-    references: Vec<(String, &'v str)>,
+    references: Vec<(Rc<str>, &'v str)>,
     tracks_evaluated: bool,
+    meter: &'v Meter<'v>,
 }
 
 /// One step down into a document.
@@ -254,22 +291,24 @@ impl<'v> Found<'v> {
         &mut self,
         schema: &'v Value,
         draft: Draft,
-        base: &str,
+        base: &Rc<str>,
         path: &mut Vec<Token<'v>>,
     ) -> Result<(), SchemaError> {
         if path.len() > MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }
+        self.meter.steps(1)?;
         match schema {
             Value::Object(entries) => {
-                let inside = self.identify(entries, draft, base, path);
-                let base = inside.as_deref().unwrap_or(base);
+                let inside = self.identify(entries, draft, base, path)?;
+                let base = inside.as_ref().unwrap_or(base);
                 for (key, value) in entries {
                     match (key.as_str(), value) {
                         // What these hold is data, not schema.
                         ("enum" | "const" | "default", _) => continue,
                         ("$ref", Value::String(reference)) => {
-                            self.references.push((base.to_owned(), reference));
+                            self.meter.charge(2 * size_of::<(Rc<str>, &str)>())?;
+                            self.references.push((Rc::clone(base), reference));
                         }
                         ("unevaluatedProperties" | "unevaluatedItems", _) => {
                             self.tracks_evaluated = true;
@@ -302,10 +341,11 @@ impl<'v> Found<'v> {
         draft: Draft,
         base: &str,
         path: &[Token<'v>],
-    ) -> Option<String> {
+    ) -> Result<Option<Rc<str>>, SchemaError> {
         let text = |key: &str| entries.get(key).and_then(Value::as_str);
         let mut inside = None;
         if let Some(id) = text(draft.id_keyword().text()) {
+            self.charge_target(base, id, path)?;
             let absolute = join(base, id);
             match absolute.split_once('#') {
                 Some((_, fragment)) if !fragment.is_empty() => {
@@ -313,19 +353,34 @@ impl<'v> Found<'v> {
                 }
                 _ => {
                     let own = without_fragment(&absolute);
-                    self.targets.insert(own.clone(), pointer(path));
-                    inside = Some(own);
+                    inside = Some(Rc::from(own.as_str()));
+                    self.targets.insert(own, pointer(path));
                 }
             }
         }
         for key in ["$anchor", "$dynamicAnchor"] {
             if let Some(anchor) = text(key) {
                 let base = inside.as_deref().unwrap_or(base);
+                self.charge_target(base, anchor, path)?;
                 self.targets
                     .insert(format!("{base}#{anchor}"), pointer(path));
             }
         }
-        inside
+        Ok(inside)
+    }
+
+    /// Charges the name of a target and the path to it.
+    fn charge_target(&self, base: &str, name: &str, path: &[Token<'v>]) -> Result<(), SchemaError> {
+        let path: usize = path
+            .iter()
+            .map(|token| match token {
+                Token::Key(key) => 2 + 2 * key.len(),
+                Token::Index(_) => 8,
+            })
+            .sum();
+        let bytes = SEEN_BYTES + 3 * (base.len() + name.len()) + path;
+        self.meter.steps((bytes / BYTES_OF_A_STEP) as u64)?;
+        Ok(self.meter.charge(bytes)?)
     }
 }
 

@@ -1,8 +1,12 @@
 //! The types of values, and when values are the same.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use everflow_gotemplate::BYTES_OF_A_STEP;
 use everflow_json::Value;
 
 use super::number::Exact;
+use super::run::Run;
 
 pub(super) fn type_names(types: &Value) -> Vec<String> {
     const KNOWN: [&str; 7] = [
@@ -38,19 +42,55 @@ pub(super) fn is_of_type(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Equality by value: `1` and `1.0` are the same number.
-pub(super) fn equal(left: &Value, right: &Value) -> bool {
+/// Equality by value: `1` and `1.0` are the same number. Nothing is equal once the validation ends.
+pub(super) fn equal(left: &Value, right: &Value, run: &Run<'_>) -> bool {
+    if !run.steps(1) {
+        return false;
+    }
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => Exact::new(left) == Exact::new(right),
         (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| equal(l, r))
+            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| equal(l, r, run))
         }
         (Value::Object(left), Value::Object(right)) => {
             left.len() == right.len()
-                && left
-                    .iter()
-                    .all(|(key, value)| right.get(key).is_some_and(|other| equal(value, other)))
+                && left.iter().all(|(key, value)| {
+                    right.get(key).is_some_and(|other| equal(value, other, run))
+                })
+        }
+        (Value::String(left), Value::String(right)) => {
+            run.steps(left.len() / BYTES_OF_A_STEP) && left == right
         }
         _ => left == right,
+    }
+}
+
+/// The same number for values that are [`equal`]; `None` once the validation ends.
+pub(super) fn hash(value: &Value, run: &Run<'_>) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    add_hash(value, &mut hasher, run);
+    run.steps(1).then(|| hasher.finish())
+}
+
+fn add_hash(value: &Value, hasher: &mut DefaultHasher, run: &Run<'_>) {
+    if !run.steps(1) {
+        return;
+    }
+    type_name(value).hash(hasher);
+    match value {
+        Value::Null => {}
+        Value::Bool(flag) => flag.hash(hasher),
+        Value::Number(number) => Exact::new(number).hash(hasher),
+        Value::String(text) => {
+            run.steps(text.len() / BYTES_OF_A_STEP);
+            text.hash(hasher);
+        }
+        Value::Array(items) => items.iter().for_each(|item| add_hash(item, hasher, run)),
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                key.hash(hasher);
+                add_hash(value, hasher, run);
+            }
+        }
     }
 }

@@ -83,19 +83,26 @@ keywords! {
 #[derive(Clone, Copy)]
 pub(super) struct Keywords<'d> {
     values: [Option<&'d Value>; COUNT],
+    /// How many entries the schema has.
+    pub(super) entries: usize,
 }
 
 impl<'d> Keywords<'d> {
     pub(super) fn of(schema: &'d Value) -> Self {
         let mut values = [None; COUNT];
+        let mut count = 0;
         if let Value::Object(entries) = schema {
+            count = entries.len();
             for (name, value) in entries {
                 if let Some(keyword) = Keyword::named(name) {
                     values[keyword as usize] = Some(value);
                 }
             }
         }
-        Keywords { values }
+        Keywords {
+            values,
+            entries: count,
+        }
     }
 
     pub(super) fn get(&self, keyword: Keyword) -> Option<&'d Value> {

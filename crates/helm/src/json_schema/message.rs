@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use everflow_gotemplate::gofmt;
+use everflow_gotemplate::{Meter, gofmt};
 use everflow_json::Value;
+use everflow_limits::Exceeded;
+use everflow_sprig::cost;
 
 use super::number::{self, Exact};
 
@@ -14,6 +16,8 @@ pub struct Violation {
     pub(super) location: String,
     pub(super) kind: Box<Kind>,
     pub(super) causes: Vec<Violation>,
+    /// What it takes with its causes and as text.
+    pub(super) bytes: usize,
 }
 
 /// What a value broke.
@@ -84,14 +88,53 @@ impl fmt::Display for Violation {
     }
 }
 
+impl Kind {
+    /// What its parts take, and their text.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = |texts: &[String]| texts.iter().map(|text| 48 + 2 * text.len()).sum();
+        match self {
+            Kind::Enum(values) => values.iter().map(|value| 2 * cost::of_tree(value)).sum(),
+            Kind::Const(value) => 2 * cost::of_tree(value),
+            Kind::Format { got, want, cause } => {
+                2 * (cost::of_tree(got) + want.len() + cause.len())
+            }
+            Kind::Required(names) | Kind::AdditionalProperties(names) => texts(names),
+            Kind::Dependency { property, missing } => 2 * property.len() + texts(missing),
+            Kind::PropertyName(name) => 2 * name.len(),
+            Kind::MinContains { matched, .. } | Kind::MaxContains { matched, .. } => {
+                32 * matched.len()
+            }
+            Kind::Pattern { got, want } => 2 * (got.len() + want.len()),
+            Kind::Unusable(reason) => 2 * reason.len(),
+            _ => 0,
+        }
+    }
+}
+
 impl Violation {
-    /// The report without its first line, which names the schema.
-    pub fn lines(&self) -> String {
-        let text = self.to_string();
-        match (&*self.kind, text.split_once('\n')) {
+    /// Stands where a validation ends without a result.
+    pub(super) fn unknown() -> Self {
+        Violation {
+            location: String::new(),
+            kind: Box::new(Kind::Group),
+            causes: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// The report; the meter is charged for it.
+    pub(super) fn text(&self, meter: &Meter<'_>) -> Result<String, Exceeded> {
+        meter.add_buffer(2 * self.bytes)?;
+        Ok(self.to_string())
+    }
+
+    /// The report without its first line, which names the schema; the meter is charged for it.
+    pub fn lines(&self, meter: &Meter<'_>) -> Result<String, Exceeded> {
+        let text = self.text(meter)?;
+        Ok(match (&*self.kind, text.split_once('\n')) {
             (Kind::Schema(_), Some((_, rest))) => rest.to_owned(),
             _ => text,
-        }
+        })
     }
 
     /// The same without the value, if it shows one that by its name is a secret.

@@ -3,12 +3,13 @@
 //! They are written here in JSON Schema's own terms, so that the report about a broken schema has
 //! the shape that helm's has.
 
+use everflow_gotemplate::Meter;
 use everflow_json::{Value, json};
 
 use super::document::{Document, Draft, SchemaError};
 use super::validate::validate_as;
 
-pub(super) fn check(document: &Document) -> Result<(), SchemaError> {
+pub(super) fn check(document: &Document, meter: &Meter<'_>) -> Result<(), SchemaError> {
     let (rules, location) = match document.draft {
         Draft::Four => (flat(Draft::Four), "http://json-schema.org/draft-04/schema#"),
         Draft::Six => (flat(Draft::Six), "http://json-schema.org/draft-06/schema#"),
@@ -27,8 +28,11 @@ pub(super) fn check(document: &Document) -> Result<(), SchemaError> {
     };
     // The layered rules refer to themselves in the manner of 2019-09 and later.
     let draft = document.draft.max(Draft::Seven);
-    validate_as(&Document::trusted(rules, draft), &document.root, location)
-        .map_err(|violation| SchemaError::Invalid(violation.to_string()))
+    let rules = Document::trusted(rules, draft);
+    match validate_as(&rules, &document.root, location, meter)? {
+        None => Ok(()),
+        Some(violation) => Err(SchemaError::Invalid(violation.text(meter)?)),
+    }
 }
 
 fn schema() -> Value {

@@ -12,11 +12,13 @@ mod message;
 mod metaschema;
 mod number;
 mod objects;
+mod run;
 mod validate;
 
 pub use document::SchemaError;
 pub use message::Violation;
 
+use everflow_gotemplate::{FuncError, Meter};
 use everflow_json::Value;
 
 use document::Document;
@@ -29,28 +31,38 @@ pub struct JsonSchema {
 
 impl JsonSchema {
     /// Takes a schema; fails if it is not valid against its own draft's rules.
-    pub fn new(schema: Value) -> Result<Self, SchemaError> {
-        let document = Document::new(schema)?;
-        metaschema::check(&document)?;
+    pub fn new(schema: Value, meter: &Meter<'_>) -> Result<Self, SchemaError> {
+        let document = Document::new(schema, meter)?;
+        metaschema::check(&document, meter)?;
         Ok(JsonSchema { document })
     }
 
-    /// Checks a value and gives everything that is wrong with it, as lines that begin `- at '…'`.
-    pub fn validate(&self, value: &Value) -> Result<(), Violation> {
-        validate::validate(&self.document, value)
+    /// Checks a value and gives everything that is wrong with it, as lines that begin `- at '…'`. Fails
+    /// when the meter's limits do not let it find out.
+    pub fn validate(
+        &self,
+        value: &Value,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Violation>, FuncError> {
+        validate::validate(&self.document, value, meter)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
     use everflow_json::json;
+    use everflow_limits::Budget;
 
     use super::*;
 
     fn report(schema: Value, value: Value) -> String {
-        match JsonSchema::new(schema).unwrap().validate(&value) {
-            Ok(()) => String::new(),
-            Err(violation) => violation.lines(),
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        let schema = JsonSchema::new(schema, &meter).unwrap();
+        match schema.validate(&value, &meter).unwrap() {
+            None => String::new(),
+            Some(violation) => violation.lines(&meter).unwrap(),
         }
     }
 
@@ -103,7 +115,9 @@ mod tests {
 
     #[test]
     fn a_broken_schema_is_told_by_its_metaschema() {
-        let error = JsonSchema::new(json!({"type": "nope"}))
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        let error = JsonSchema::new(json!({"type": "nope"}), &meter)
             .unwrap_err()
             .to_string();
         assert_eq!(

@@ -6,7 +6,7 @@ use std::fmt;
 use everflow_json::Number;
 
 /// A decimal number: `digits × 10^exponent`, compared without rounding.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Hash)]
 pub(super) struct Exact {
     negative: bool,
     /// Without zeros at either end; empty means zero.

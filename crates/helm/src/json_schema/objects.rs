@@ -1,14 +1,17 @@
 //! Holding objects against a schema.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use everflow_json::{Map, Value};
-use regex::Regex;
 
 use super::document::Draft;
 use super::keywords::{Keyword, Keywords};
 use super::message::{Kind, Violation};
 use super::validate::{Evaluated, Place, Step, take};
+
+/// What noting the name of a property takes beside its text.
+const NAME_BYTES: usize = 64;
 
 impl<'d> Place<'_, 'd> {
     pub(super) fn check_object(
@@ -19,7 +22,7 @@ impl<'d> Place<'_, 'd> {
     ) {
         self.check_count(Keyword::MinProperties, object.len(), errors);
         self.check_count(Keyword::MaxProperties, object.len(), errors);
-        if let Some(missing) = missing_of(self.keyword(Keyword::Required), object) {
+        if let Some(missing) = self.missing_of(self.keyword(Keyword::Required), object) {
             errors.push(self.violation(Kind::Required(missing)));
         }
         self.check_dependencies(Keyword::Dependencies, object, evaluated, errors);
@@ -45,11 +48,14 @@ impl<'d> Place<'_, 'd> {
             return;
         };
         for (property, dependency) in dependencies {
+            if !self.run.steps(1) {
+                return;
+            }
             if !object.contains_key(property) {
                 continue;
             }
             if dependency.is_array() {
-                if let Some(missing) = missing_of(Some(dependency), object) {
+                if let Some(missing) = self.missing_of(Some(dependency), object) {
                     let property = property.clone();
                     errors.push(self.violation(Kind::Dependency {
                         property: property.to_string(),
@@ -68,9 +74,12 @@ impl<'d> Place<'_, 'd> {
         evaluated: &mut Evaluated,
         errors: &mut Vec<Violation>,
     ) {
-        let patterns = self.compiled_patterns(errors);
+        let patterns = self.patterns(errors);
         let mut additional = Vec::new();
         for (name, value) in object {
+            if !self.run.steps(1 + patterns.len()) {
+                return;
+            }
             let mut seen = false;
             if let Some(schema) = self
                 .keyword(Keyword::Properties)
@@ -80,7 +89,7 @@ impl<'d> Place<'_, 'd> {
                 errors.extend(self.inside(schema, value, name).check().err());
             }
             for (pattern, schema) in &patterns {
-                if pattern.is_match(name) {
+                if self.run.matches(pattern, name) == Ok(true) {
                     seen = true;
                     errors.extend(self.inside(schema, value, name).check().err());
                 }
@@ -93,6 +102,7 @@ impl<'d> Place<'_, 'd> {
                 }
             }
             if seen && self.run.document.tracks_evaluated {
+                self.run.charge(NAME_BYTES + name.len());
                 evaluated.properties.insert(name.to_string());
             }
         }
@@ -101,18 +111,22 @@ impl<'d> Place<'_, 'd> {
         }
     }
 
-    pub(super) fn compiled_patterns(&self, errors: &mut Vec<Violation>) -> Vec<(Regex, &'d Value)> {
+    /// The patterns that can be used, with their schemas.
+    fn patterns(&self, errors: &mut Vec<Violation>) -> Vec<(&'d str, &'d Value)> {
         let Some(Value::Object(patterns)) = self.keyword(Keyword::PatternProperties) else {
             return Vec::new();
         };
-        let mut compiled = Vec::new();
+        let mut usable = Vec::new();
         for (pattern, schema) in patterns {
-            match self.run.pattern(pattern) {
-                Ok(regex) => compiled.push((regex, schema)),
+            if !self.run.steps(1) {
+                break;
+            }
+            match self.run.matches(pattern, "") {
+                Ok(_) => usable.push((pattern.as_str(), schema)),
                 Err(unusable) => errors.push(self.violation(unusable)),
             }
         }
-        compiled
+        usable
     }
 
     pub(super) fn check_property_names(
@@ -132,29 +146,37 @@ impl<'d> Place<'_, 'd> {
                 depth: self.depth + 1,
                 parent: None,
                 step: Step::Root,
+                instance: Cell::default(),
             };
             if let Err(violation) = place.check() {
+                let bytes = violation.bytes;
                 let causes = match *violation.kind {
                     Kind::Group => violation.causes,
                     _ => vec![violation],
                 };
+                let named = self.violation(Kind::PropertyName(name.to_string()));
                 errors.push(Violation {
                     location: String::new(),
-                    kind: Box::new(Kind::PropertyName(name.to_string())),
                     causes,
+                    bytes: named.bytes.saturating_add(bytes),
+                    ..named
                 });
             }
         }
     }
-}
 
-fn missing_of(required: Option<&Value>, object: &Map) -> Option<Vec<String>> {
-    let missing: Vec<String> = required?
-        .as_array()?
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|name| !object.contains_key(name))
-        .map(str::to_owned)
-        .collect();
-    (!missing.is_empty()).then_some(missing)
+    /// The required properties that are not there.
+    fn missing_of(&self, required: Option<&Value>, object: &Map) -> Option<Vec<String>> {
+        let required = required?.as_array()?;
+        if !self.run.steps(required.len()) {
+            return None;
+        }
+        let missing: Vec<String> = required
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|name| !object.contains_key(name))
+            .map(str::to_owned)
+            .collect();
+        (!missing.is_empty()).then_some(missing)
+    }
 }

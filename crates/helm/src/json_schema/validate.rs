@@ -1,11 +1,11 @@
 //! Holding a value against a schema.
 
-use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use everflow_gotemplate::{BYTES_OF_A_STEP, FuncError, Meter};
 use everflow_json::Value;
-use regex::Regex;
 
 use super::document::{Document, Draft, LOCATION, escaped};
 use super::equality::{equal, is_of_type, type_name, type_names};
@@ -13,13 +13,20 @@ use super::format;
 use super::keywords::{Keyword, Keywords};
 use super::message::{Kind, Violation};
 use super::number::Exact;
+use super::run::{Instance, Run};
 
 /// How deep a value and its schema are followed together.
 const MAX_DEPTH: usize = 512;
+/// What a violation takes, with its line in the report.
+const VIOLATION_BYTES: usize = 512;
 
-/// Checks `value` against the document's root.
-pub(super) fn validate(document: &Document, value: &Value) -> Result<(), Violation> {
-    validate_as(document, value, &format!("{LOCATION}#"))
+/// Checks `value` against the document's root. Fails when there is not enough to do so.
+pub(super) fn validate(
+    document: &Document,
+    value: &Value,
+    meter: &Meter<'_>,
+) -> Result<Option<Violation>, FuncError> {
+    validate_as(document, value, &format!("{LOCATION}#"), meter)
 }
 
 /// Checks `value`, naming the schema `location` in the report.
@@ -27,59 +34,42 @@ pub(super) fn validate_as(
     document: &Document,
     value: &Value,
     location: &str,
-) -> Result<(), Violation> {
-    let run = Run {
-        document,
-        patterns: RefCell::default(),
+    meter: &Meter<'_>,
+) -> Result<Option<Violation>, FuncError> {
+    let run = Run::new(document, meter);
+    let outcome = {
+        let keywords = Keywords::of(&document.root);
+        let outside = Rc::from(LOCATION);
+        let place = Place {
+            run: &run,
+            schema: &document.root,
+            base: document.base_inside(&keywords, &outside).unwrap_or(outside),
+            keywords,
+            value,
+            depth: 0,
+            parent: None,
+            step: Step::Root,
+            instance: Cell::default(),
+        };
+        place.check()
     };
-    let keywords = Keywords::of(&document.root);
-    let outside = Rc::from(LOCATION);
-    let place = Place {
-        run: &run,
-        schema: &document.root,
-        base: document.base_inside(&keywords, &outside).unwrap_or(outside),
-        keywords,
-        value,
-        depth: 0,
-        parent: None,
-        step: Step::Root,
+    if let Some(error) = run.used_up() {
+        return Err(error);
+    }
+    let Err(violation) = outcome else {
+        return Ok(None);
     };
-    let Err(violation) = place.check() else {
-        return Ok(());
-    };
+    let bytes = violation.bytes;
     let causes = match *violation.kind {
         Kind::Group => violation.causes,
         _ => vec![violation],
     };
-    Err(Violation {
+    Ok(Some(Violation {
         location: String::new(),
         kind: Box::new(Kind::Schema(location.to_owned())),
         causes,
-    })
-}
-
-/// What all places of one validation share.
-pub(super) struct Run<'d> {
-    pub(super) document: &'d Document,
-    /// Patterns that have been compiled, or why they cannot be.
-    patterns: RefCell<HashMap<String, Result<Regex, String>>>,
-}
-
-impl Run<'_> {
-    /// The compiled pattern.
-    pub(super) fn pattern(&self, pattern: &str) -> Result<Regex, Kind> {
-        let mut patterns = self.patterns.borrow_mut();
-        let compiled = match patterns.get(pattern) {
-            Some(compiled) => compiled.clone(),
-            None => {
-                let compiled = Regex::new(pattern).map_err(|error| error.to_string());
-                patterns.insert(pattern.to_owned(), compiled.clone());
-                compiled
-            }
-        };
-        compiled
-            .map_err(|error| Kind::Unusable(format!("pattern {pattern:?} cannot be used: {error}")))
-    }
+        bytes,
+    }))
 }
 
 /// A value where a schema meets it. Places know where they come from, so that a path is only spelt
@@ -93,6 +83,7 @@ pub(super) struct Place<'p, 'd> {
     pub(super) depth: usize,
     pub(super) parent: Option<&'p Place<'p, 'd>>,
     pub(super) step: Step<'d>,
+    pub(super) instance: Cell<Option<Instance>>,
 }
 
 /// How a place is reached from the one before it.
@@ -109,7 +100,7 @@ pub(super) enum Step<'d> {
 }
 
 /// Which properties and items some schema has looked at, for `unevaluated…`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Evaluated {
     pub(super) properties: BTreeSet<String>,
     pub(super) items: BTreeSet<usize>,
@@ -138,18 +129,57 @@ type Relation = fn(&Exact, &Exact) -> bool;
 
 impl<'d> Place<'_, 'd> {
     pub(super) fn violation(&self, kind: Kind) -> Violation {
+        let location = self.location();
+        // The line is indented by as much as it is deep.
+        let bytes = VIOLATION_BYTES + 2 * location.len() + 2 * self.depth + kind.bytes();
+        self.run.steps(1 + bytes / BYTES_OF_A_STEP);
+        self.run.charge(bytes);
         Violation {
-            location: self.location(),
+            location,
             kind: Box::new(kind),
             causes: Vec::new(),
+            bytes,
         }
     }
 
     pub(super) fn caused(&self, kind: Kind, causes: Vec<Violation>) -> Violation {
+        let below = causes
+            .iter()
+            .fold(0, |sum: usize, cause| sum.saturating_add(cause.bytes));
+        let own = self.violation(kind);
         Violation {
             causes,
-            ..self.violation(kind)
+            bytes: own.bytes.saturating_add(below),
+            ..own
         }
+    }
+
+    /// The value by its place in the tree.
+    fn instance(&self) -> Instance {
+        if let Some(known) = self.instance.get() {
+            return known;
+        }
+        let parent = self.parent.map(Place::instance);
+        let instance = match (self.step, parent) {
+            (Step::Same, Some(same)) => same,
+            (Step::Property(name), Some(parent)) => self.run.property(parent, name),
+            (Step::Item(index), Some(parent)) => self.run.item(parent, index),
+            _ => self.run.new_instance(),
+        };
+        self.instance.set(Some(instance));
+        instance
+    }
+
+    /// Checks the target of a reference, unless that has been done.
+    fn check_target(&self) -> Outcome {
+        let instance = self.instance();
+        if let Some(outcome) = self.run.outcome(self.schema, &self.base, instance) {
+            return outcome;
+        }
+        let outcome = self.check();
+        self.run
+            .keep_outcome(self.schema, &self.base, instance, &outcome);
+        outcome
     }
 
     /// The JSON pointer of the value.
@@ -201,6 +231,7 @@ impl<'d> Place<'_, 'd> {
             depth: self.depth + 1,
             parent: Some(self),
             step,
+            instance: Cell::default(),
         }
     }
 
@@ -233,7 +264,22 @@ impl<'d> Place<'_, 'd> {
         self.keywords.get(keyword)
     }
 
+    /// Checks the value against the schema.
     pub(super) fn check(&self) -> Outcome {
+        let mark = self.run.meter.mark();
+        if !self.run.steps(1 + self.keywords.entries) {
+            return Err(Violation::unknown());
+        }
+        let outcome = self.check_keywords();
+        if let Ok(evaluated) = &outcome {
+            // What was found wrong on the way does not matter.
+            self.run.meter.release_to(mark);
+            self.run.charge(evaluated.bytes());
+        }
+        outcome
+    }
+
+    fn check_keywords(&self) -> Outcome {
         match self.schema {
             Value::Bool(true) => return Ok(Evaluated::default()),
             Value::Bool(false) => return Err(self.violation(Kind::FalseSchema)),
@@ -285,12 +331,12 @@ impl<'d> Place<'_, 'd> {
             return Err(self.violation(Kind::Type { got, want }));
         }
         if let Some(want) = self.keyword(Keyword::Const)
-            && !equal(self.value, want)
+            && !equal(self.value, want, self.run)
         {
             return Err(self.violation(Kind::Const(want.clone())));
         }
         if let Some(Value::Array(wanted)) = self.keyword(Keyword::Enum)
-            && !wanted.iter().any(|want| equal(self.value, want))
+            && !wanted.iter().any(|want| equal(self.value, want, self.run))
         {
             return Err(self.violation(Kind::Enum(wanted.clone())));
         }
@@ -308,6 +354,10 @@ impl<'d> Place<'_, 'd> {
     }
 
     pub(super) fn check_reference(&self, reference: &str) -> Outcome {
+        let length = self.base.len() + reference.len();
+        if !self.run.steps(1 + length / BYTES_OF_A_STEP) {
+            return Err(Violation::unknown());
+        }
         let (target, base) = self
             .run
             .document
@@ -319,7 +369,7 @@ impl<'d> Place<'_, 'd> {
             .document
             .base_inside(&place.keywords, &base)
             .unwrap_or(base);
-        place.check().map_err(|violation| {
+        place.check_target().map_err(|violation| {
             let causes = match *violation.kind {
                 Kind::Group => violation.causes,
                 _ => vec![violation],
@@ -336,9 +386,9 @@ impl<'d> Place<'_, 'd> {
             self.check_count(Keyword::MaxLength, length, errors);
         }
         if let Some(pattern) = self.keyword(Keyword::Pattern).and_then(Value::as_str) {
-            match self.run.pattern(pattern) {
-                Ok(regex) if regex.is_match(text) => {}
-                Ok(_) => errors.push(self.violation(Kind::Pattern {
+            match self.run.matches(pattern, text) {
+                Ok(true) => {}
+                Ok(false) => errors.push(self.violation(Kind::Pattern {
                     got: text.to_owned(),
                     want: pattern.to_owned(),
                 })),

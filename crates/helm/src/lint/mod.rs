@@ -7,8 +7,10 @@ mod templates;
 
 use std::fmt;
 
-use everflow_gotemplate::Limits;
+use everflow_gotemplate::{Limits, Meter};
 use everflow_json::Map;
+use everflow_limits::Budget;
+use everflow_sprig::cost;
 
 use crate::chart::{ChartFile, LoadError, load_files, load_values};
 use crate::objects::{Capabilities, KubeVersion};
@@ -73,8 +75,10 @@ pub struct LintInput<'a> {
     pub kube_version: Option<&'a KubeVersion>,
     /// Leave `values.schema.json` alone.
     pub skip_schema_validation: bool,
-    /// What the templates may use up.
+    /// What the templates may use up beside memory.
     pub limits: &'a Limits,
+    /// The memory and time that there is for all of it.
+    pub budget: &'a Budget,
 }
 
 /// The findings so far.
@@ -102,11 +106,12 @@ impl Findings {
 pub fn lint(input: &LintInput<'_>, sources: &mut Sources, warnings: &mut Warnings) -> Vec<Message> {
     let mut findings = Findings::default();
     let loaded = load_files(input.files.to_vec(), warnings);
+    let meter = Meter::new(input.limits, input.budget);
     chart_file::check(&mut findings, file(input, "Chart.yaml"));
-    check_values(&mut findings, input, warnings);
-    templates::check(&mut findings, input, &loaded, sources, warnings);
+    check_values(&mut findings, input, warnings, &meter);
+    templates::check(&mut findings, input, &loaded, sources, warnings, &meter);
     check_dependencies(&mut findings, input, &loaded);
-    templates::check_definitions(&mut findings, input, &loaded);
+    templates::check_definitions(&mut findings, input, &loaded, &meter);
     findings.0
 }
 
@@ -122,26 +127,46 @@ fn capabilities(input: &LintInput<'_>) -> Capabilities {
     capabilities
 }
 
-fn check_values(findings: &mut Findings, input: &LintInput<'_>, warnings: &mut Warnings) {
+fn check_values(
+    findings: &mut Findings,
+    input: &LintInput<'_>,
+    warnings: &mut Warnings,
+    meter: &Meter<'_>,
+) {
     const FILE: &str = "values.yaml";
     let Some(values) = file(input, FILE) else {
         findings.rule(Severity::Info, FILE, Err("file does not exist".to_owned()));
         return;
     };
-    let outcome = match load_values(&values.data) {
-        Err(reason) => Err(format!("unable to parse YAML: {reason}")),
-        Ok(defaults) => {
-            let all = values_map(input.values);
-            coalesce_tables(&all, &values_map(&defaults), warnings);
-            match file(input, "values.schema.json") {
-                Some(schema) if !schema.data.is_empty() && !input.skip_schema_validation => {
-                    check_schema(&schema.data, &all)
-                }
-                _ => Ok(()),
-            }
-        }
-    };
+    let mark = meter.mark();
+    let outcome = values_rule(input, &values.data, warnings, meter);
+    meter.release_to(mark);
     findings.rule(Severity::Error, FILE, outcome);
+}
+
+fn values_rule(
+    input: &LintInput<'_>,
+    values: &[u8],
+    warnings: &mut Warnings,
+    meter: &Meter<'_>,
+) -> Result<(), String> {
+    let _held = meter.hold(cost::of_yaml(values)).map_err(told)?;
+    let defaults =
+        load_values(values).map_err(|reason| format!("unable to parse YAML: {reason}"))?;
+    let all = values_map(input.values, meter).map_err(told)?;
+    let defaults = values_map(&defaults, meter).map_err(told)?;
+    coalesce_tables(&all, &defaults, warnings, meter).map_err(told)?;
+    match file(input, "values.schema.json") {
+        Some(schema) if !schema.data.is_empty() && !input.skip_schema_validation => {
+            let report = check_schema("the chart", &schema.data, &all, meter).map_err(told)?;
+            report.map_or(Ok(()), Err)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn told(error: impl fmt::Display) -> String {
+    error.to_string()
 }
 
 fn check_dependencies(
@@ -228,6 +253,7 @@ mod tests {
             kube_version: None,
             skip_schema_validation: false,
             limits: &Limits::default(),
+            budget: &Budget::unlimited(),
         };
         let mut sources = Sources::new(FixedSource::new(0, 0, 1));
         lint(&input, &mut sources, &mut Warnings::default())

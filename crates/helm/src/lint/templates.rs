@@ -1,16 +1,17 @@
 //! Rules about templates, what they render, and `crds/`.
 
-use everflow_gotemplate::{Map, Value};
+use everflow_gotemplate::{Map, Meter, Value};
 use everflow_json::Value as Json;
+use everflow_sprig::cost;
 use everflow_yaml::documents::yaml_or_json_decoder;
 
 use super::objects::Head;
-use super::{Findings, LintInput, Severity, capabilities};
+use super::{Findings, LintInput, Severity, capabilities, told};
 use crate::chart::{Chart, LoadError};
 use crate::dependencies::process_dependencies;
 use crate::render::{RenderInput, Sources, render};
 use crate::template::{TemplateError, check_schemas, values_map};
-use crate::values::{Warnings, coalesce_values};
+use crate::values::{ValuesError, Warnings, coalesce_values};
 
 const DIRECTORY: &str = "templates/";
 const DEFINITIONS: &str = "crds/";
@@ -21,6 +22,7 @@ pub(super) fn check(
     loaded: &Result<Chart, LoadError>,
     sources: &mut Sources,
     warnings: &mut Warnings,
+    meter: &Meter<'_>,
 ) {
     if !input.has_templates {
         let text = "directory does not exist".to_owned();
@@ -34,26 +36,38 @@ pub(super) fn check(
             return;
         }
     };
-    let user_values = values_map(input.values);
-    // Helm does not report either of these.
-    let values = match process_dependencies(&mut chart, &user_values, warnings)
-        .and_then(|()| coalesce_values(&chart, &user_values, warnings))
-    {
+    let values = match merged_values(input, &mut chart, warnings, meter) {
         Ok(values) => values,
+        Err(error @ ValuesError::Exceeded(_)) => {
+            findings.rule(Severity::Error, DIRECTORY, Err(error.to_string()));
+            return;
+        }
+        // Helm does not report the others.
         Err(_) => return,
     };
-    match rendered(input, &chart, &values, sources, warnings) {
+    match rendered(input, &chart, &values, sources, warnings, meter) {
         Err(text) => {
             findings.rule(Severity::Error, DIRECTORY, Err(text));
         }
         Ok(files) => {
             for template in &chart.templates {
-                if !check_template(findings, input, &chart, &template.name, &files) {
+                if !check_template(findings, input, &chart, &template.name, &files, meter) {
                     return;
                 }
             }
         }
     }
+}
+
+fn merged_values(
+    input: &LintInput<'_>,
+    chart: &mut Chart,
+    warnings: &mut Warnings,
+    meter: &Meter<'_>,
+) -> Result<Map, ValuesError> {
+    let user_values = values_map(input.values, meter)?;
+    process_dependencies(chart, &user_values, warnings, meter)?;
+    coalesce_values(chart, &user_values, warnings, meter)
 }
 
 fn rendered(
@@ -62,9 +76,10 @@ fn rendered(
     values: &Map,
     sources: &mut Sources,
     warnings: &mut Warnings,
+    meter: &Meter<'_>,
 ) -> Result<Vec<(String, Vec<u8>)>, String> {
     if !input.skip_schema_validation {
-        let report = check_schemas(chart, values);
+        let report = check_schemas(chart, values, meter).map_err(told)?;
         if !report.is_empty() {
             return Err(TemplateError::Schema(report).to_string());
         }
@@ -84,7 +99,7 @@ fn rendered(
         capabilities: capabilities(input).to_template_value(),
         strict: false,
         lint: true,
-        limits: input.limits,
+        meter,
     };
     render(&render_input, sources, warnings).map_err(|error| error.to_string())
 }
@@ -96,6 +111,7 @@ fn check_template(
     chart: &Chart,
     name: &str,
     files: &[(String, Vec<u8>)],
+    meter: &Meter<'_>,
 ) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
     let extension = base.rfind('.').map_or("", |dot| &base[dot..]);
@@ -118,6 +134,10 @@ fn check_template(
         return true;
     }
     findings.rule(Severity::Warning, name, indent_rule(&text));
+    let _held = match meter.hold(cost::of_yaml(content)) {
+        Ok(held) => held,
+        Err(exceeded) => return findings.rule(Severity::Error, name, Err(told(exceeded))),
+    };
     let version = capabilities(input).kube_version;
     for document in yaml_or_json_decoder(content) {
         let object = document
@@ -160,6 +180,7 @@ pub(super) fn check_definitions(
     findings: &mut Findings,
     input: &LintInput<'_>,
     loaded: &Result<Chart, LoadError>,
+    meter: &Meter<'_>,
 ) {
     if !input
         .files
@@ -177,6 +198,13 @@ pub(super) fn check_definitions(
     };
     for (_, file) in chart.crds() {
         let name = file.name.as_str();
+        let _held = match meter.hold(cost::of_yaml(&file.data)) {
+            Ok(held) => held,
+            Err(exceeded) => {
+                findings.rule(Severity::Error, name, Err(told(exceeded)));
+                return;
+            }
+        };
         for document in yaml_or_json_decoder(&file.data) {
             let head = document
                 .and_then(|document| document.into_object())

@@ -1,11 +1,15 @@
 //! `.Files`: the chart's files that are neither templates nor metadata.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_gotemplate::{
-    Args, Context, FuncResult, GoStr, GoType, Map, Method, NamedType, Signature, Value,
+    Args, Context, FuncError, FuncResult, GoStr, GoType, ITEM_BYTES, JSON_BYTES, List, Map, Meter,
+    Method, NamedType, Signature, Value, map_bytes, text_bytes,
 };
 use everflow_json::Value as Json;
+use everflow_sprig::cost;
 
 use super::glob::Glob;
 use crate::chart::ChartFile;
@@ -44,34 +48,36 @@ const fn method(
 
 /// The files as templates see them.
 pub fn files(from: &[ChartFile]) -> Value {
-    from_entries(
-        from.iter()
-            .map(|file| (GoStr::new(&file.name), Value::bytes(&file.data))),
-    )
+    from_entries(from.iter().map(|file| {
+        let data = List::of_bytes(Arc::clone(&file.data));
+        (GoStr::new(&file.name), Value::List(data))
+    }))
 }
 
 fn from_entries(entries: impl Iterator<Item = (GoStr, Value)>) -> Value {
     Value::Map(Map::typed(GoType::Named(&FILES_TYPE), entries.collect()))
 }
 
-fn entry(receiver: &Value, name: &GoStr) -> Option<Vec<u8>> {
-    receiver.as_map()?.get(name.as_bytes())?.as_byte_slice()
+/// The content of a file, nothing where there is none.
+fn entry(receiver: &Value, name: &GoStr) -> Value {
+    let found = receiver.as_map().and_then(|map| map.get(name.as_bytes()));
+    found.unwrap_or_else(|| Value::bytes(&[]))
 }
 
-fn get(_: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
-    let data = entry(receiver, args.text(0)?).unwrap_or_default();
-    Ok(Value::String(GoStr::from_vec(data)))
+fn get(context: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
+    let file = entry(receiver, args.text(0)?);
+    let data = file.as_byte_slice().unwrap_or_default();
+    context.meter().charge(text_bytes(data.len()))?;
+    Ok(Value::String(GoStr::from_bytes(&data)))
 }
 
 fn get_bytes(_: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
-    Ok(Value::bytes(
-        &entry(receiver, args.text(0)?).unwrap_or_default(),
-    ))
+    Ok(entry(receiver, args.text(0)?))
 }
 
-fn glob(_: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
+fn glob(context: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
     let pattern = Glob::new(&args.text(0)?.to_str_lossy());
-    let entries = receiver.as_map().map(Map::snapshot).unwrap_or_default();
+    let entries = entries(context.meter(), receiver)?;
     Ok(from_entries(
         entries
             .into_iter()
@@ -79,19 +85,31 @@ fn glob(_: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
     ))
 }
 
-fn as_config(_: &mut Context<'_>, receiver: &Value, _: Args<'_>) -> FuncResult {
-    Ok(by_base_name(receiver, |data| {
+/// All files; looking through them counts.
+fn entries(meter: &Meter<'_>, receiver: &Value) -> Result<Vec<(GoStr, Value)>, FuncError> {
+    let Some(map) = receiver.as_map() else {
+        return Ok(Vec::new());
+    };
+    meter.steps(map.len() as u64)?;
+    meter.check()?;
+    meter.charge(map_bytes(map.len()))?;
+    Ok(map.snapshot())
+}
+
+fn as_config(context: &mut Context<'_>, receiver: &Value, _: Args<'_>) -> FuncResult {
+    by_base_name(context.meter(), receiver, |data| {
         String::from_utf8_lossy(data).into_owned()
-    }))
+    })
 }
 
-fn as_secrets(_: &mut Context<'_>, receiver: &Value, _: Args<'_>) -> FuncResult {
-    Ok(by_base_name(receiver, |data| STANDARD.encode(data)))
+fn as_secrets(context: &mut Context<'_>, receiver: &Value, _: Args<'_>) -> FuncResult {
+    by_base_name(context.meter(), receiver, |data| STANDARD.encode(data))
 }
 
-fn by_base_name(receiver: &Value, text: fn(&[u8]) -> String) -> Value {
+fn by_base_name(meter: &Meter<'_>, receiver: &Value, text: fn(&[u8]) -> String) -> FuncResult {
     let mut config = everflow_json::Map::new();
-    for (name, data) in receiver.as_map().map(Map::snapshot).unwrap_or_default() {
+    let mut held = meter.nothing();
+    for (name, data) in entries(meter, receiver)? {
         let name = name.to_str_lossy();
         let base = name
             .trim_end_matches('/')
@@ -99,18 +117,29 @@ fn by_base_name(receiver: &Value, text: fn(&[u8]) -> String) -> Value {
             .next()
             .unwrap_or(&name);
         let data = data.as_byte_slice().unwrap_or_default();
+        // The text, and its copy in the tree.
+        held.add(JSON_BYTES + 3 * data.len())?;
         config.insert(base.into(), Json::String(text(&data).into()));
     }
-    Value::string(everflow_yaml::emit::to_yaml(&Json::Object(config)))
+    let config = Json::Object(config);
+    held.add(cost::of_printing(&config))?;
+    Ok(Value::string(everflow_yaml::emit::to_yaml(&config)))
 }
 
-fn lines(_: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
-    let data = entry(receiver, args.text(0)?).unwrap_or_default();
+fn lines(context: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult {
+    let file = entry(receiver, args.text(0)?);
+    let data = file.as_byte_slice().unwrap_or_default();
     if data.is_empty() {
         return Ok(Value::strings(Vec::<GoStr>::new()));
     }
     let data = data.strip_suffix(b"\n").unwrap_or(&data);
-    Ok(Value::strings(
-        data.split(|byte| *byte == b'\n').map(GoStr::from_bytes),
-    ))
+    let meter = context.meter();
+    let mut lines = Vec::new();
+    for line in data.split(|byte| *byte == b'\n') {
+        meter.steps(1)?;
+        // The list may have grown to twice its size.
+        meter.charge(2 * ITEM_BYTES + text_bytes(line.len()))?;
+        lines.push(Value::String(GoStr::from_bytes(line)));
+    }
+    Ok(Value::List(List::typed(GoType::STRING_SLICE, lines)))
 }

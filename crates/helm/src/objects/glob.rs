@@ -1,7 +1,10 @@
 //! Patterns of `.Files.Glob`: `*` stays within a directory, `**` does not, `{a,b}` are
 //! alternatives.
 
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Bytes of a compiled pattern; it is compiled anew for every call.
+const SIZE_LIMIT: usize = 1 << 20;
 
 /// A compiled pattern.
 pub(super) struct Glob(Option<Regex>);
@@ -9,7 +12,8 @@ pub(super) struct Glob(Option<Regex>);
 impl Glob {
     /// A pattern that cannot be read matches everything, as helm has it.
     pub(super) fn new(pattern: &str) -> Self {
-        Glob(to_regex(pattern).and_then(|text| Regex::new(&text).ok()))
+        let compiled = |text: String| RegexBuilder::new(&text).size_limit(SIZE_LIMIT).build().ok();
+        Glob(to_regex(pattern).and_then(compiled))
     }
 
     pub(super) fn matches(&self, name: &[u8]) -> bool {

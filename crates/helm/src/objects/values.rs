@@ -3,6 +3,7 @@
 use everflow_gotemplate::{
     Args, Context, FuncError, FuncResult, GoType, Map, Method, NamedType, Signature, Value,
 };
+use everflow_sprig::cost;
 
 use crate::values::{path_value, table};
 
@@ -59,9 +60,14 @@ fn table_at(_: &mut Context<'_>, receiver: &Value, args: Args<'_>) -> FuncResult
         .map_err(|error| FuncError::new(error.to_string()))
 }
 
-fn yaml(_: &mut Context<'_>, receiver: &Value, _: Args<'_>) -> FuncResult {
+fn yaml(context: &mut Context<'_>, receiver: &Value, _: Args<'_>) -> FuncResult {
+    let meter = context.meter();
     let tree = receiver
-        .to_json()
-        .map_err(|error| FuncError::new(format!("error marshaling into JSON: {error}")))?;
+        .to_json(meter)
+        .map_err(|error| match error.exceeded() {
+            Some(_) => error,
+            None => format!("error marshaling into JSON: {error}").into(),
+        })?;
+    let _held = meter.hold(cost::of_printing(&tree))?;
     Ok(Value::string(everflow_yaml::emit::sigs(&tree)))
 }

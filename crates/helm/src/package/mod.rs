@@ -5,10 +5,11 @@ mod lock;
 mod metadata;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use everflow_json::Value as Json;
+use everflow_limits::{Budget, Exceeded};
 use everflow_yaml::{emit, gojson};
 
 pub use lock::Lock;
@@ -40,17 +41,33 @@ pub enum PackageError {
     /// Charts in charts without end.
     #[error("charts nest deeper than {DEEPEST} levels")]
     TooDeep,
+    /// The work has used up what it may use.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+}
+
+impl PackageError {
+    /// The limit that was passed, if it was one.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            PackageError::Limit(exceeded) => Some(exceeded),
+            _ => None,
+        }
+    }
 }
 
 /// A file of an archive: its path, beginning with the chart's name, and its content.
 pub type PackageFile = (String, Arc<[u8]>);
 
+/// What a file takes in memory beside its path, in bytes.
+const FILE_WEIGHT: usize = 64;
+
 /// The files of a chart's archive, in order.
-pub fn package_files(chart: &Chart) -> Result<Vec<PackageFile>, PackageError> {
+pub fn package_files(chart: &Chart, budget: &Budget) -> Result<Vec<PackageFile>, PackageError> {
     let mut checked = chart.metadata.clone();
     checked.validate().map_err(PackageError::Invalid)?;
     let mut files = Vec::new();
-    collect(chart, "", 0, &mut files)?;
+    collect(chart, "", 0, budget, &mut files)?;
     Ok(files)
 }
 
@@ -58,6 +75,7 @@ fn collect(
     chart: &Chart,
     prefix: &str,
     depth: usize,
+    budget: &Budget,
     files: &mut Vec<PackageFile>,
 ) -> Result<(), PackageError> {
     if depth > DEEPEST {
@@ -68,33 +86,35 @@ fn collect(
         return Err(PackageError::Name(name.to_owned()));
     }
     let base = format!("{prefix}{name}/");
-    let mut add = |name: &str, data: Arc<[u8]>| files.push((format!("{base}{name}"), data));
-    add(
-        "Chart.yaml",
-        chart_yaml(&chart.metadata).into_bytes().into(),
-    );
+    let mut add = |name: &str, data: Arc<[u8]>| {
+        budget.charge(base.len() + name.len() + FILE_WEIGHT)?;
+        files.push((format!("{base}{name}"), data));
+        Ok::<_, Exceeded>(())
+    };
+    let text = chart_yaml(&chart.metadata);
+    add("Chart.yaml", text.into_bytes().into())?;
     if chart.metadata.api_version == "v2"
         && let Some(lock) = &chart.lock
     {
         let lock = Lock::read(lock).map_err(PackageError::Lock)?;
         let text = emit::sigs(&lock.to_json());
-        add("Chart.lock", text.into_bytes().into());
+        add("Chart.lock", text.into_bytes().into())?;
     }
     for file in chart.raw.iter().filter(|file| file.name == "values.yaml") {
-        add("values.yaml", file.data.clone());
+        add("values.yaml", file.data.clone())?;
     }
     if let Some(schema) = &chart.schema {
         if !gojson::is_valid(schema) {
             return Err(PackageError::Schema);
         }
-        add("values.schema.json", schema.clone());
+        add("values.schema.json", schema.clone())?;
     }
     for file in chart.templates.iter().chain(&chart.files) {
-        add(&file.name, file.data.clone());
+        add(&file.name, file.data.clone())?;
     }
     let inner = format!("{base}charts/");
     for dependency in &chart.dependencies {
-        collect(dependency, &inner, depth + 1, files)?;
+        collect(dependency, &inner, depth + 1, budget, files)?;
     }
     Ok(())
 }
@@ -129,12 +149,13 @@ pub fn missing_dependencies(chart: &Chart) -> Result<BTreeMap<String, Dependency
     if chart.dependencies.len() == wanted.len() {
         return Ok(missing);
     }
+    let held: BTreeSet<&str> = chart.dependencies.iter().map(Chart::name).collect();
     for dependency in wanted {
         let name = match dependency.alias.as_str() {
             "" => dependency.name.clone(),
             alias => alias.to_owned(),
         };
-        if !chart.dependencies.iter().any(|held| held.name() == name) {
+        if !held.contains(name.as_str()) {
             missing.insert(name, dependency);
         }
     }

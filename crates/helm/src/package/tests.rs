@@ -1,7 +1,7 @@
 use everflow_json::json;
 
 use super::*;
-use crate::chart::{ChartFile, load_files};
+use crate::chart::{ChartFile, ChartLimits, load_files};
 use crate::values::Warnings;
 
 fn chart(files: &[(&str, &str)]) -> Chart {
@@ -13,7 +13,7 @@ fn chart(files: &[(&str, &str)]) -> Chart {
 }
 
 fn texts(chart: &Chart) -> Vec<(String, String)> {
-    package_files(chart)
+    package_files(chart, &Budget::unlimited())
         .unwrap()
         .into_iter()
         .map(|(name, data)| (name, String::from_utf8(data.to_vec()).unwrap()))
@@ -88,6 +88,7 @@ fn missing_dependencies_are_those_that_the_lock_names() {
 
 #[test]
 fn values_files_replace_the_default_values() {
+    let free = Budget::unlimited();
     let mut chart = chart(&[
         ("Chart.yaml", "name: a\nversion: 1.0.0\n"),
         ("values.yaml", "a: 1\nm: {x: base, z: base}\n"),
@@ -100,27 +101,28 @@ fn values_files_replace_the_default_values() {
         ("c".to_owned(), missing()),
     ];
     assert_eq!(
-        merge_values_files(files.clone(), false)
+        merge_values_files(files.clone(), false, &free)
             .unwrap_err()
             .to_string(),
         "no values file found at path 'c'"
     );
-    let (merged, used) = merge_values_files(files, true).unwrap();
+    let (merged, used) = merge_values_files(files, true, &free).unwrap();
     assert_eq!(used, ["a", "b"]);
-    assert!(overwrite_values(&mut chart, merged.clone()).unwrap());
-    assert!(!overwrite_values(&mut chart, merged).unwrap());
+    assert!(overwrite_values(&mut chart, merged.clone(), &free).unwrap());
+    assert!(!overwrite_values(&mut chart, merged, &free).unwrap());
     assert_eq!(chart.values["m"], json!({"x": "prod", "z": "base"}));
     assert_eq!(texts(&chart)[1].1, "a: 1\nm:\n  x: prod\n  z: base\n");
     let list = vec![("l".to_owned(), text("- a\n"))];
-    assert!(merge_values_files(list, true).unwrap_err().to_string().starts_with(
+    assert!(merge_values_files(list, true, &free).unwrap_err().to_string().starts_with(
         "unmarshaling values from 'l' failed: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array"
     ));
 }
 
 #[test]
 fn metadata_is_checked_and_versions_get_build_metadata() {
+    let free = Budget::unlimited();
     let error = |text: &str| {
-        metadata_of_files(text.as_bytes(), None)
+        metadata_of_files(text.as_bytes(), None, &free)
             .unwrap_err()
             .to_string()
     };
@@ -135,6 +137,7 @@ fn metadata_is_checked_and_versions_get_build_metadata() {
     let metadata = metadata_of_files(
         b"name: a\nversion: 1.0.0\n",
         Some(b"dependencies: [{name: b, version: 1.0.0}]\n"),
+        &free,
     )
     .unwrap();
     assert_eq!(metadata.dependencies.len(), 1);
@@ -145,5 +148,5 @@ fn metadata_is_checked_and_versions_get_build_metadata() {
     );
     assert!(with_build_metadata("x", "3").is_err());
     assert!(with_build_metadata("1.0.0", "a b").is_err());
-    assert!(metadata_of_archive(b"no archive", 100).is_err());
+    assert!(metadata_of_archive(b"no archive", ChartLimits::default(), 100, &free).is_err());
 }

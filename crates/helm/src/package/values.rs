@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use everflow_json::{Map, Value as Json};
+use everflow_limits::{Budget, Exceeded};
 use everflow_yaml::emit;
 use everflow_yaml::sigs::typed::{Target, unmarshal};
 
+use crate::chart::weight::{charge_text, read_yaml};
 use crate::chart::{Chart, ChartFile};
 use crate::values::merge_json;
 
@@ -38,6 +40,19 @@ pub enum ValuesFilesError {
     /// The chart has no default values that could be replaced.
     #[error("failed to locate values file: values.yaml")]
     NoDefaults,
+    /// The work has used up what it may use.
+    #[error(transparent)]
+    Limit(#[from] Exceeded),
+}
+
+impl ValuesFilesError {
+    /// The limit that was passed, if it was one.
+    pub fn exceeded(&self) -> Option<&Exceeded> {
+        match self {
+            ValuesFilesError::Limit(exceeded) => Some(exceeded),
+            _ => None,
+        }
+    }
 }
 
 /// One of the files to merge.
@@ -56,6 +71,7 @@ pub enum ValuesFile {
 pub fn merge_values_files(
     files: Vec<(String, ValuesFile)>,
     ignore_missing: bool,
+    budget: &Budget,
 ) -> Result<(Map, Vec<String>), ValuesFilesError> {
     let mut merged = Map::new();
     let mut used = Vec::new();
@@ -64,7 +80,7 @@ pub fn merge_values_files(
             ValuesFile::Missing(_) if ignore_missing => continue,
             ValuesFile::Missing(error) => return Err(error),
             ValuesFile::Read(values) => values,
-            ValuesFile::Text(text) => read(&name, &text)?,
+            ValuesFile::Text(text) => read(&name, &text, budget)?,
         };
         merge_json(&mut merged, values);
         used.push(name);
@@ -72,9 +88,9 @@ pub fn merge_values_files(
     Ok((merged, used))
 }
 
-fn read(name: &str, text: &[u8]) -> Result<Map, ValuesFilesError> {
+fn read(name: &str, text: &[u8], budget: &Budget) -> Result<Map, ValuesFilesError> {
     let target = Target::Map(Box::new(Target::Any));
-    match unmarshal(text, &target) {
+    match read_yaml(budget, text, |text| unmarshal(text, &target))? {
         Ok(Json::Object(values)) => Ok(values),
         Ok(_) => Ok(Map::new()),
         Err(error) => Err(ValuesFilesError::Unreadable {
@@ -85,10 +101,16 @@ fn read(name: &str, text: &[u8]) -> Result<Map, ValuesFilesError> {
 }
 
 /// Replaces a chart's default values; false if the text would stay the same.
-pub fn overwrite_values(chart: &mut Chart, values: Map) -> Result<bool, ValuesFilesError> {
-    let text = match values.is_empty() {
-        true => String::new(),
-        false => emit::sigs(&Json::Object(values.clone())),
+pub fn overwrite_values(
+    chart: &mut Chart,
+    values: Map,
+    budget: &Budget,
+) -> Result<bool, ValuesFilesError> {
+    let values = Json::Object(values);
+    charge_text(budget, &values)?;
+    let text = match &values {
+        Json::Object(fields) if fields.is_empty() => String::new(),
+        values => emit::sigs(values),
     };
     let Some(file) = chart.raw.iter_mut().find(|file| file.name == VALUES_FILE) else {
         return Err(ValuesFilesError::NoDefaults);
@@ -97,6 +119,6 @@ pub fn overwrite_values(chart: &mut Chart, values: Map) -> Result<bool, ValuesFi
         return Ok(false);
     }
     *file = ChartFile::new(VALUES_FILE, text.into_bytes());
-    chart.values = Json::Object(values);
+    chart.values = values;
     Ok(true)
 }

@@ -1,6 +1,7 @@
 //! Release records: what helm remembers of an install in a Secret or ConfigMap.
 
 mod chart_record;
+pub mod go_order;
 mod storage;
 
 use std::collections::BTreeMap;
@@ -153,7 +154,8 @@ impl Info {
         Value::Object(info)
     }
 
-    fn from_json(json: Option<Value>) -> Self {
+    /// Reads the field `info` of a record.
+    pub fn from_json(json: Option<Value>) -> Self {
         let Some(Value::Object(mut info)) = json else {
             return Info::default();
         };
@@ -193,7 +195,8 @@ impl HookRecord {
         Value::Object(record)
     }
 
-    fn from_json(json: Value) -> Option<Self> {
+    /// Reads one entry of the field `hooks` of a record.
+    pub fn from_json(json: Value) -> Option<Self> {
         let Value::Object(mut record) = json else {
             return None;
         };

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_json::{Map, Value, json};
 
-use super::Release;
+use super::{Release, go_order};
 
 /// What a record may weigh unpacked; helm itself cannot store more than a fraction of this.
 const MAX_RECORD_BYTES: u64 = 256 * 1024 * 1024;
@@ -51,7 +51,7 @@ pub fn object_name(release: &str, version: i64) -> String {
 
 /// The record's text: base64 of gzip of JSON.
 pub fn encode(release: &Release) -> Result<String, RecordError> {
-    let text = everflow_yaml::gojson::to_string(&release.to_json());
+    let text = go_order::release_text(release);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     gzip.write_all(text.as_bytes())?;
     Ok(STANDARD.encode(gzip.finish()?))

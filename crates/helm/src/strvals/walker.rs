@@ -1,12 +1,14 @@
 //! Walks the keys of a line and sets what stands behind them.
 
+use everflow_gotemplate::gofmt;
 use everflow_json::{Map, Value};
+use everflow_limits::{Budget, Exceeded};
 use everflow_yaml::gojson;
 
-use crate::go_text::{formatted, quoted as quote};
+use crate::go_text::quoted as quote;
 
 use super::scanner::{Scanner, Stop};
-use super::{Flavour, MAX_INDEX, MAX_NESTED_NAME_LEVEL};
+use super::{Flavour, MAX_INDEX, MAX_NESTED_LISTS, MAX_NESTED_NAME_LEVEL, SetError};
 
 /// Why a step ended early. The end of the line is no error for the whole, yet it stops the steps
 /// that are under way before they store what they have made: some of helm's odd answers come
@@ -14,6 +16,13 @@ use super::{Flavour, MAX_INDEX, MAX_NESTED_NAME_LEVEL};
 enum Halt {
     End,
     Wrong(String),
+    UsedUp(Exceeded),
+}
+
+impl From<Exceeded> for Halt {
+    fn from(exceeded: Exceeded) -> Self {
+        Halt::UsedUp(exceeded)
+    }
 }
 
 type Step<T> = Result<T, Halt>;
@@ -21,28 +30,35 @@ type Step<T> = Result<T, Halt>;
 pub(super) struct Walker<'a> {
     scanner: Scanner<'a>,
     flavour: Flavour<'a>,
+    budget: &'a Budget,
+    /// How many lists are being walked inside each other.
+    lists: usize,
 }
 
 impl<'a> Walker<'a> {
-    pub(super) fn new(line: &'a str, flavour: Flavour<'a>) -> Self {
+    pub(super) fn new(line: &'a str, flavour: Flavour<'a>, budget: &'a Budget) -> Self {
         let escapes = !matches!(flavour, Flavour::Literal);
         Walker {
             scanner: Scanner::new(line, escapes),
             flavour,
+            budget,
+            lists: 0,
         }
     }
 
-    pub(super) fn run(mut self, values: &mut Map) -> Result<(), String> {
+    pub(super) fn run(mut self, values: &mut Map) -> Result<(), SetError> {
         loop {
             match self.key(values, 0) {
                 Ok(()) => {}
                 Err(Halt::End) => return Ok(()),
-                Err(Halt::Wrong(message)) => return Err(message),
+                Err(Halt::Wrong(message)) => return Err(SetError::Wrong(message)),
+                Err(Halt::UsedUp(exceeded)) => return Err(exceeded.into()),
             }
         }
     }
 
     fn key(&mut self, data: &mut Map, level: usize) -> Step<()> {
+        self.budget.check()?;
         let stops: &[char] = match self.flavour {
             Flavour::Literal => &['=', '[', '.'],
             _ => &['=', '[', ',', '.'],
@@ -142,7 +158,7 @@ impl<'a> Walker<'a> {
             Stop::End => Err(Halt::End),
             Stop::At('=') => {
                 let value = self.item_value()?;
-                set_index(list, index, value)
+                self.set_index(list, index, value)
             }
             Stop::At('[') => self.nested_list(list, index, level),
             Stop::At(_) => self.nested_map(list, index, level),
@@ -165,6 +181,18 @@ impl<'a> Walker<'a> {
     }
 
     fn nested_list(&mut self, list: &mut Vec<Value>, index: i64, level: usize) -> Step<()> {
+        self.lists += 1;
+        if self.lists > MAX_NESTED_LISTS {
+            let limit = MAX_NESTED_LISTS as u64;
+            let what = "lists in the name of a value";
+            return Err(Exceeded::Depth { what, limit }.into());
+        }
+        let outcome = self.inner_list(list, index, level);
+        self.lists -= 1;
+        outcome
+    }
+
+    fn inner_list(&mut self, list: &mut Vec<Value>, index: i64, level: usize) -> Step<()> {
         let next = self.index()?;
         let mut inner = match slot(list, index) {
             None | Some(Value::Null) => Vec::new(),
@@ -173,7 +201,7 @@ impl<'a> Walker<'a> {
         };
         let outcome = self.list_item(&mut inner, next, level);
         match (outcome, slot(list, index)) {
-            (Ok(()), _) => set_index(list, index, Value::Array(inner)),
+            (Ok(()), _) => self.set_index(list, index, Value::Array(inner)),
             (Err(halt), Some(place)) if place.is_array() => {
                 *place = Value::Array(inner);
                 Err(halt)
@@ -192,7 +220,7 @@ impl<'a> Walker<'a> {
         };
         let outcome = self.key(&mut inner, level);
         if outcome.is_ok() {
-            return set_index(list, index, Value::Object(inner));
+            return self.set_index(list, index, Value::Object(inner));
         }
         if existed && let Some(place) = slot(list, index) {
             *place = Value::Object(inner);
@@ -275,6 +303,25 @@ impl<'a> Walker<'a> {
             }
         }
     }
+
+    fn set_index(&self, list: &mut Vec<Value>, index: i64, value: Value) -> Step<()> {
+        if index > MAX_INDEX {
+            return Err(wrong(format!(
+                "index of {index} is greater than maximum supported index of {MAX_INDEX}"
+            )));
+        }
+        let Ok(position) = usize::try_from(index) else {
+            return Err(wrong(format!("negative {index} index not allowed")));
+        };
+        if list.len() <= position {
+            // The list may grow to twice its size.
+            let missing = position + 1 - list.len();
+            self.budget.charge(2 * missing * size_of::<Value>())?;
+            list.resize(position + 1, Value::Null);
+        }
+        list[position] = value;
+        Ok(())
+    }
 }
 
 enum Braced {
@@ -296,22 +343,6 @@ fn set(data: &mut Map, key: String, value: Value) {
 
 fn slot(list: &mut [Value], index: i64) -> Option<&mut Value> {
     list.get_mut(usize::try_from(index).ok()?)
-}
-
-fn set_index(list: &mut Vec<Value>, index: i64, value: Value) -> Step<()> {
-    if index > MAX_INDEX {
-        return Err(wrong(format!(
-            "index of {index} is greater than maximum supported index of {MAX_INDEX}"
-        )));
-    }
-    let Ok(position) = usize::try_from(index) else {
-        return Err(wrong(format!("negative {index} index not allowed")));
-    };
-    if list.len() <= position {
-        list.resize(position + 1, Value::Null);
-    }
-    list[position] = value;
-    Ok(())
 }
 
 fn typed(text: String) -> Value {
@@ -358,11 +389,6 @@ fn conversion(value: &Value, wanted: &str) -> String {
 }
 
 fn quoted_characters(text: &str) -> String {
-    let characters: Vec<String> = text.chars().map(quoted_character).collect();
+    let characters: Vec<String> = text.chars().map(gofmt::quote_rune).collect();
     format!("[{}]", characters.join(" "))
-}
-
-/// A character in single quotes, as Go prints a rune with `%q`.
-fn quoted_character(character: char) -> String {
-    formatted("%q", everflow_gotemplate::Value::Int32(character as i32))
 }

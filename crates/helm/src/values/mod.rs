@@ -9,8 +9,9 @@ mod lookup;
 pub use coalesce::{coalesce_tables, coalesce_values, merge_tables, merge_values};
 pub use lookup::{LookupError, path_value, table};
 
-use everflow_gotemplate::{Map, Value};
+use everflow_gotemplate::{FuncError, Map, Meter, Value};
 use everflow_json::{Map as JsonMap, Value as Json};
+use everflow_limits::Exceeded;
 
 /// The key under which values for all charts stand.
 pub const GLOBAL: &str = "global";
@@ -23,6 +24,18 @@ impl Warnings {
     /// Adds a line.
     pub fn push(&mut self, line: impl Into<String>) {
         self.0.push(line.into());
+    }
+
+    /// Adds a line that foreign input has a part in; the meter is charged for it.
+    pub(crate) fn add(
+        &mut self,
+        line: impl Into<String>,
+        meter: &Meter<'_>,
+    ) -> Result<(), Exceeded> {
+        let line = line.into();
+        meter.add_buffer(2 * size_of::<String>() + line.len())?;
+        self.0.push(line);
+        Ok(())
     }
 }
 
@@ -40,14 +53,25 @@ pub enum ValuesError {
     /// The values nest deeper than can be walked.
     #[error("the values nest too deep")]
     TooDeep,
+    /// They need more than there is.
+    #[error("the values of the chart: {0}")]
+    Exceeded(#[from] Exceeded),
+}
+
+impl From<FuncError> for ValuesError {
+    fn from(error: FuncError) -> Self {
+        match error.exceeded() {
+            Some(exceeded) => ValuesError::Exceeded(exceeded.clone()),
+            None => ValuesError::TooDeep,
+        }
+    }
 }
 
 /// A copy that shares nothing; a nil map becomes an empty one.
-pub(crate) fn copied(values: &Map) -> Result<Map, ValuesError> {
-    match Value::Map(values.clone()).deep_copy() {
-        Ok(Value::Map(copy)) if !copy.is_nil() => Ok(copy),
-        Ok(_) => Ok(Map::new()),
-        Err(_) => Err(ValuesError::TooDeep),
+pub(crate) fn copied(values: &Map, meter: &Meter<'_>) -> Result<Map, ValuesError> {
+    match Value::Map(values.clone()).deep_copy(meter)? {
+        Value::Map(copy) if !copy.is_nil() => Ok(copy),
+        _ => Ok(Map::new()),
     }
 }
 
@@ -56,7 +80,7 @@ pub trait ValuesOfChart {
     /// The chart's name, or its alias.
     fn name(&self) -> &str;
     /// A fresh copy of the chart's default values.
-    fn default_values(&self) -> Map;
+    fn default_values(&self, meter: &Meter<'_>) -> Result<Map, FuncError>;
     /// The chart's enabled dependencies, in order.
     fn dependencies(&self) -> Vec<&dyn ValuesOfChart>;
 }

@@ -11,12 +11,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use everflow_gotemplate::{Functions, Limits, Numbers, Value};
+use everflow_gotemplate::{Functions, Limits, Meter, Numbers, Value};
 use everflow_helm::chart::{Chart, ChartFile};
 use everflow_helm::objects::Capabilities;
 use everflow_helm::render::{RenderInput, Sources, render};
 use everflow_helm::values::Warnings;
 use everflow_json::{Value as Json, json};
+use everflow_limits::Budget;
 use everflow_sprig::FixedSource;
 
 use generate::Generator;
@@ -61,7 +62,9 @@ fn ours(case: &Case) -> Result<Vec<u8>, String> {
         ChartFile::new("templates/_helper.tpl", HELPER.as_bytes()),
         ChartFile::new("templates/case.yaml", case.template.as_bytes()),
     ];
-    let values = Value::from_json(&case.values, Numbers::Float64);
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&Limits::default(), &budget);
+    let values = Value::from_json(&case.values, Numbers::Float64, &meter).unwrap();
     let release = Value::map([
         ("Name", Value::string("rel")),
         ("Namespace", Value::string("ns")),
@@ -77,7 +80,7 @@ fn ours(case: &Case) -> Result<Vec<u8>, String> {
         capabilities: Capabilities::default().to_template_value(),
         strict: false,
         lint: false,
-        limits: &Limits::default(),
+        meter: &meter,
     };
     let mut sources = Sources::new(FixedSource::new(1_700_000_000, 0, 1));
     match render(&input, &mut sources, &mut Warnings::default()) {

@@ -1,5 +1,7 @@
 //! Keys and values of generated objects: literals, files, and files of `KEY=value` lines.
 
+use everflow_limits::Held;
+
 use crate::error::{Error, Result, Within};
 use crate::kustomization::GeneratorArgs;
 use crate::loader::Loader;
@@ -7,7 +9,10 @@ use crate::paths;
 
 /// All pairs, sorted by key; a key may come only once.
 pub fn load(args: &GeneratorArgs, loader: &Loader<'_>) -> Result<Vec<(String, Vec<u8>)>> {
-    let mut pairs = Vec::new();
+    let mut pairs = Pairs {
+        pairs: Vec::new(),
+        held: loader.meter().budget.hold(0)?,
+    };
     let loading = |error: Error| error.within("loading KV pairs");
     let list = |texts: &[String]| format!("[{}]", texts.join(" "));
     from_env_files(&args.envs, loader, &mut pairs)
@@ -19,6 +24,7 @@ pub fn load(args: &GeneratorArgs, loader: &Loader<'_>) -> Result<Vec<(String, Ve
     from_files(&args.files, loader, &mut pairs)
         .within(|| format!("file sources: {}", list(&args.files)))
         .map_err(loading)?;
+    let mut pairs = pairs.pairs;
     pairs.sort_by(|a, b| a.0.cmp(&b.0));
     if let Some(repeated) = pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(Error::Configuration(format!(
@@ -29,9 +35,22 @@ pub fn load(args: &GeneratorArgs, loader: &Loader<'_>) -> Result<Vec<(String, Ve
     Ok(pairs)
 }
 
-type Pairs = Vec<(String, Vec<u8>)>;
+/// Pairs, and what is charged for them.
+struct Pairs<'b> {
+    pairs: Vec<(String, Vec<u8>)>,
+    held: Held<'b>,
+}
 
-fn from_literals(literals: &[String], pairs: &mut Pairs) -> Result<()> {
+impl Pairs<'_> {
+    fn push(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        self.held
+            .grow(size_of::<(String, Vec<u8>)>() + key.len() + value.len())?;
+        self.pairs.push((key.to_owned(), value.to_vec()));
+        Ok(())
+    }
+}
+
+fn from_literals(literals: &[String], pairs: &mut Pairs<'_>) -> Result<()> {
     for literal in literals {
         let (key, value) = literal
             .split_once('=')
@@ -41,7 +60,7 @@ fn from_literals(literals: &[String], pairs: &mut Pairs) -> Result<()> {
                     "invalid literal source {literal}, expected key=value"
                 ))
             })?;
-        pairs.push((key.to_owned(), unquote(value).as_bytes().to_vec()));
+        pairs.push(key, unquote(value).as_bytes())?;
     }
     Ok(())
 }
@@ -60,10 +79,10 @@ fn unquote(text: &str) -> &str {
     text
 }
 
-fn from_files(files: &[String], loader: &Loader<'_>, pairs: &mut Pairs) -> Result<()> {
+fn from_files(files: &[String], loader: &Loader<'_>, pairs: &mut Pairs<'_>) -> Result<()> {
     for source in files {
         let (key, path) = file_source(source)?;
-        pairs.push((key.to_owned(), loader.load(path)?.to_vec()));
+        pairs.push(key, &loader.load(path)?)?;
     }
     Ok(())
 }
@@ -88,17 +107,19 @@ fn file_source(source: &str) -> Result<(&str, &str)> {
     }
 }
 
-fn from_env_files(files: &[String], loader: &Loader<'_>, pairs: &mut Pairs) -> Result<()> {
+fn from_env_files(files: &[String], loader: &Loader<'_>, pairs: &mut Pairs<'_>) -> Result<()> {
     for path in files {
         let content = loader.load(path)?;
         for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
-            pairs.extend(env_line(line, number)?);
+            if let Some((key, value)) = env_line(line, number)? {
+                pairs.push(key, value)?;
+            }
         }
     }
     Ok(())
 }
 
-fn env_line(line: &[u8], number: usize) -> Result<Option<(String, Vec<u8>)>> {
+fn env_line(line: &[u8], number: usize) -> Result<Option<(&str, &[u8])>> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let Ok(text) = std::str::from_utf8(line) else {
         return Err(Error::Configuration(format!(
@@ -118,7 +139,7 @@ fn env_line(line: &[u8], number: usize) -> Result<Option<(String, Vec<u8>)>> {
     if key.is_empty() {
         return Ok(None);
     }
-    Ok(Some((key.to_owned(), value.as_bytes().to_vec())))
+    Ok(Some((key, value.as_bytes())))
 }
 
 #[cfg(test)]
@@ -135,11 +156,13 @@ mod tests {
 
     #[test]
     fn env_lines_are_read() {
-        let read = |line: &str| env_line(line.as_bytes(), 1).unwrap();
-        assert_eq!(read("  A=b=c "), Some(("A".to_owned(), b"b=c ".to_vec())));
+        fn read(line: &str) -> Option<(&str, &[u8])> {
+            env_line(line.as_bytes(), 1).unwrap()
+        }
+        assert_eq!(read("  A=b=c "), Some(("A", b"b=c ".as_slice())));
         assert_eq!(read("# no"), None);
-        assert_eq!(read("KEY"), Some(("KEY".to_owned(), Vec::new())));
-        assert_eq!(read("A=1\r"), Some(("A".to_owned(), b"1".to_vec())));
+        assert_eq!(read("KEY"), Some(("KEY", b"".as_slice())));
+        assert_eq!(read("A=1\r"), Some(("A", b"1".as_slice())));
     }
 
     #[test]

@@ -4,7 +4,8 @@ pub mod hash;
 pub mod kv;
 
 use base64::Engine;
-use everflow_yaml::{Mapping, Node, Style, Value};
+use everflow_limits::Budget;
+use everflow_yaml::{Mapping, Node, Style, Value, cost};
 use smol_str::SmolStr;
 
 use crate::error::{Error, Result};
@@ -30,12 +31,14 @@ pub fn generate(
     loader: &Loader<'_>,
     schemas: &Schemas,
 ) -> Result<Resource> {
+    let budget = loader.meter().budget;
     if args.name.is_empty() {
         return Err(Error::Configuration(
             "a configmap must have a name".to_owned(),
         ));
     }
     let pairs = kv::load(args, loader)?;
+    budget.charge(pairs.iter().map(cost_of).sum())?;
     let mut root = Mapping::default();
     let mut set = |name: &str, value: Node| node_ops::append_field(&mut root, name, value);
     set("apiVersion", Node::string("v1"));
@@ -44,7 +47,9 @@ pub fn generate(
         Kind::Secret => "Secret",
     };
     set("kind", Node::string(kind_name));
-    set("metadata", metadata(args));
+    let metadata = metadata(args);
+    budget.charge(cost::of_tree(&metadata))?;
+    set("metadata", metadata);
     match kind {
         Kind::ConfigMap => set_config_map_data(&mut root, &pairs),
         Kind::Secret => {
@@ -75,6 +80,11 @@ pub fn generate(
         .is_some_and(|options| options.disable_name_suffix_hash);
     resource.behavior = Some(Behavior::parse(&args.behavior));
     Ok(resource)
+}
+
+/// What a pair takes in an object: as it is, or longer by a third as Base64.
+fn cost_of((key, value): &(String, Vec<u8>)) -> usize {
+    node_ops::ENTRY + key.len() + value.len() + value.len() / 2
 }
 
 fn metadata(args: &GeneratorArgs) -> Node {
@@ -111,8 +121,9 @@ fn set_config_map_data(root: &mut Mapping, pairs: &[(String, Vec<u8>)]) {
             Ok(text) => ("data", text.to_owned()),
             Err(_) => ("binaryData", encode_base64(value)),
         };
+        // Each key comes once.
         if let Some(map) = node_ops::mapping_at(root, field) {
-            node_ops::set_field(map, key, text_node(text));
+            node_ops::append_field(map, key, text_node(text));
         }
     }
 }
@@ -145,7 +156,14 @@ fn encode_base64(bytes: &[u8]) -> String {
 }
 
 /// Lays a generated object over the one that is there.
-pub fn lay_over(new: &mut Resource, old: &Resource, behavior: Behavior) {
+pub fn lay_over(
+    new: &mut Resource,
+    old: &Resource,
+    behavior: Behavior,
+    budget: &Budget,
+) -> Result<()> {
+    // At most all of the old one comes into the new one.
+    budget.charge(cost::of_tree(&old.node))?;
     let labels = merged(old.meta_pairs("labels"), new.meta_pairs("labels"));
     new.set_meta_pairs("labels", labels);
     let origin = old
@@ -164,13 +182,14 @@ pub fn lay_over(new: &mut Resource, old: &Resource, behavior: Behavior) {
     new.set_name(&old.id().name);
     new.set_namespace(&old.id().namespace);
     if behavior != Behavior::Merge {
-        return;
+        return Ok(());
     }
     merge_data(&mut new.node, &old.node, "data");
     merge_data(&mut new.node, &old.node, "binaryData");
     if let Some(origin) = origin {
         new.set_annotation(crate::resource::ORIGIN, &origin);
     }
+    Ok(())
 }
 
 type Pairs = Vec<(SmolStr, SmolStr)>;

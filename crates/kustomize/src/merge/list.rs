@@ -3,6 +3,7 @@
 //! The order and the odd cases (elements without a key, keys that are only partly given) follow
 //! kyaml step by step, because they show in what is printed.
 
+use everflow_limits::Budget;
 use everflow_yaml::{Node, Value};
 
 use super::{DIRECTIVE, Directive, Merger, Outcome, directive_of};
@@ -11,6 +12,9 @@ use crate::node_ops::{
     self, is_null_or_empty, is_null_or_empty_map, raw_text, untagged, wrong_kind,
 };
 use crate::schema::Schema;
+
+/// What the value of an element under a merge key takes, with its copies.
+const VALUE: usize = 96;
 
 /// Takes the directive out of a list: an element that is nothing but `$patch: ...`.
 pub(super) fn take_directive(patch: &mut Node) -> Result<Directive> {
@@ -156,6 +160,10 @@ impl ListMerge {
         schema: Option<&Schema>,
         keys: Vec<String>,
     ) -> Result<()> {
+        merger
+            .held
+            .borrow_mut()
+            .grow(self.elements.len() * (1 + keys.len()) * VALUE)?;
         let element_schema = schema.and_then(Schema::elements);
         let (keys, mut values) = if keys.is_empty() {
             (vec![String::new()], self.primitive_values())
@@ -164,16 +172,17 @@ impl ListMerge {
             (keys, values)
         };
         if keys.len() > 1 {
-            fill_gaps(&mut values);
+            fill_gaps(&mut values, merger.budget)?;
         }
         let mut used = Vec::new();
         for value in &values {
+            merger.budget.check()?;
             let (valid_keys, valid_values) = valid_keys(&values, value, &keys);
             self.merge_element(merger, element_schema.as_ref(), &valid_keys, &valid_values)?;
             used = valid_keys;
         }
         if !values.is_empty() {
-            self.append_rest(&used)?;
+            self.append_rest(&used, merger.budget)?;
         }
         Ok(())
     }
@@ -232,7 +241,8 @@ impl ListMerge {
                 Ok(keep.then_some(dest))
             }
             (Some(dest), patch) => {
-                let patch = patch.map(|patch| self.elements[patch].clone());
+                let patch = patch.map(|patch| merger.copy(&self.elements[patch]));
+                let patch = patch.transpose()?;
                 Ok(
                     match merger.walk(Some(&mut self.elements[dest]), patch, schema)? {
                         Outcome::Dest => Some(dest),
@@ -242,7 +252,7 @@ impl ListMerge {
                 )
             }
             (None, Some(patch)) => {
-                let node = self.elements[patch].clone();
+                let node = merger.copy(&self.elements[patch])?;
                 Ok(match merger.walk(None, Some(node), schema)? {
                     Outcome::Set(node) => {
                         self.elements[patch] = node;
@@ -347,9 +357,10 @@ impl ListMerge {
     }
 
     /// Brings the elements that the patch does not name behind those it does.
-    fn append_rest(&mut self, keys: &[String]) -> Result<()> {
+    fn append_rest(&mut self, keys: &[String], budget: &Budget) -> Result<()> {
         let rest = std::mem::take(&mut self.dest);
         for number in rest {
+            budget.check()?;
             let element = &self.elements[number];
             if keys.first().is_none_or(String::is_empty) {
                 let text = vec![raw_text(element).to_owned()];
@@ -435,8 +446,9 @@ fn valid_keys(
 }
 
 /// Fills the values that one element lacks from another that agrees with it otherwise.
-fn fill_gaps(values: &mut [Vec<String>]) {
+fn fill_gaps(values: &mut [Vec<String>], budget: &Budget) -> Result<()> {
     for first in 0..values.len() {
+        budget.check()?;
         for second in 0..values.len() {
             if let Some(filled) = agree(&values[first], &values[second]) {
                 values[first].clone_from(&filled);
@@ -444,6 +456,7 @@ fn fill_gaps(values: &mut [Vec<String>]) {
             }
         }
     }
+    Ok(())
 }
 
 fn agree(first: &[String], second: &[String]) -> Option<Vec<String>> {

@@ -6,7 +6,10 @@
 
 mod list;
 
-use everflow_yaml::{Mapping, Node, Style, Value};
+use std::cell::RefCell;
+
+use everflow_limits::{Budget, Held};
+use everflow_yaml::{Mapping, Node, Style, Value, cost};
 
 use crate::error::{Error, Result};
 use crate::node_ops::{self, kind_name, wrong_kind};
@@ -15,17 +18,28 @@ use crate::yaml_io;
 
 const DIRECTIVE: &str = "$patch";
 
-/// Lays a patch over an object. `false` when the patch deletes the object.
-pub fn apply(schemas: &Schemas, object: &mut Node, patch: Node) -> Result<bool> {
-    let merger = Merger { schemas };
+/// Lays a patch over an object, which stays charged for what it is then. `false` when the patch deletes
+/// the object.
+pub fn apply(schemas: &Schemas, object: &mut Node, patch: Node, budget: &Budget) -> Result<bool> {
+    let before = cost::of_tree(object);
+    let held = budget.hold(cost::of_tree(&patch))?;
+    let merger = Merger {
+        schemas,
+        budget,
+        held: RefCell::new(held),
+    };
     match merger.walk(Some(object), Some(patch), None)? {
-        Outcome::Clear => Ok(false),
-        Outcome::Dest => Ok(true),
-        Outcome::Set(node) => {
-            *object = node;
-            Ok(true)
-        }
+        Outcome::Clear => return Ok(false),
+        Outcome::Dest => {}
+        Outcome::Set(node) => *object = node,
     }
+    let after = cost::of_tree(object);
+    merger
+        .held
+        .into_inner()
+        .keep(after.saturating_sub(before))?;
+    budget.release(before.saturating_sub(after));
+    Ok(true)
 }
 
 /// What becomes of a place after a patch was laid over it.
@@ -67,15 +81,25 @@ fn shape(node: Option<&Node>) -> Shape {
 
 struct Merger<'a> {
     schemas: &'a Schemas,
+    budget: &'a Budget,
+    /// Charged until the patch is laid over.
+    held: RefCell<Held<'a>>,
 }
 
 impl Merger<'_> {
+    /// A copy of an element of the patch, which may be wanted in many places.
+    fn copy(&self, node: &Node) -> Result<Node> {
+        self.held.borrow_mut().grow(cost::of_tree(node))?;
+        Ok(node.clone())
+    }
+
     fn walk(
         &self,
         dest: Option<&mut Node>,
         patch: Option<Node>,
         schema: Option<Schema>,
     ) -> Result<Outcome> {
+        self.budget.check()?;
         let schema = schema.or_else(|| {
             self.schema_of(dest.as_deref())
                 .or_else(|| self.schema_of(patch.as_ref()))
@@ -159,13 +183,14 @@ impl Merger<'_> {
             .iter()
             .map(|e| node_ops::raw_text(&e.key))
             .collect();
-        let untouched: Vec<String> = dest
-            .entries
-            .iter()
-            .map(|entry| node_ops::raw_text(&entry.key))
-            .filter(|key| !patched.contains(key))
-            .map(str::to_owned)
-            .collect();
+        let mut untouched: Vec<String> = Vec::new();
+        for entry in &dest.entries {
+            self.budget.check()?;
+            let key = node_ops::raw_text(&entry.key);
+            if !patched.contains(&key) {
+                untouched.push(key.to_owned());
+            }
+        }
         for key in untouched {
             self.keep_field(dest, &key, schema)?;
         }
@@ -199,6 +224,7 @@ impl Merger<'_> {
     }
 
     fn keep_field(&self, dest: &mut Mapping, key: &str, schema: Option<&Schema>) -> Result<()> {
+        self.budget.check()?;
         let schema = schema.and_then(|schema| schema.field(key));
         let Some(field) = dest.get_mut(key) else {
             return Ok(());
@@ -237,6 +263,7 @@ impl Merger<'_> {
 
     /// Cleans one value of the patch; `false` when it goes away.
     fn clean(&self, node: &mut Node, schema: Option<Schema>) -> Result<bool> {
+        self.budget.check()?;
         let schema = schema.or_else(|| self.schema_of(Some(node)));
         match shape(Some(node)) {
             Shape::Nothing => Ok(false),
@@ -298,7 +325,7 @@ fn take_map_directive(patch: &mut Node) -> Result<Directive> {
     let Some(mapping) = patch.as_mapping_mut() else {
         return Err(Error::Patch(format!(
             "no implemented strategic merge patch strategy for ('{}')",
-            yaml_io::print_node(patch)
+            yaml_io::quote_node(patch)
         )));
     };
     let Some(value) = mapping.get(DIRECTIVE) else {

@@ -2,10 +2,11 @@ use super::*;
 use crate::Release;
 
 fn merged(object: &str, patch: &str) -> String {
-    let parse = |text: &str| yaml_io::parse_inner(text).unwrap();
+    let budget = Budget::unlimited();
+    let parse = |text: &str| yaml_io::parse_inner(text, &budget).unwrap().0;
     let mut object = parse(object);
     let schemas = Schemas::new(Release::V5_8);
-    if !apply(&schemas, &mut object, parse(patch)).unwrap() {
+    if !apply(&schemas, &mut object, parse(patch), &budget).unwrap() {
         return "deleted".to_owned();
     }
     yaml_io::print_object(&object).unwrap()

@@ -1,7 +1,7 @@
 //! `images`: names, tags and digests of container images.
 
-use everflow_yaml::{Node, Value};
-use regex::Regex;
+use everflow_limits::Budget;
+use everflow_yaml::{Node, Value, cost};
 
 use super::SpecSet;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::fieldspec::{Create, FieldSpec};
 use crate::kustomization::Image;
 use crate::node_ops::{self, raw_text, wrong_kind};
 use crate::options::Release;
-use crate::pattern;
+use crate::pattern::{self, Expression};
 use crate::resmap::ResMap;
 
 /// A change to all uses of an image.
@@ -27,30 +27,45 @@ impl ImageChange {
         }
     }
 
-    pub(super) fn apply(&self, resources: &mut ResMap, release: Release) -> Result<()> {
+    pub(super) fn apply(
+        &self,
+        resources: &mut ResMap,
+        release: Release,
+        budget: &Budget,
+    ) -> Result<()> {
         let Some(matcher) = Matcher::new(&self.image.name, release) else {
             return Ok(());
         };
-        let update = |node: &mut Node| self.update(node, &matcher);
+        let update = |node: &mut Node| self.update(node, &matcher, budget);
         for resource in resources.contents_mut() {
+            budget.check()?;
             if resource.is_empty() || resource.gvk().kind == "CustomResourceDefinition" {
                 continue;
             }
             update_containers(&mut resource.node, &update)?;
             let id = resource.id().clone();
-            self.specs
-                .walk(&mut resource.node, &id, Create::Nothing, |_| true, update)?;
+            self.specs.walk(
+                &mut resource.node,
+                &id,
+                Create::Nothing,
+                budget,
+                |_| true,
+                update,
+            )?;
         }
         Ok(())
     }
 
-    fn update(&self, node: &mut Node, matcher: &Matcher) -> Result<()> {
+    fn update(&self, node: &mut Node, matcher: &Matcher, budget: &Budget) -> Result<()> {
+        budget.check()?;
         node_ops::require_scalar(node)?;
         let text = raw_text(node);
         if !matcher.matches(text) {
             return Ok(());
         }
         let new = change(text, &self.image);
+        budget.charge(cost::of_scalar(&new))?;
+        budget.release(cost::of_scalar(text));
         node_ops::overwrite_untagged(node, new)
     }
 }
@@ -95,7 +110,7 @@ fn update_image_of(item: &mut Node, update: &dyn Fn(&mut Node) -> Result<()>) ->
 /// Finds uses of an image whose name is an expression.
 enum Matcher {
     Literal(String, Release),
-    Expression(Regex),
+    Expression(Expression),
 }
 
 impl Matcher {

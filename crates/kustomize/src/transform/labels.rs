@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use everflow_limits::Budget;
 use everflow_yaml::Node;
 
 use super::SpecSet;
@@ -26,19 +27,19 @@ impl Entries {
         }
     }
 
-    pub(super) fn apply(&self, resources: &mut ResMap) -> Result<()> {
+    pub(super) fn apply(&self, resources: &mut ResMap, budget: &Budget) -> Result<()> {
         if self.entries.is_empty() {
             return Ok(());
         }
         for resource in resources.contents_mut() {
             if !resource.is_empty() {
-                self.apply_to(resource)?;
+                self.apply_to(resource, budget)?;
             }
         }
         Ok(())
     }
 
-    fn apply_to(&self, resource: &mut Resource) -> Result<()> {
+    fn apply_to(&self, resource: &mut Resource, budget: &Budget) -> Result<()> {
         let id = resource.id().clone();
         for (key, value) in &self.entries {
             let mut added = 0;
@@ -49,11 +50,15 @@ impl Entries {
                 &mut node,
                 &id,
                 Create::Mapping,
+                budget,
                 |_| true,
                 |map| {
+                    // The value stands in the map and is remembered as one that is shared.
+                    budget.charge(node_ops::ENTRY + key.len() + 2 * value.len())?;
                     let mut entry = Node::string(value.as_str());
                     match map.get(key) {
                         Some(old) => {
+                            budget.release(node_ops::ENTRY + key.len() + raw_text(old).len());
                             touched_shared |=
                                 node_ops::share_mark(old).is_some() && raw_text(old) != value;
                         }

@@ -15,6 +15,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use everflow_limits::Budget;
 use everflow_yaml::Node;
 
 use crate::error::{Result, Within};
@@ -55,27 +56,28 @@ pub enum Transformer {
 }
 
 impl Transformer {
-    /// Changes the objects.
-    pub fn apply(&self, resources: &mut ResMap, release: Release) -> Result<()> {
+    /// Changes the objects. What grows is charged.
+    pub fn apply(&self, resources: &mut ResMap, release: Release, budget: &Budget) -> Result<()> {
+        budget.check()?;
         match self {
-            Transformer::StrategicMerge(patch) => patch.apply(resources),
-            Transformer::Patch(patch) => patch.apply(resources),
-            Transformer::Json6902(patch) => patch.apply(resources),
-            Transformer::Namespace(namespace) => namespace.apply(resources),
-            Transformer::Prefix(affix) => affix.apply(resources, names::Side::Prefix),
-            Transformer::Suffix(affix) => affix.apply(resources, names::Side::Suffix),
-            Transformer::Entries(entries) => entries.apply(resources),
-            Transformer::Replicas(replicas) => replicas.apply(resources),
-            Transformer::Image(image) => image.apply(resources, release),
+            Transformer::StrategicMerge(patch) => patch.apply(resources, budget),
+            Transformer::Patch(patch) => patch.apply(resources, budget),
+            Transformer::Json6902(patch) => patch.apply(resources, budget),
+            Transformer::Namespace(namespace) => namespace.apply(resources, budget),
+            Transformer::Prefix(affix) => affix.apply(resources, names::Side::Prefix, budget),
+            Transformer::Suffix(affix) => affix.apply(resources, names::Side::Suffix, budget),
+            Transformer::Entries(entries) => entries.apply(resources, budget),
+            Transformer::Replicas(replicas) => replicas.apply(resources, budget),
+            Transformer::Image(image) => image.apply(resources, release, budget),
             Transformer::Replacements(replacements) => {
                 resources.prepare_index();
-                replacement::apply(resources, replacements, release)
+                replacement::apply(resources, replacements, release, budget)
             }
-            Transformer::ValueAdd(value) => value.apply(resources),
-            Transformer::Hash => names::add_hashes(resources),
+            Transformer::ValueAdd(value) => value.apply(resources, budget),
+            Transformer::Hash => names::add_hashes(resources, budget),
             Transformer::All(all) => all
                 .iter()
-                .try_for_each(|transformer| transformer.apply(resources, release)),
+                .try_for_each(|transformer| transformer.apply(resources, release, budget)),
         }
     }
 }
@@ -117,13 +119,14 @@ impl SpecSet {
         node: &mut Node,
         id: &ResId,
         create: Create,
+        budget: &Budget,
         wanted: impl Fn(&FieldSpec) -> bool,
         mut set: impl FnMut(&mut Node) -> Result<()>,
     ) -> Result<()> {
         for index in self.for_kind(&id.gvk).iter() {
             let (spec, steps) = &self.specs[*index];
             if wanted(spec) {
-                walk_spec(node, id, spec, steps, create, &mut set)?;
+                walk_spec(node, id, spec, steps, create, budget, &mut set)?;
             }
         }
         Ok(())
@@ -137,10 +140,11 @@ pub fn walk_spec(
     spec: &FieldSpec,
     steps: &Steps,
     create: Create,
+    budget: &Budget,
     set: &mut dyn FnMut(&mut Node) -> Result<()>,
 ) -> Result<()> {
     let create = if spec.create { create } else { Create::Nothing };
     steps
-        .walk(node, create, set)
-        .within(|| format!("considering field '{}' of object {id}", spec.path))
+        .walk(node, create, budget, set)
+        .within(|| format!("considering field '{}' of object {id}", spec.path()))
 }

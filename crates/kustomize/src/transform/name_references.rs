@@ -4,9 +4,11 @@
 //! changed when exactly one object once had the name it holds and could be meant.
 
 use std::cell::Cell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use everflow_yaml::{Node, Value};
+use everflow_limits::Budget;
+use everflow_yaml::{Node, Value, cost};
 use smol_str::SmolStr;
 
 use crate::config::NameReference;
@@ -20,7 +22,7 @@ use crate::resource::Resource;
 use crate::yaml_io;
 
 /// Fixes all references.
-pub fn fix(resources: &mut ResMap, references: &[NameReference]) -> Result<()> {
+pub fn fix(resources: &mut ResMap, references: &[NameReference], budget: &Budget) -> Result<()> {
     let targets = Targets::new(resources);
     if targets.by_name.is_empty() {
         return check_bindings(resources);
@@ -32,24 +34,36 @@ pub fn fix(resources: &mut ResMap, references: &[NameReference]) -> Result<()> {
                 target: &reference.target,
                 spec,
                 steps: spec.steps(),
-                is_role_ref: spec.path.ends_with("roleRef/name"),
+                is_role_ref: spec.path().ends_with("roleRef/name"),
             })
         })
         .collect();
     let mut by_kind: HashMap<Gvk, PathTree> = HashMap::new();
     let mut present: Vec<usize> = Vec::new();
+    let mut is_present: Vec<bool> = vec![false; fields.len()];
     for position in 0..resources.len() {
+        budget.check()?;
         let original = resources.get(position).original_id();
-        let paths = by_kind.entry(original.gvk).or_insert_with_key(|gvk| {
-            let fields = fields.iter().enumerate();
-            let wanted = fields.filter(|(_, field)| gvk.is_selected_by(&field.spec.gvk));
-            PathTree::new(wanted.map(|(index, field)| (index, &field.steps)))
-        });
-        present.clear();
+        let paths = match by_kind.entry(original.gvk) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let gvk = new.key().clone();
+                let fields = fields.iter().enumerate();
+                let wanted = fields.filter(|(_, field)| gvk.is_selected_by(&field.spec.gvk));
+                let steps = wanted.map(|(index, field)| (index, &field.steps));
+                new.insert(PathTree::new(steps, budget)?)
+            }
+        };
+        present
+            .drain(..)
+            .for_each(|index| is_present[index] = false);
         let node = &resources.get(position).node;
-        paths.find(node, &mut |index| present.push(index));
+        paths.find(node, budget, &mut |index| {
+            if !std::mem::replace(&mut is_present[index], true) {
+                present.push(index);
+            }
+        })?;
         present.sort_unstable();
-        present.dedup();
         if present.is_empty() && resources.get(position).gvk().kind != "RoleBinding" {
             continue;
         }
@@ -64,6 +78,7 @@ pub fn fix(resources: &mut ResMap, references: &[NameReference]) -> Result<()> {
             binding: &binding,
             changed: Cell::new(false),
             shared: Cell::new(false),
+            budget,
         };
         let result = present
             .iter()
@@ -174,6 +189,7 @@ struct Referrer<'a> {
     changed: Cell<bool>,
     /// A value was changed that stands in several places at once.
     shared: Cell<bool>,
+    budget: &'a Budget,
 }
 
 impl Referrer<'_> {
@@ -189,20 +205,20 @@ impl Referrer<'_> {
         };
         field
             .steps
-            .walk(node, Create::Nothing, &mut |found| {
+            .walk(node, Create::Nothing, self.budget, &mut |found| {
                 self.fix(found, field, role.as_ref())
             })
             .within(|| {
                 format!(
                     "considering field '{}' of object {}",
-                    field.spec.path,
+                    field.spec.path(),
                     self.id()
                 )
             })
             .within(|| {
                 format!(
                     "updating name reference in '{}' field of '{}'",
-                    field.spec.path,
+                    field.spec.path(),
                     self.id()
                 )
             })
@@ -229,6 +245,7 @@ impl Referrer<'_> {
 
     /// A field that holds a name.
     fn fix_scalar(&self, node: &mut Node, field: &Field<'_>, role: Option<&Gvk>) -> Result<()> {
+        self.budget.check()?;
         let old = SmolStr::new(raw_text(node));
         let candidates = self.candidates(&old);
         let same_name = |a: &Resource, b: &Resource| a.id().name == b.id().name;
@@ -240,11 +257,14 @@ impl Referrer<'_> {
             return Ok(());
         }
         self.note_change(node);
+        self.budget.charge(cost::of_scalar(new))?;
+        self.budget.release(cost::of_scalar(&old));
         node_ops::overwrite_untagged(node, new.clone())
     }
 
     /// A field that holds a map with a name and perhaps a namespace.
     fn fix_mapping(&self, node: &mut Node, field: &Field<'_>, role: Option<&Gvk>) -> Result<()> {
+        self.budget.check()?;
         let Some(name) = node.get("name") else {
             return Err(Error::Field(
                 "path config error; no 'name' field in node".to_owned(),
@@ -274,6 +294,9 @@ impl Referrer<'_> {
                 .into_iter()
                 .for_each(|node| self.note_change(node));
         }
+        // A namespace may be new.
+        self.budget
+            .charge(node_ops::ENTRY + id.name.len() + id.namespace.len())?;
         node_ops::set_untagged(mapping, "name", &id.name);
         if !id.namespace.is_empty() {
             node_ops::set_untagged(mapping, "namespace", &id.namespace);
@@ -401,7 +424,7 @@ impl Referrer<'_> {
         if all_same {
             return Ok(Some(first));
         }
-        Err(self.ambiguous(&candidates))
+        Err(self.ambiguous(&candidates)?)
     }
 
     fn is_in_place(&self, target: &Resource) -> bool {
@@ -412,7 +435,7 @@ impl Referrer<'_> {
             || id.effective_namespace() == self.id().effective_namespace()
     }
 
-    fn ambiguous(&self, candidates: &[usize]) -> Error {
+    fn ambiguous(&self, candidates: &[usize]) -> Result<Error> {
         let found: Vec<&Resource> = candidates.iter().map(|p| self.resources.get(*p)).collect();
         let ids: Vec<String> = found
             .iter()
@@ -427,12 +450,13 @@ impl Referrer<'_> {
             self.id()
         );
         for (number, resource) in found.into_iter().enumerate() {
+            self.budget.charge(cost::of_printing(&resource.node))?;
             text.push_str(&format!(
                 "--- possible referral {number}:\n{}\n",
                 print(resource)
             ));
         }
-        Error::Reference(text)
+        Ok(Error::Reference(text))
     }
 }
 

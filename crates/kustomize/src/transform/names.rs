@@ -1,5 +1,7 @@
 //! `namePrefix`, `nameSuffix`, and the hashes of generated objects.
 
+use everflow_limits::Budget;
+use everflow_yaml::cost;
 use smol_str::SmolStr;
 
 use super::walk_spec;
@@ -46,23 +48,25 @@ impl Affix {
         }
     }
 
-    pub(super) fn apply(&self, resources: &mut ResMap, side: Side) -> Result<()> {
+    pub(super) fn apply(&self, resources: &mut ResMap, side: Side, budget: &Budget) -> Result<()> {
         let schemas = std::rc::Rc::clone(resources.schemas());
         for resource in resources.all_mut() {
+            budget.check()?;
             let original = resource.original_id();
             if resource.is_empty() || is_skipped(&original.gvk) {
                 continue;
             }
             for (spec, steps) in &self.specs {
+                budget.check()?;
                 if !original.gvk.is_selected_by(&spec.gvk) {
                     continue;
                 }
-                if spec.path == "metadata/name" && !self.text.is_empty() {
+                if spec.path() == "metadata/name" && !self.text.is_empty() {
                     match side {
                         Side::Prefix => resource.prefixes.push(self.text.clone()),
                         Side::Suffix => resource.suffixes.push(self.text.clone()),
                     }
-                    resource.store_previous_id();
+                    resource.store_previous_id(budget)?;
                 }
                 if !resource.gvk().is_selected_by(&spec.gvk) {
                     continue;
@@ -74,8 +78,11 @@ impl Affix {
                     spec,
                     steps,
                     Create::Text,
+                    budget,
                     &mut |node| {
                         let old = raw_text(node);
+                        // The field, and the identity that may be read from it.
+                        budget.charge(2 * (cost::of_scalar(old) + self.text.len()))?;
                         let new = match side {
                             Side::Prefix => smol_str::format_smolstr!("{}{old}", self.text),
                             Side::Suffix => smol_str::format_smolstr!("{old}{}", self.text),
@@ -91,7 +98,7 @@ impl Affix {
 }
 
 /// Adds the hash of its content to the name of every object that wants one.
-pub(super) fn add_hashes(resources: &mut ResMap) -> Result<()> {
+pub(super) fn add_hashes(resources: &mut ResMap, budget: &Budget) -> Result<()> {
     if !resources.iter().any(|resource| resource.needs_hash) {
         return Ok(());
     }
@@ -100,8 +107,9 @@ pub(super) fn add_hashes(resources: &mut ResMap) -> Result<()> {
         if !resource.needs_hash {
             continue;
         }
+        let _text = budget.hold(cost::of_printing(&resource.node))?;
         let hash = hash::of(resource)?;
-        resource.store_previous_id();
+        resource.store_previous_id(budget)?;
         let name = format!("{}-{hash}", resource.id().name);
         resource.set_name(&name);
         resource.refresh_id(&schemas);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use everflow_limits::Budget;
 use everflow_yaml::Node;
 use smol_str::SmolStr;
 
@@ -63,7 +64,7 @@ impl Namespace {
         }
     }
 
-    pub(super) fn apply(&self, resources: &mut ResMap) -> Result<()> {
+    pub(super) fn apply(&self, resources: &mut ResMap, budget: &Budget) -> Result<()> {
         if self.namespace.is_empty() {
             return Ok(());
         }
@@ -72,36 +73,48 @@ impl Namespace {
             if resource.is_empty() || resource.helm_generated {
                 continue;
             }
-            resource.store_previous_id();
-            self.apply_to(resource, &schemas)?;
+            resource.store_previous_id(budget)?;
+            self.apply_to(resource, &schemas, budget)?;
         }
         check_conflicts(resources)
     }
 
     /// Sets the namespace of one object.
-    pub fn apply_to(&self, resource: &mut Resource, schemas: &Schemas) -> Result<()> {
+    pub fn apply_to(
+        &self,
+        resource: &mut Resource,
+        schemas: &Schemas,
+        budget: &Budget,
+    ) -> Result<()> {
         let id = resource.id().clone();
         let is_core = resource.node.get("apiVersion").map_or("", raw_text) == "v1";
         let is_binding = matches!(id.gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding");
         if !id.cluster_scoped {
             self.own
-                .walk(&mut resource.node, Create::Text, &mut |node| self.set(node))
+                .walk(&mut resource.node, Create::Text, budget, &mut |node| {
+                    self.set(node)
+                })
                 .within(|| format!("considering field '{META_NAMESPACE}' of object {id}"))?;
         }
         if is_binding {
             self.set_subjects(&mut resource.node)?;
         }
         let wanted = |spec: &FieldSpec| {
-            spec.path != META_NAMESPACE
-                && (is_core || spec.path != "metadata/name")
+            spec.path() != META_NAMESPACE
+                && (is_core || spec.path() != "metadata/name")
                 && !(is_binding
-                    && spec.path == "subjects/namespace"
+                    && spec.path() == "subjects/namespace"
                     && matches!(spec.gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding"))
         };
         self.specs
-            .walk(&mut resource.node, &id, Create::Text, wanted, |node| {
-                self.set(node)
-            })
+            .walk(
+                &mut resource.node,
+                &id,
+                Create::Text,
+                budget,
+                wanted,
+                |node| self.set(node),
+            )
             .map_err(|error| {
                 let misplaced = error
                     .to_string()

@@ -1,6 +1,7 @@
 //! `patches` and `patchesStrategicMerge`.
 
 use everflow_json::Value as Json;
+use everflow_limits::Budget;
 use everflow_yaml::Node;
 
 use super::json_patch;
@@ -20,12 +21,19 @@ pub struct StrategicMerge {
 }
 
 impl StrategicMerge {
-    pub(super) fn apply(&self, resources: &mut ResMap) -> Result<()> {
+    pub(super) fn apply(&self, resources: &mut ResMap, budget: &Budget) -> Result<()> {
         for patch in &self.patches {
+            budget.check()?;
             let patch = Resource::new(patch.clone(), resources.schemas());
             let position = resources.find_patch_target(&patch.original_id())?;
             let Some(position) = position else { continue };
-            apply_selected(resources, &[position], &patch, PatchOptions::default())?;
+            apply_selected(
+                resources,
+                &[position],
+                &patch,
+                PatchOptions::default(),
+                budget,
+            )?;
             resources.drop_empty();
         }
         Ok(())
@@ -51,15 +59,17 @@ pub enum Content {
 
 impl Content {
     /// Finds out which of the two a text is.
-    pub fn parse(text: &str, source: &str) -> Result<Self> {
-        let strategic = yaml_io::read_objects(text.as_bytes());
+    pub fn parse(text: &str, source: &str, budget: &Budget) -> Result<Self> {
+        let strategic = yaml_io::read_objects(text.as_bytes(), budget);
         let operations = if text.is_empty() {
             Err(Error::Patch("empty json patch operations".to_owned()))
         } else {
-            json_patch::parse(text)
+            json_patch::parse(text, budget)
         };
+
         let count = |json: &Json| json.as_array().map_or(0, Vec::len);
         match (strategic, operations) {
+            (Err(error), _) | (_, Err(error)) if error.exceeded().is_some() => Err(error),
             (Ok(objects), Ok(operations)) if !objects.is_empty() && count(&operations) > 0 => {
                 Err(Error::Patch(format!(
                     "illegally qualifies as both an SM and JSON patch: {source}"
@@ -75,15 +85,20 @@ impl Content {
 }
 
 impl PatchEntry {
-    pub(super) fn apply(&self, resources: &mut ResMap) -> Result<()> {
+    pub(super) fn apply(&self, resources: &mut ResMap, budget: &Budget) -> Result<()> {
         match &self.content {
             Content::Strategic(patches) if patches.is_empty() => Ok(()),
-            Content::Strategic(patches) => self.apply_strategic(resources, patches),
-            Content::Operations(operations) => self.apply_operations(resources, operations),
+            Content::Strategic(patches) => self.apply_strategic(resources, patches, budget),
+            Content::Operations(operations) => self.apply_operations(resources, operations, budget),
         }
     }
 
-    fn apply_strategic(&self, resources: &mut ResMap, patches: &[Node]) -> Result<()> {
+    fn apply_strategic(
+        &self,
+        resources: &mut ResMap,
+        patches: &[Node],
+        budget: &Budget,
+    ) -> Result<()> {
         let schemas = std::rc::Rc::clone(resources.schemas());
         let load = |patch: &Node| {
             let mut patch = Resource::new(patch.clone(), &schemas);
@@ -95,6 +110,7 @@ impl PatchEntry {
         };
         let Some(target) = &self.target else {
             for patch in patches {
+                budget.check()?;
                 let patch = load(patch);
                 let id = patch.original_id();
                 let position = resources
@@ -102,7 +118,7 @@ impl PatchEntry {
                     .within(|| format!("no resource matches strategic merge patch \"{id}\""))?;
                 let Some(position) = position else { continue };
                 let resource = resources.get_mut(position);
-                patch_resource(resource, patch.node, self.options, &schemas)?;
+                patch_resource(resource, patch.node, self.options, &schemas, budget)?;
                 resources.refresh(position);
             }
             return Ok(());
@@ -114,22 +130,28 @@ impl PatchEntry {
             )));
         }
         let selected = resources
-            .select(target)
+            .select(target, budget)
             .within(|| format!("unable to find patch target \"{target}\" in `resources`"))?;
-        apply_selected(resources, &selected, &load(&patches[0]), self.options)
+        let patch = load(&patches[0]);
+        apply_selected(resources, &selected, &patch, self.options, budget)
     }
 
-    fn apply_operations(&self, resources: &mut ResMap, operations: &Json) -> Result<()> {
+    fn apply_operations(
+        &self,
+        resources: &mut ResMap,
+        operations: &Json,
+        budget: &Budget,
+    ) -> Result<()> {
         let Some(target) = &self.target else {
             return Err(Error::Patch(format!(
                 "must specify a target for JSON patch {}",
                 self.source
             )));
         };
-        for position in resources.select(target)? {
+        for position in resources.select(target, budget)? {
             let resource = resources.get_mut(position);
-            resource.store_previous_id();
-            json_patch::apply_to(resource, operations)?;
+            resource.store_previous_id(budget)?;
+            json_patch::apply_to(resource, operations, budget)?;
             resources.refresh(position);
         }
         Ok(())
@@ -142,6 +164,7 @@ fn apply_selected(
     selected: &[usize],
     patch: &Resource,
     options: PatchOptions,
+    budget: &Budget,
 ) -> Result<()> {
     let schemas = std::rc::Rc::clone(resources.schemas());
     let mut patch = patch.clone();
@@ -154,7 +177,7 @@ fn apply_selected(
         let resource = resources.get_mut(*position);
         let mut copy = patch.clone();
         copy.set_api_version(&resource.gvk().api_version());
-        patch_resource(resource, copy.node, options, &schemas)?;
+        patch_resource(resource, copy.node, options, &schemas, budget)?;
         resources.refresh(*position);
     }
     for position in selected {
@@ -171,16 +194,19 @@ fn patch_resource(
     patch: Node,
     options: PatchOptions,
     schemas: &Schemas,
+    budget: &Budget,
 ) -> Result<()> {
     let id = resource.id().clone();
     if options.allow_name_change || options.allow_kind_change {
-        resource.store_previous_id();
+        resource.store_previous_id(budget)?;
     }
     let touches_notes = touches_annotations(&patch);
     if touches_notes {
         resource.write_build_annotations();
     }
-    if !merge::apply(schemas, &mut resource.node, patch)? {
+    let merged = merge::apply(schemas, &mut resource.node, patch, budget)
+        .in_field(|| format!("patching {id}"))?;
+    if !merged {
         resource.delete();
         return Ok(());
     }

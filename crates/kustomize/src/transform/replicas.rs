@@ -1,5 +1,7 @@
 //! `replicas`: how many copies of a workload run.
 
+use everflow_limits::Budget;
+
 use crate::error::{Error, Result};
 use crate::fieldspec::{Create, FieldSpec, Steps};
 use crate::kustomization::Replica;
@@ -26,12 +28,13 @@ impl Replicas {
         }
     }
 
-    pub(super) fn apply(&self, resources: &mut ResMap) -> Result<()> {
+    pub(super) fn apply(&self, resources: &mut ResMap, budget: &Budget) -> Result<()> {
         let name = self.replica.name.as_str();
         let candidates = resources.find_by_any_name(name);
         let mut found = false;
         for (spec, steps) in &self.specs {
             for position in &candidates {
+                budget.check()?;
                 let resource = resources.get_mut(*position);
                 let fits = resource
                     .plain_ids()
@@ -51,6 +54,7 @@ impl Replicas {
                     spec,
                     steps,
                     Create::Text,
+                    budget,
                     &mut |node| {
                         node_ops::require_scalar(node)?;
                         node_ops::overwrite(node, node_ops::integer(self.replica.count));

@@ -1,5 +1,8 @@
 //! The `ValueAddTransformer` plugin: puts one value into many fields.
 
+use everflow_limits::Budget;
+use everflow_yaml::cost;
+
 use crate::error::Result;
 use crate::fieldspec::split_path;
 use crate::node_ops::{self, raw_text};
@@ -25,27 +28,31 @@ pub struct ValueTarget {
 }
 
 impl ValueAdd {
-    pub(super) fn apply(&self, resources: &mut ResMap) -> Result<()> {
+    pub(super) fn apply(&self, resources: &mut ResMap, budget: &Budget) -> Result<()> {
         let schemas = std::rc::Rc::clone(resources.schemas());
         for target in &self.targets {
             let positions = match &target.selector {
-                Some(selector) => resources.select(selector)?,
+                Some(selector) => resources.select(selector, budget)?,
                 None => (0..resources.len()).collect(),
             };
             for position in positions {
+                budget.check()?;
                 let resource = resources.get_mut(position);
                 if target.field_path == "metadata/namespace" {
                     Namespace::new(&self.value, &[], false, Subjects::NamedDefault)
-                        .apply_to(resource, &schemas)?;
+                        .apply_to(resource, &schemas, budget)?;
                 } else {
-                    let path = split_path_keeping_start(&target.field_path);
-                    let node = lookup_or_create(&mut resource.node, &path)?;
+                    let path = split_path(&target.field_path, '/');
+                    let node = lookup_or_create(&mut resource.node, &path, budget)?;
                     node_ops::require_scalar(node)?;
+                    let _parts = budget.hold(raw_text(node).len() * size_of::<&str>())?;
                     let value = if target.position > 0 {
                         insert_part(raw_text(node), target.position - 1, &self.value)
                     } else {
                         self.value.clone()
                     };
+                    budget.charge(cost::of_scalar(&value))?;
+                    budget.release(cost::of_scalar(raw_text(node)));
                     node_ops::overwrite_untagged(node, value)?;
                 }
                 resource.after_change();
@@ -54,10 +61,6 @@ impl ValueAdd {
         }
         Ok(())
     }
-}
-
-fn split_path_keeping_start(path: &str) -> Vec<String> {
-    split_path(path, '/')
 }
 
 /// Puts a part into a slash-separated path.

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 use everflow_kustomize::{MemoryView, Options, Plugins, build};
+use everflow_limits::Budget;
 use overlays::Files;
 
 #[test]
@@ -96,9 +97,15 @@ fn compare(program: &Path, seed: u64, files: &Files, counts: &mut Counts) {
         .iter()
         .map(|(path, text)| (path, text.as_bytes()))
         .collect();
-    let ours = build(&view, "/top", &Options::default(), Plugins::default())
-        .and_then(|output| output.to_yaml())
-        .map_err(|error| error.to_string());
+    let ours = build(
+        &view,
+        "/top",
+        &Options::default(),
+        Plugins::default(),
+        &Budget::unlimited(),
+    )
+    .and_then(|output| output.to_yaml())
+    .map_err(|error| error.to_string());
     let alike = match (&real, &ours) {
         (Ok(real), Ok(ours)) => real == ours,
         (Err(real), Err(ours)) => {

@@ -97,13 +97,21 @@ fn a_generated_object_may_not_be_there_already() {
 #[test]
 fn binary_files_become_binary_data() {
     use everflow_kustomize::{MemoryView, Options, Plugins, build};
+    use everflow_limits::Budget;
     let mut view = MemoryView::new();
     view.insert(
         "/app/kustomization.yaml",
         &b"configMapGenerator: [{name: c, files: [x.bin], options: {disableNameSuffixHash: true}}]\n"[..],
     );
     view.insert("/app/x.bin", &[0xff, 0xfe][..]);
-    let output = build(&view, "/app", &Options::default(), Plugins::default()).unwrap();
+    let output = build(
+        &view,
+        "/app",
+        &Options::default(),
+        Plugins::default(),
+        &Budget::unlimited(),
+    )
+    .unwrap();
     assert_eq!(
         output.to_yaml().unwrap(),
         "apiVersion: v1\nbinaryData:\n  x.bin: //4=\nkind: ConfigMap\nmetadata:\n  name: c\n"

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use everflow_kustomize::{
     HelmChart, HelmCharts, HelmGlobals, Options, Plugins, ReadFile, RemoteFiles, RepoUrl, build,
 };
+use everflow_limits::Budget;
 
 use crate::{MAP, fails, view};
 
@@ -52,7 +53,14 @@ fn remote_resources_come_through_a_trait() {
         remote: Some(&Internet),
         ..Plugins::default()
     };
-    let output = build(&view, "/app", &Options::default(), plugins).unwrap();
+    let output = build(
+        &view,
+        "/app",
+        &Options::default(),
+        plugins,
+        &Budget::unlimited(),
+    )
+    .unwrap();
     let names: Vec<&str> = output.objects.iter().map(|o| o.id.name.as_str()).collect();
     assert_eq!(names, ["r-settings", "settings"]);
 }
@@ -97,7 +105,14 @@ fn charts_are_inflated_by_the_helm_engine() {
         helm: Some(&Helm),
         ..Plugins::default()
     };
-    let output = build(&view(&files), "/app", &options, plugins).unwrap();
+    let output = build(
+        &view(&files),
+        "/app",
+        &options,
+        plugins,
+        &Budget::unlimited(),
+    )
+    .unwrap();
     // Charts know their namespace, so the kustomization's does not go over it.
     assert_eq!(output.to_yaml().unwrap(), MAP.replace("settings", "r"));
 }

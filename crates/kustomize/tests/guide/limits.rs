@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use everflow_kustomize::{MemoryView, Options, Plugins, build};
+use everflow_limits::Budget;
 use proptest::prelude::*;
 
 use crate::{MAP, built, fails, view};
@@ -21,7 +22,14 @@ fn a_thousand_components_are_no_trouble() {
     view.insert("/app/kustomization.yaml", text.into_bytes());
     view.insert("/app/map.yaml", MAP.as_bytes());
     let started = Instant::now();
-    let output = build(&view, "/app", &Options::default(), Plugins::default()).unwrap();
+    let output = build(
+        &view,
+        "/app",
+        &Options::default(),
+        Plugins::default(),
+        &Budget::unlimited(),
+    )
+    .unwrap();
     assert_eq!(output.objects.len(), 1);
     assert!(started.elapsed().as_secs() < 20);
 }
@@ -35,7 +43,14 @@ fn a_long_chain_of_bases_ends() {
             format!("resources: [../b{}]\n", number + 1).into_bytes(),
         );
     }
-    let error = build(&view, "/b0", &Options::default(), Plugins::default()).unwrap_err();
+    let error = build(
+        &view,
+        "/b0",
+        &Options::default(),
+        Plugins::default(),
+        &Budget::unlimited(),
+    )
+    .unwrap_err();
     assert_eq!(error.reason(), "LimitExceeded");
 }
 
@@ -60,7 +75,14 @@ fn expressions_cannot_explode() {
 fn huge_files_are_refused() {
     let mut view = view(&[("kustomization.yaml", "resources: [huge.yaml]\n")]);
     view.insert("/app/huge.yaml", vec![b'a'; 100 << 20]);
-    let error = build(&view, "/app", &Options::default(), Plugins::default()).unwrap_err();
+    let error = build(
+        &view,
+        "/app",
+        &Options::default(),
+        Plugins::default(),
+        &Budget::unlimited(),
+    )
+    .unwrap_err();
     assert_eq!(error.reason(), "LimitExceeded");
     assert!(error.to_string().contains("huge.yaml"));
 }
@@ -159,7 +181,7 @@ proptest! {
     fn no_bytes_make_a_build_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut view = view(&[("kustomization.yaml", "resources: [map.yaml]\nnamePrefix: a-\n")]);
         view.insert("/app/map.yaml", [MAP.as_bytes(), &bytes].concat());
-        let _ = build(&view, "/app", &Options::default(), Plugins::default())
+        let _ = build(&view, "/app", &Options::default(), Plugins::default(), &Budget::unlimited())
             .and_then(|output| output.to_yaml());
     }
 }

@@ -1,6 +1,7 @@
 //! Which files a kustomization may read, and what it says when it may not.
 
 use everflow_kustomize::{LoadRestriction, Options, Plugins, build};
+use everflow_limits::Budget;
 
 use crate::{MAP, built_with, fails, view};
 
@@ -28,7 +29,14 @@ fn links_out_of_the_root_are_refused() {
         ("other/map.yaml", MAP),
     ]);
     view.link("/app/map.yaml", "../other/map.yaml");
-    let error = build(&view, "/app", &Options::default(), Plugins::default()).unwrap_err();
+    let error = build(
+        &view,
+        "/app",
+        &Options::default(),
+        Plugins::default(),
+        &Budget::unlimited(),
+    )
+    .unwrap_err();
     assert_eq!(error.reason(), "RestrictedPath");
     assert!(error.to_string().contains("'/app/map.yaml'"));
 }

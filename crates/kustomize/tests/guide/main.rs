@@ -16,6 +16,7 @@ mod settings;
 mod sharing;
 
 use everflow_kustomize::{MemoryView, Options, Plugins, build};
+use everflow_limits::Budget;
 
 /// Builds `/app` of a tree; file names are relative to `/`, and a name without a directory is in
 /// `/app`.
@@ -24,9 +25,15 @@ pub fn built(files: &[(&str, &str)]) -> Result<String, String> {
 }
 
 pub fn built_with(files: &[(&str, &str)], options: &Options) -> Result<String, String> {
-    build(&view(files), "/app", options, Plugins::default())
-        .and_then(|output| output.to_yaml())
-        .map_err(|error| error.to_string())
+    build(
+        &view(files),
+        "/app",
+        options,
+        Plugins::default(),
+        &Budget::unlimited(),
+    )
+    .and_then(|output| output.to_yaml())
+    .map_err(|error| error.to_string())
 }
 
 pub fn view(files: &[(&str, &str)]) -> MemoryView {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use everflow_kustomize::{
     Cache, FileView, Located, MemoryView, Options, Plugins, ViewError, build_cached,
 };
+use everflow_limits::Budget;
 
 use crate::{MAP, view};
 
@@ -21,6 +22,7 @@ fn an_unchanged_tree_is_not_built_again() {
             &Options::default(),
             Plugins::default(),
             &cache,
+            &Budget::unlimited(),
         )
         .unwrap()
     };
@@ -43,6 +45,7 @@ fn a_new_file_that_was_missing_before_counts_as_a_change() {
             &Options::default(),
             Plugins::default(),
             &cache,
+            &Budget::unlimited(),
         )
         .map(|output| output.objects.len())
         .map_err(|error| error.to_string())
@@ -102,8 +105,15 @@ fn a_base_of_many_overlays_is_parsed_once() {
         for number in 0..OVERLAYS {
             let directory = format!("/overlay{number}");
             let options = Options::default();
-            let output =
-                build_cached(&view, &directory, &options, Plugins::default(), &cache).unwrap();
+            let output = build_cached(
+                &view,
+                &directory,
+                &options,
+                Plugins::default(),
+                &cache,
+                &Budget::unlimited(),
+            )
+            .unwrap();
             assert_eq!(output.objects.len(), 200);
         }
     };
@@ -128,7 +138,15 @@ fn a_cache_stays_within_its_bound() {
             ("map.yaml", &map),
         ]);
         let options = Options::default();
-        build_cached(&view, "/app", &options, Plugins::default(), &cache).unwrap();
+        build_cached(
+            &view,
+            "/app",
+            &options,
+            Plugins::default(),
+            &cache,
+            &Budget::unlimited(),
+        )
+        .unwrap();
         assert!(cache.len() < 200, "{}", cache.len());
     }
 }

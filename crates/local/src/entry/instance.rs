@@ -1,9 +1,11 @@
 //! Where the Flux operator is told to begin.
 
 use everflow_api::view;
+use everflow_env::DEFAULT_SHARE;
 use everflow_env::disk::clean;
 use everflow_json::{Value, json};
 use everflow_kustomize::{MemoryView, Options, Plugins, Reorder};
+use everflow_limits::{Budget, Stop};
 use everflow_yaml::sigs;
 
 use super::{Entry, FLUX_SYSTEM, NO_REMOTE, Sync, is_of, pattern, sync_objects};
@@ -143,8 +145,9 @@ fn patched(objects: Vec<Value>, patches: &Value) -> Vec<Value> {
         reorder: Reorder::None,
         ..Options::default()
     };
-    let built = everflow_kustomize::build(&view, "/", &options, Plugins::default());
-    let built = built.and_then(|output| output.to_yaml());
+    let budget = Budget::new(Stop::new(), DEFAULT_SHARE);
+    let built = everflow_kustomize::build(&view, "/", &options, Plugins::default(), &budget);
+    let built = built.and_then(|output| output.to_yaml_within(&budget));
     // A patch that does not fit is told by the operator, not here.
     match built.ok().and_then(|text| read_objects(&text).ok()) {
         Some(built) if built.len() == objects.len() => built,

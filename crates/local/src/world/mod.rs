@@ -3,6 +3,7 @@
 mod kinds;
 mod look;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +11,16 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::{names, view};
 use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService, Options as ServerOptions};
-use everflow_controllers::{ControllerKind, Options, Setup};
-use everflow_env::Env;
+use everflow_controllers::{ControllerKind, Fingerprint, Options, RemoteClusters, Setup};
+use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport, ServerWorld};
+use everflow_env::{Env, OfflineDialer};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::{Value, json};
+use everflow_kustomize::Limits;
 use everflow_runtime::client::{At, Client, Patch, WriteOptions};
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
-use everflow_runtime::transport::{EmbeddedTransport, ServerWorld};
 use everflow_runtime::{Signal, attempt::Controller};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -42,12 +44,17 @@ pub struct Plan {
     /// What is applied first, in this order: definitions, Secrets, the source and the first
     /// Kustomization.
     pub first: Vec<Value>,
-    /// Which directories stand for which sources.
+    /// Which directories stand for which sources, and whether the network is used at all.
     pub stand_ins: StandIns,
+    /// The Secrets that were given by hand, which are the only ones whose kubeconfigs count: nothing that a
+    /// repository brings leads to another cluster.
+    pub kubeconfigs: BTreeSet<Fingerprint>,
     /// Whether versions that are not served any more are taken for those of today.
     pub as_served: bool,
     /// Whether placeholders stand for values that cannot be had.
     pub placeholders: bool,
+    /// How much one build may go over.
+    pub build_limits: Limits,
     /// The Secret with the keys of all Kustomizations that have none of their own.
     pub keys: String,
     /// The feature gates of the cluster that are on and are off by default.
@@ -67,6 +74,8 @@ pub struct Plan {
 /// A world that runs.
 pub struct World {
     env: Env,
+    /// What refuses connections to others, when the network is not used.
+    offline: Option<OfflineDialer>,
     server: ApiServer,
     client: Client,
     token: String,
@@ -86,16 +95,22 @@ pub enum Ended {
 
 impl World {
     /// Starts the cluster, applies what comes first, and lets the controllers run.
-    pub async fn start(env: Env, plan: Plan) -> Result<World, Error> {
+    pub async fn start(mut env: Env, plan: Plan) -> Result<World, Error> {
+        let offline = plan.stand_ins.offline;
+        let offline = offline.then(|| OfflineDialer::new(env.dialer.clone()));
+        if let Some(dialer) = &offline {
+            env.dialer = Arc::new(dialer.clone());
+        }
         let token: String = (0..4)
             .map(|_| format!("{:016x}", env.random.next()))
             .collect();
         let server = server(&env, &token, &plan)?;
         let service = ApiService::new(server.clone()).as_user(User::admin());
-        let transport = Arc::new(EmbeddedTransport::new(service));
-        let client = Client::new(transport, env.clock.clone());
+        let transport = EmbeddedTransport::new(service).with_trees(true);
+        let client = Client::new(Arc::new(transport), env.clock.clone());
         let mut world = World {
             env,
+            offline,
             server,
             client,
             token,
@@ -122,6 +137,11 @@ impl World {
     /// A client of the cluster that may do everything.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// How many connections to others were refused, because the network is not used.
+    pub fn refused_connections(&self) -> u64 {
+        self.offline.as_ref().map_or(0, OfflineDialer::refused)
     }
 
     /// Lets the cluster's own controllers do what is due.
@@ -197,6 +217,9 @@ impl World {
             path: "the port of the artifact server".to_owned(),
             source,
         })?;
+        if let Some(dialer) = &self.offline {
+            dialer.allow(&address.ip().to_string(), address.port());
+        }
         let storage = StorageOptions {
             advertised: address.to_string(),
             ..StorageOptions::default()
@@ -215,6 +238,7 @@ impl World {
             env: self.env.clone(),
             client: self.client.clone(),
             options: options(&plan),
+            admission: Some(Arc::new(EmbeddedAdmission)),
             storage: storage.clone(),
             log: plan.log,
             metrics,
@@ -345,7 +369,10 @@ fn options(plan: &Plan) -> Options {
     options.kustomize.alone = true;
     options.kustomize.as_served = plan.as_served;
     options.kustomize.placeholders = plan.placeholders;
+    options.kustomize.build_limits = plan.build_limits;
     options.kustomize.without_remote = plan.stand_ins.offline;
+    options.kustomize.remote_clusters =
+        RemoteClusters::given(plan.kubeconfigs.clone(), plan.stand_ins.offline);
     options.kustomize.sops_age_secret = plan.keys.clone();
     options.runtime.requeue_dependency = Duration::from_secs(2);
     options.runtime.min_retry_delay = Duration::from_millis(300);

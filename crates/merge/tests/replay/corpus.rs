@@ -6,14 +6,7 @@ use everflow_json::Value;
 
 /// The directory of the recorded API server, when it is there.
 pub fn directory() -> Option<PathBuf> {
-    let corpus = match std::env::var_os("EVERFLOW_CORPUS") {
-        Some(path) => PathBuf::from(path),
-        None => Path::new(env!("CARGO_MANIFEST_DIR"))
-            .ancestors()
-            .map(|dir| dir.join("shared/corpus"))
-            .find(|dir| dir.is_dir())?,
-    };
-    Some(corpus.join("apiserver")).filter(|dir| dir.is_dir())
+    everflow_corpus::find("apiserver")
 }
 
 /// A recorded scenario.

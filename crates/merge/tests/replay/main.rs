@@ -40,7 +40,6 @@ struct Counts {
 #[test]
 fn recorded_writes_are_reproduced() {
     let Some(root) = corpus::directory() else {
-        println!("skipped: no corpus of the API server found (set EVERFLOW_CORPUS)");
         return;
     };
     let known: BTreeMap<String, String> = include_str!("../data/replay-mismatches.txt")

@@ -6,7 +6,7 @@ use bytes::{Buf as _, BytesMut};
 use futures_util::StreamExt as _;
 use http::Method;
 
-use super::transport::BodyStream;
+use super::transport::{Body, ByteStream};
 use super::{Client, Error};
 
 /// The longest line that is read.
@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 16 << 20;
 /// An answer that is read line by line.
 pub struct Lines {
     what: String,
-    body: BodyStream,
+    body: ByteStream,
     read: LineBuffer,
     at_end: bool,
 }
@@ -34,9 +34,13 @@ impl Client {
         let what = format!("GET {target}");
         let opening = self.send(&Method::GET, target, "text/plain, */*", None);
         let response = self.timed(&Method::GET, &what, opening).await?;
+        let Body::Bytes(body) = response.into_body() else {
+            let why = "it is no text".to_owned();
+            return Err(Error::Undecodable { what, why });
+        };
         Ok(Lines {
             what,
-            body: response.into_body(),
+            body,
             read: LineBuffer::default(),
             at_end: false,
         })

@@ -4,8 +4,8 @@
 //! about a failure is for the caller to decide.
 
 mod budget;
+mod decode;
 mod discovery;
-mod lean;
 mod lines;
 mod meter;
 mod options;
@@ -17,27 +17,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use everflow_cluster::Request as DirectRequest;
-use everflow_cluster::rest::sent::Sent;
-use everflow_cluster::store::Stored;
 use everflow_env::{Clock, within};
 use everflow_json::Value;
-use futures_util::StreamExt as _;
-use http::{HeaderValue, Method, Request, Response};
-use smol_str::SmolStr;
+use http::{HeaderValue, Method};
 
-use lean::Part;
 pub use lines::Lines;
 pub(crate) use meter::LATENCY_BUCKETS;
 pub use meter::{Latency, Meter};
 pub use options::{DeleteOptions, Impersonation, Patch, Selection, WriteOptions};
 pub use resource::{At, Resource, annotation, generation, meta_text, revision};
-pub use transport::{BodyStream, Transport, TransportError};
-pub use watching::{Seen, WatchEvent, WatchFrom, WatchStream};
+pub use transport::{
+    Body, ByteStream, EventStream, Request, Response, SharedTree, Transport, TransportError,
+    WatchPayload, to_wire,
+};
+pub use watching::{WatchEvent, WatchFrom, WatchStream};
 
 use crate::error::{Error, Refusal};
 use budget::Budget;
+use decode::Part;
 use discovery::Discovery;
 use options::Query;
 
@@ -45,8 +42,6 @@ use options::Query;
 pub const PAGE: usize = 500;
 /// How long a request may take, unless told otherwise.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The largest answer that is read.
-const LONGEST_ANSWER: usize = 256 << 20;
 
 /// Whether something may still be written: the epoch of a lease, for one.
 pub trait Fence: Send + Sync + fmt::Debug {
@@ -171,11 +166,6 @@ impl Client {
     /// What was asked for so far.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.shared.meter
-    }
-
-    /// Whether the API server is in the same process.
-    pub fn is_in_process(&self) -> bool {
-        self.shared.transport.is_in_process()
     }
 
     /// The clock of the deadlines.
@@ -368,21 +358,15 @@ impl Client {
                 true => None,
                 false => Some(self.shared.budget.enter().await),
             };
-            let mut response = match self.send(&method, target, accept, body).await {
+            let response = match self.send(&method, target, accept, body).await {
                 // The credentials may have changed a moment ago.
                 Err(Error::Unauthorized(_)) if self.shared.transport.refresh() => {
                     self.send(&method, target, accept, body).await?
                 }
                 response => response?,
             };
-            if let Some(stored) = response.extensions_mut().remove::<Arc<Stored>>() {
-                return Ok(part.of_tree(&stored.value));
-            }
-            let bytes = read(response, &what).await?;
-            part.of_text(&bytes).map_err(|error| Error::Undecodable {
-                what: what.to_string(),
-                why: error.to_string(),
-            })
+            let object = part.of_body(response.into_body()).await;
+            object.map_err(|unreadable| unreadable.of(what.to_string()))
         };
         self.timed(&method, &what, work).await
     }
@@ -437,17 +421,16 @@ impl Client {
         target: &str,
         accept: &str,
         body: Option<(&str, &Value)>,
-    ) -> Result<Response<BodyStream>, Error> {
+    ) -> Result<Response, Error> {
         let what = What { method, target };
         self.shared.meter.sent(|| {
             let body = body.map_or_else(String::new, |(_, value)| value.to_string());
             format!("{method} {target} {body}")
         });
-        let transport = &self.shared.transport;
-        let sending = match self.is_in_process() {
-            true => transport.send_in_process(self.direct_request(&what, accept, body)),
-            false => transport.send(self.request(&what, accept, body)?),
-        };
+        let sending = self
+            .shared
+            .transport
+            .send(self.request(&what, accept, body)?);
         let response = sending.await.map_err(|source| Error::Transport {
             what: what.to_string(),
             source,
@@ -458,14 +441,13 @@ impl Client {
         Err(refused(response, &what).await)
     }
 
-    /// A request for the wire.
-    fn request(
+    fn request<'v>(
         &self,
         what: &What<'_>,
         accept: &str,
-        body: Option<(&str, &Value)>,
-    ) -> Result<Request<Bytes>, Error> {
-        let mut request = Request::builder()
+        body: Option<(&str, &'v Value)>,
+    ) -> Result<Request<'v>, Error> {
+        let mut request = http::Request::builder()
             .method(what.method)
             .uri(what.target)
             .header(http::header::ACCEPT, accept)
@@ -475,47 +457,14 @@ impl Client {
                 request = request.header(name, value);
             }
         }
-        let mut bytes = Bytes::new();
-        if let Some((media_type, value)) = body {
+        if let Some((media_type, _)) = body {
             request = request.header(http::header::CONTENT_TYPE, media_type);
-            bytes = everflow_json::text::to_vec(value).into();
         }
-        request.body(bytes).map_err(|error| Error::Undecodable {
+        let body = body.map(|(_, value)| value);
+        request.body(body).map_err(|error| Error::Undecodable {
             what: what.to_string(),
             why: format!("the request cannot be made: {error}"),
         })
-    }
-
-    /// The same request for an API server in the same process, with the body as a tree.
-    fn direct_request(
-        &self,
-        what: &What<'_>,
-        accept: &str,
-        body: Option<(&str, &Value)>,
-    ) -> DirectRequest {
-        let mut request = DirectRequest::new(what.method.as_str(), what.target, Bytes::new());
-        let mut add = |name: &'static str, value: &str| {
-            request
-                .headers
-                .push((SmolStr::new_static(name), value.into()));
-        };
-        add("accept", accept);
-        add(
-            "user-agent",
-            self.view.user_agent.to_str().unwrap_or_default(),
-        );
-        if let Some((media_type, _)) = body {
-            add("content-type", media_type);
-        }
-        if let Some(who) = &self.view.impersonation {
-            let named = who.headers().into_iter();
-            let named = named.map(|(name, value)| (name.into(), value.into()));
-            request.headers.extend(named);
-        }
-        if let Some((_, value)) = body {
-            request.body = Sent::of_tree(value.clone());
-        }
-        request
     }
 }
 
@@ -544,48 +493,16 @@ fn named_as(mut item: Value, resource: &Resource, metadata_only: bool) -> Value 
     item
 }
 
-async fn read(response: Response<BodyStream>, what: &What<'_>) -> Result<Bytes, Error> {
-    let mut body = response.into_body();
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|source| Error::Transport {
-            what: what.to_string(),
-            source,
-        })?;
-        if first.len() + rest.len() + chunk.len() > LONGEST_ANSWER {
-            return Err(Error::Undecodable {
-                what: what.to_string(),
-                why: format!("it is longer than {LONGEST_ANSWER} bytes"),
-            });
-        }
-        match first.is_empty() && rest.is_empty() {
-            true => first = chunk,
-            false => {
-                if !first.is_empty() {
-                    rest.extend_from_slice(&std::mem::take(&mut first));
-                }
-                rest.extend_from_slice(&chunk);
-            }
-        }
-    }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    })
-}
-
-async fn refused(response: Response<BodyStream>, what: &What<'_>) -> Error {
+async fn refused(response: Response, what: &What<'_>) -> Error {
     let code = response.status().as_u16();
     let retry_after = response
         .headers()
         .get(http::header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
         .map(Duration::from_secs);
-    let bytes = match read(response, what).await {
+    let bytes = match decode::text(response.into_body()).await {
         Ok(bytes) => bytes,
-        Err(error) => return error,
+        Err(unreadable) => return unreadable.of(what.to_string()),
     };
     let status = everflow_json::text::read(&bytes).unwrap_or_default();
     Error::from_refusal(refusal(code, &status, &bytes), retry_after)

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::Shared;
 use crate::attempt::Controller;
 use crate::queue::{Key, Priority};
-use crate::store::{Change, Stored};
+use crate::store::{CachedObject, Change};
 
 /// After a status was changed by someone else, how long until it is looked at.
 const FOREIGN_STATUS: Duration = Duration::from_secs(10);
@@ -47,6 +47,7 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
         state.queue.remove(key);
         state.waits.forget(key);
         state.own_writes.remove(key);
+        state.quarantine.forget(key);
         if let Some(signal) = state.running.get(key) {
             signal.raise();
         }
@@ -71,13 +72,13 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
         return;
     };
     shared.enqueue(key, priority);
-    let host = controller.host(&new.look()).map(SmolStr::from);
+    let host = controller.host(&new.value()).map(SmolStr::from);
     shared.lock().queue.set_host(key, host);
 }
 
 /// An object that is new to us. After a restart most have been dealt with before, and what has
 /// not goes first.
-fn first_priority(new: &Stored) -> Option<Priority> {
+fn first_priority(new: &CachedObject) -> Option<Priority> {
     let status = new.status();
     let observed = status["observedGeneration"].as_i64();
     let handled = status["lastHandledReconcileAt"].as_str();
@@ -90,7 +91,7 @@ fn first_priority(new: &Stored) -> Option<Priority> {
     })
 }
 
-fn changed_priority(old: &Stored, new: &Stored) -> Option<Priority> {
+fn changed_priority(old: &CachedObject, new: &CachedObject) -> Option<Priority> {
     if old.uid != new.uid {
         return first_priority(new);
     }

@@ -11,6 +11,10 @@ use crate::lease::Leadership;
 /// every half minute.
 const STUCK: Duration = Duration::from_secs(90);
 
+/// How long blocking work may go on after it was told to stop. It asks at least once a second; what does not end takes
+/// a slot from everybody else, and only a restart gives it back.
+const OVERDUE: Duration = Duration::from_secs(30);
+
 /// Whether an engine is healthy and ready, and why not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
@@ -53,6 +57,13 @@ pub(super) fn health(shared: &Shared) -> Health {
             _ => {}
         }
     }
+    for overdue in shared.env.blocking.overdue() {
+        if overdue.span > OVERDUE {
+            let (lane, span) = (&overdue.lane, overdue.span.as_secs());
+            let text = format!("work for {lane} goes on {span}s after its deadline");
+            health.unhealthy.push(text);
+        }
+    }
     let state = shared.lock();
     match state.turned {
         None => health.unready.push("not started".into()),
@@ -87,6 +98,12 @@ pub(super) fn refresh(shared: &Shared) {
         }
         metrics.set("everflow_cache_objects", &labels, store.len() as f64);
     }
+    if let Some(pool) = shared.env.blocking.memory() {
+        metrics.set("everflow_work_memory_bytes", &[], pool.used() as f64);
+        metrics.set("everflow_work_memory_limit_bytes", &[], pool.limit() as f64);
+    }
+    let overdue = shared.env.blocking.overdue().len();
+    metrics.set("everflow_work_overdue", &[], overdue as f64);
     let orphans = shared.orphans().len();
     let state = shared.lock();
     let flaws = state.queue.check().len();
@@ -100,6 +117,8 @@ pub(super) fn refresh(shared: &Shared) {
             metrics.set("workqueue_depth", &labels, depth as f64);
         }
     }
+    let suspects = state.quarantine.len();
+    metrics.set("everflow_quarantined_objects", &[], suspects as f64);
     let oldest = state.queue.oldest(now).as_secs_f64();
     metrics.set("everflow_workqueue_oldest_seconds", &[], oldest);
     let (running, longest) = state.queue.running(now);

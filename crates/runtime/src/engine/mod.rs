@@ -4,6 +4,7 @@
 mod endpoints;
 mod feed;
 mod health;
+mod quarantine;
 mod run;
 mod watches;
 
@@ -12,13 +13,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use everflow_cluster::notice as watch;
-use everflow_env::{Env, Wrong};
+use everflow_env::{Env, Wrong, watch};
 use smol_str::SmolStr;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 pub use health::Health;
+use quarantine::Quarantine;
 
 use crate::attempt::Controller;
 use crate::client::{Client, Fence as _, Resource, Selection};
@@ -179,6 +180,7 @@ impl Builder {
                     waits: Waits::default(),
                     running: BTreeMap::new(),
                     own_writes: BTreeMap::new(),
+                    quarantine: Quarantine::default(),
                     leading: None,
                     turned: None,
                 }),
@@ -229,6 +231,8 @@ struct State {
     running: BTreeMap<Key, Signal>,
     /// The version of each object as of our last write.
     own_writes: BTreeMap<Key, u64>,
+    /// Objects on which the process has died.
+    quarantine: Quarantine,
     leading: Option<Leadership>,
     /// When the dispatcher last had a turn.
     turned: Option<Duration>,
@@ -342,6 +346,7 @@ impl Engine {
     /// `leadership`, attempts are made only while we lead.
     pub async fn run(self, leadership: Option<watch::Receiver<Leadership>>, stop: Signal) {
         let shared = self.shared;
+        quarantine::load(&shared).await;
         let mut background = JoinSet::new();
         for kind in shared.stores.keys().cloned().collect::<Vec<_>>() {
             background.spawn(feed::feed(shared.clone(), kind));
@@ -352,6 +357,7 @@ impl Engine {
         background.spawn(audit(shared.clone()));
         first_lists(&shared, &stop).await;
         dispatch(&shared, leadership, &stop).await;
+        quarantine::clear_running(&shared).await;
         shared.watches.end();
         background.abort_all();
     }

@@ -8,6 +8,7 @@ use everflow_env::{Wrong, within};
 use everflow_json::Value;
 use futures_util::FutureExt as _;
 
+use super::quarantine::{self, Admission};
 use super::{Matters, Shared, watches};
 use crate::attempt::{
     Broken, Context, Controller, Interrupted, Next, Report, Verdict, WatchFor, Watcher,
@@ -19,7 +20,7 @@ use crate::queue::{Due, Key, Priority, Ticket};
 use crate::reflector::Watched;
 use crate::signal::Signal;
 use crate::status::{StatusWriter, Written, forgets};
-use crate::store::{Store, Stored};
+use crate::store::{CachedObject, Store};
 
 /// How long a worker goes on trying to write a status. After that the object waits for its next
 /// turn, and the status is worked out anew.
@@ -169,7 +170,22 @@ async fn make(
         .stores
         .get(&key.kind)?
         .get(&key.namespace, &key.name)?;
-    let object = stored.lean();
+    let object = stored.value();
+    let admission = shared.lock().quarantine.admit(&key, shared.now());
+    if let Admission::Held {
+        span,
+        deaths,
+        announce,
+    } = admission
+    {
+        if announce {
+            quarantine::announce(shared, controller.reports_as(), &object, deaths, span);
+        }
+        return Some(Followup {
+            next: Next::At(span),
+            result: "requeue_after",
+        });
+    }
     let waited = ticket.waited.as_secs_f64();
     let labels = [
         ("controller", controller.name()),
@@ -189,8 +205,9 @@ async fn make(
     {
         client = client.fenced(Arc::new(epoch.clone()));
     }
+    let (env, mark) = quarantine::marked(&shared.env, &key);
     let context = Context {
-        env: shared.env.clone(),
+        env,
         client,
         key,
         ticket,
@@ -205,7 +222,9 @@ async fn make(
         recorder: shared.recorder.clone(),
         reporter: controller.reports_as().to_owned(),
     };
-    let report = match attempt(shared, &*controller, &object, &context).await {
+    let attempted = attempt(shared, &*controller, &object, &context).await;
+    quarantine::end(shared, &context.key, mark).await;
+    let report = match attempted {
         Ok(report) => report,
         Err(why) => {
             context
@@ -251,7 +270,7 @@ async fn attempt(
 async fn publish(
     shared: &Shared,
     controller: &dyn Controller,
-    (seen, object): (&Arc<Stored>, &Value),
+    (seen, object): (&Arc<CachedObject>, &Value),
     report: Report,
     context: &Context,
 ) -> Followup {
@@ -262,8 +281,8 @@ async fn publish(
     let known = freshest
         .filter(|freshest| !Arc::ptr_eq(freshest, seen))
         .filter(|known| object["metadata"]["uid"] == known.uid.as_str());
-    let known = known.as_ref().map(|known| known.look());
-    let known = known.as_deref().unwrap_or(object);
+    let known = known.as_ref().map(|known| known.value());
+    let known = known.as_ref().unwrap_or(object);
     if let Some(status) = &report.status {
         if forgets(known, object, status) {
             return again_soon();

@@ -8,15 +8,14 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use everflow_cluster::notice as watch;
-use everflow_env::Clock;
+use everflow_env::{Clock, watch};
 use everflow_json::Value;
 use smol_str::SmolStr;
 use tokio::sync::{Notify, mpsc};
 
-pub use object::{Keep, Name, Stored};
+pub use object::{CachedObject, Keep, Name};
 
-use crate::client::{Seen, meta_text, revision};
+use crate::client::{meta_text, revision};
 
 /// A change of an object: how it was and how it is; `None` when it was or is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +23,9 @@ pub struct Change {
     /// Namespace and name.
     pub name: Name,
     /// Before.
-    pub old: Option<Arc<Stored>>,
+    pub old: Option<Arc<CachedObject>>,
     /// Now.
-    pub new: Option<Arc<Stored>>,
+    pub new: Option<Arc<CachedObject>>,
 }
 
 impl Change {
@@ -57,8 +56,6 @@ pub struct Store {
 struct Shared {
     clock: Arc<dyn Clock>,
     keep: Keep,
-    /// Whether objects are kept as trees.
-    trees: bool,
     inner: Mutex<Inner>,
     synced: watch::Sender<bool>,
     doubted: Notify,
@@ -66,7 +63,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Inner {
-    objects: BTreeMap<Name, Arc<Stored>>,
+    objects: BTreeMap<Name, Arc<CachedObject>>,
     /// The revision up to which the server has told everything.
     revision: u64,
     /// When the server was heard last.
@@ -94,20 +91,10 @@ impl fmt::Debug for Store {
 impl Store {
     /// A store that has heard nothing yet.
     pub fn new(clock: Arc<dyn Clock>, keep: Keep) -> Self {
-        Self::with(clock, keep, false)
-    }
-
-    /// The same for a server in the same process: objects are kept as trees, which it has most of anyway.
-    pub fn of_trees(clock: Arc<dyn Clock>, keep: Keep) -> Self {
-        Self::with(clock, keep, true)
-    }
-
-    fn with(clock: Arc<dyn Clock>, keep: Keep, trees: bool) -> Self {
         Store {
             shared: Arc::new(Shared {
                 clock,
                 keep,
-                trees,
                 inner: Mutex::default(),
                 synced: watch::Sender::new(false),
                 doubted: Notify::new(),
@@ -126,13 +113,13 @@ impl Store {
     }
 
     /// An object.
-    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
         let key = (namespace.into(), name.into());
         self.lock().objects.get(&key).cloned()
     }
 
     /// All objects by namespace and name, or those of one namespace.
-    pub fn list(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
+    pub fn list(&self, namespace: Option<&str>) -> Vec<Arc<CachedObject>> {
         let inner = self.lock();
         match namespace {
             None => inner.objects.values().cloned().collect(),
@@ -209,7 +196,7 @@ impl Store {
     /// Whether an object makes no sense, and is not known for that.
     pub(crate) fn cannot_read(&self, object: &Value) -> bool {
         let known = |name: &Name| self.lock().unreadable.contains_key(name);
-        !Stored::is_one(object)
+        !CachedObject::is_one(object)
             && !known(&(
                 meta_text(object, "namespace").into(),
                 meta_text(object, "name").into(),
@@ -236,11 +223,7 @@ impl Store {
     /// Takes in the server's answer to a write of ours. It is never put over something newer,
     /// and an object that went meanwhile does not come back by it.
     pub fn learn(&self, object: &Value) {
-        let read = match self.shared.trees {
-            true => Stored::as_tree(object, self.shared.keep),
-            false => Stored::read(object, self.shared.keep),
-        };
-        let Some(stored) = read else {
+        let Some(stored) = CachedObject::read(object, self.shared.keep) else {
             return;
         };
         let mut inner = self.lock();
@@ -288,14 +271,14 @@ impl Store {
     }
 
     /// An object came or changed, by the watch.
-    pub(crate) fn set(&self, object: &Seen) -> Verdict {
+    pub(crate) fn set(&self, object: &Value) -> Verdict {
         let mut inner = self.lock();
         inner.heard = Some(self.shared.clock.elapsed());
         if let Some(version) = inner.knows(object) {
             inner.revision = inner.revision.max(version);
             return Verdict::Old;
         }
-        let Some(stored) = Stored::of_seen(object, self.shared.keep) else {
+        let Some(stored) = CachedObject::read(object, self.shared.keep) else {
             // The first time it may be the event, and not the object, that cannot be read.
             return match inner.note_unreadable(object) {
                 true => Verdict::OutOfOrder,
@@ -343,14 +326,14 @@ impl Store {
 
     /// Everything there is at a revision. What we wrote later than that stays. `rewound` says that
     /// the server's revisions went back: then nothing of ours stays.
-    pub(crate) fn replace(&self, objects: &[Seen], revision: u64, rewound: bool) {
+    pub(crate) fn replace(&self, objects: &[Value], revision: u64, rewound: bool) {
         let mut inner = self.lock();
         inner.heard = Some(self.shared.clock.elapsed());
         inner.unreadable.clear();
         inner.doubted = false;
-        let mut there: BTreeMap<Name, Stored> = BTreeMap::new();
+        let mut there: BTreeMap<Name, CachedObject> = BTreeMap::new();
         for object in objects {
-            match Stored::of_seen(object, self.shared.keep) {
+            match CachedObject::read(object, self.shared.keep) {
                 Some(stored) => {
                     there.insert(stored.key(), stored);
                 }
@@ -371,7 +354,7 @@ impl Store {
         for (key, stored) in there {
             let known = inner.objects.get(&key);
             // A list says how everything is at its revision: what is older in it than here was set back.
-            let known_then = |known: &Stored| rewound || known.revision <= revision;
+            let known_then = |known: &CachedObject| rewound || known.revision <= revision;
             let news = known.is_none_or(|known| {
                 stored.revision > known.revision || (known_then(known) && **known != stored)
             });
@@ -395,7 +378,7 @@ impl Store {
     }
 
     /// Whether metadata read from the server says the same as the store.
-    pub(crate) fn agrees(&self, objects: &[Seen], revision: u64) -> bool {
+    pub(crate) fn agrees(&self, objects: &[Value], revision: u64) -> bool {
         let inner = self.lock();
         let there: BTreeMap<Name, (u64, &str)> = objects
             .iter()
@@ -434,7 +417,7 @@ impl Inner {
         (came <= known.revision).then_some(came)
     }
 
-    fn put(&mut self, stored: Stored) {
+    fn put(&mut self, stored: CachedObject) {
         let name = stored.key();
         let new = Arc::new(stored);
         let old = self.objects.insert(name.clone(), new.clone());

@@ -1,14 +1,11 @@
 //! Objects as they are kept.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 
-use everflow_cluster::store::Stored as Served;
 use everflow_json::{Map, Value, text};
 use smol_str::SmolStr;
 
-use crate::client::{Seen, annotation, generation, meta_text};
+use crate::client::{annotation, generation, meta_text};
 
 /// The annotation that asks for an attempt at once.
 const REQUESTED_AT: &str = "reconcile.fluxcd.io/requestedAt";
@@ -28,9 +25,9 @@ pub enum Keep {
 /// Namespace and name.
 pub type Name = (SmolStr, SmolStr);
 
-/// An object as it is stored: what is looked at often, and the rest in the form that costs least.
-#[derive(Clone, PartialEq)]
-pub struct Stored {
+/// An object as the server sent it, in compact form: what is looked at often, and the rest as text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CachedObject {
     /// The namespace, empty for objects of the whole cluster.
     pub namespace: SmolStr,
     /// The name.
@@ -45,81 +42,20 @@ pub struct Stored {
     pub deleting: bool,
     /// The value of the annotation that asks for an attempt.
     pub requested_at: Option<SmolStr>,
-    content: Content,
+    /// What is kept of it.
+    text: Box<[u8]>,
+    /// Where in the text the status is; empty when there is none.
+    status: (u32, u32),
 }
 
-/// What there is of an object.
-#[derive(Clone)]
-enum Content {
-    /// Compact text.
-    Text {
-        text: Box<[u8]>,
-        /// Where in the text the status is; empty when there is none.
-        status: (u32, u32),
-    },
-    /// A tree of what is kept, for stores whose server is in the same process and holds trees itself.
-    Tree(Value),
-    /// The very object that this server has, of which a part is kept.
-    Served(Arc<Served>, Keep),
-}
-
-impl Eq for Stored {}
-
-impl PartialEq for Content {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Content::Text { text, .. }, Content::Text { text: other, .. }) => text == other,
-            (Content::Served(one, keep), Content::Served(two, other))
-                if Arc::ptr_eq(one, two) && keep == other =>
-            {
-                true
-            }
-            _ => self.value() == other.value(),
-        }
-    }
-}
-
-impl Content {
-    fn value(&self) -> Value {
-        match self {
-            Content::Text { text, .. } => text::read(text).unwrap_or_default(),
-            Content::Tree(tree) => tree.clone(),
-            Content::Served(served, keep) => kept(&served.value, *keep),
-        }
-    }
-
-    /// The status, as the tree that has it or as text; nothing when there is none.
-    fn status(&self) -> Option<Cow<'_, Value>> {
-        let tree: &Value = match self {
-            Content::Text { .. } => {
-                return text::read(self.status_text()?).ok().map(Cow::Owned);
-            }
-            Content::Tree(tree) => tree,
-            Content::Served(_, Keep::Metadata) => return None,
-            Content::Served(served, _) => &served.value,
-        };
-        tree.get("status").map(Cow::Borrowed)
-    }
-
-    fn status_text(&self) -> Option<&[u8]> {
-        match self {
-            Content::Text { text, status } => {
-                let (from, to) = *status;
-                text.get(from as usize..to as usize)
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Debug for Stored {
+impl fmt::Debug for CachedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Objects may hold secrets.
         write!(f, "{}/{}@{}", self.namespace, self.name, self.revision)
     }
 }
 
-impl Stored {
+impl CachedObject {
     /// Whether something has the name, the unique id and the revision of an object.
     pub fn is_one(object: &Value) -> bool {
         let has = |field| !meta_text(object, field).is_empty();
@@ -129,39 +65,15 @@ impl Stored {
 
     /// Reads what the server sent. An object without a name, a unique id or a revision is none.
     pub fn read(object: &Value, keep: Keep) -> Option<Self> {
-        Self::with(object, || {
-            let mut bytes = Vec::with_capacity(1_024);
-            let status = write(object, keep, &mut bytes)?;
-            Some(Content::Text {
-                text: bytes.into_boxed_slice(),
-                status,
-            })
-        })
-    }
-
-    /// As [`Stored::read`], kept as a tree.
-    pub fn as_tree(object: &Value, keep: Keep) -> Option<Self> {
-        Self::with(object, || Some(Content::Tree(kept(object, keep))))
-    }
-
-    /// As [`Stored::read`], of what a watch told: an object of a server in the same process is not copied.
-    pub fn of_seen(object: &Seen, keep: Keep) -> Option<Self> {
-        match object {
-            Seen::Read(object) => Self::read(object, keep),
-            Seen::Shared(served) => {
-                Self::with(object, || Some(Content::Served(served.clone(), keep)))
-            }
-        }
-    }
-
-    fn with(object: &Value, content: impl FnOnce() -> Option<Content>) -> Option<Self> {
         let text = |field| SmolStr::from(meta_text(object, field));
         let (name, uid) = (text("name"), text("uid"));
         let version: u64 = meta_text(object, "resourceVersion").parse().ok()?;
-        if !Stored::is_one(object) {
+        if !CachedObject::is_one(object) {
             return None;
         }
-        Some(Stored {
+        let mut bytes = Vec::with_capacity(1_024);
+        let status = write(object, keep, &mut bytes)?;
+        Some(CachedObject {
             namespace: text("namespace"),
             name,
             uid,
@@ -171,46 +83,30 @@ impl Stored {
             requested_at: annotation(object, REQUESTED_AT)
                 .filter(|value| !value.is_empty())
                 .map(SmolStr::from),
-            content: content()?,
+            text: bytes.into_boxed_slice(),
+            status,
         })
     }
 
-    /// Whether it has the same status as another one.
-    pub fn has_status_of(&self, other: &Stored) -> bool {
-        match (self.content.status_text(), other.content.status_text()) {
-            (Some(one), Some(two)) => one == two,
-            _ => self.content.status() == other.content.status(),
-        }
+    fn status_text(&self) -> &[u8] {
+        let (from, to) = self.status;
+        let text = self.text.get(from as usize..to as usize);
+        text.unwrap_or_default()
     }
 
-    /// The status alone.
+    /// Whether it has the same status as another one.
+    pub fn has_status_of(&self, other: &CachedObject) -> bool {
+        self.status_text() == other.status_text()
+    }
+
+    /// The status alone; null when there is none.
     pub fn status(&self) -> Value {
-        self.content
-            .status()
-            .map(Cow::into_owned)
-            .unwrap_or_default()
+        text::read(self.status_text()).unwrap_or_default()
     }
 
     /// The object.
     pub fn value(&self) -> Value {
-        self.content.value()
-    }
-
-    /// The object, without a copy where a tree of it is kept.
-    pub fn lean(&self) -> Cow<'_, Value> {
-        match &self.content {
-            Content::Tree(tree) => Cow::Borrowed(tree),
-            _ => Cow::Owned(self.value()),
-        }
-    }
-
-    /// The object to look at, without a copy where that can be: it may show more than is kept.
-    pub fn look(&self) -> Cow<'_, Value> {
-        match &self.content {
-            Content::Text { .. } => Cow::Owned(self.value()),
-            Content::Tree(tree) => Cow::Borrowed(tree),
-            Content::Served(served, _) => Cow::Borrowed(&served.value),
-        }
+        text::read(&self.text).unwrap_or_default()
     }
 
     /// Namespace and name.
@@ -218,13 +114,9 @@ impl Stored {
         (self.namespace.clone(), self.name.clone())
     }
 
-    /// How many bytes it takes; trees count as nothing, for they are the server's or soon will be gone.
+    /// How many bytes it takes.
     pub fn size(&self) -> usize {
-        let text = match &self.content {
-            Content::Text { text, .. } => text.len(),
-            _ => 0,
-        };
-        size_of::<Self>() + text
+        size_of::<Self>() + self.text.len()
     }
 }
 
@@ -245,25 +137,6 @@ fn left_out(keep: Keep, field: &str) -> &'static [&'static str] {
         "spec" if keep == Keep::WithoutTemplates => TEMPLATES,
         _ => &[],
     }
-}
-
-/// What is kept of an object.
-fn kept(object: &Value, keep: Keep) -> Value {
-    let Some(map) = object.as_object() else {
-        return Value::Null;
-    };
-    let fields = map.iter().filter(|(field, _)| keeps(keep, field));
-    let fields = fields.map(|(field, value)| {
-        let value = match (left_out(keep, field), value) {
-            ([], value) => value.clone(),
-            (out, Value::Object(part)) => without(part, out)
-                .map(|(field, value)| (field.clone(), value.clone()))
-                .collect(),
-            (_, value) => value.clone(),
-        };
-        (field.clone(), value)
-    });
-    fields.collect()
 }
 
 fn without<'m>(

@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use super::config::{ClientCertificate, ClusterConfig};
 use super::credentials::Credentials;
 use super::tls;
-use crate::client::{BodyStream, Transport, TransportError};
+use crate::client::{Body, Request, Response, Transport, TransportError, to_wire};
 use crate::error::Error;
 
 /// How long opening a connection may take, TLS included.
@@ -122,10 +122,7 @@ impl Shared {
         Ok(client)
     }
 
-    async fn send(
-        &self,
-        mut request: http::Request<Bytes>,
-    ) -> Result<http::Response<BodyStream>, TransportError> {
+    async fn send(&self, mut request: http::Request<Bytes>) -> Result<Response, TransportError> {
         let shown = self.credentials.show().await?;
         if let Some(authorization) = shown.authorization {
             let headers = request.headers_mut();
@@ -147,17 +144,14 @@ impl Shared {
         Ok(response.map(|body| {
             let chunks = body.into_data_stream();
             let bytes = chunks.map(|chunk| chunk.map_err(|error| TransportError::new(&error)));
-            Box::pin(bytes) as BodyStream
+            Body::Bytes(Box::pin(bytes))
         }))
     }
 }
 
 impl Transport for HttpsTransport {
-    fn send(
-        &self,
-        request: http::Request<Bytes>,
-    ) -> BoxFuture<'static, Result<http::Response<BodyStream>, TransportError>> {
-        let shared = self.shared.clone();
+    fn send(&self, request: Request<'_>) -> BoxFuture<'static, Result<Response, TransportError>> {
+        let (shared, request) = (self.shared.clone(), to_wire(request));
         Box::pin(async move { shared.send(request).await })
     }
 

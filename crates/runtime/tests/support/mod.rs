@@ -13,10 +13,11 @@ use everflow_cluster::faults::{EventVerdict, Faults, Verdict};
 use everflow_cluster::rest::watch::Event;
 use everflow_cluster::status::ApiError;
 use everflow_cluster::{ApiServer, ApiService, Options, Request};
+use everflow_embedded::{EmbeddedTransport, ServerWorld};
 use everflow_env::{Env, MemoryDialer, SeededRandom};
 use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Resource, Selection, WriteOptions};
-use everflow_runtime::transport::{ClusterConfig, EmbeddedTransport, HttpsTransport, ServerWorld};
+use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 
 /// The toy kind.
 pub const TOYS: Resource = Resource::namespaced("example.com", "v1", "toys", "Toy");

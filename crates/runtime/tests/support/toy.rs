@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use everflow_cluster::notice as watch;
-use everflow_env::BoxFuture;
+use everflow_env::{BoxFuture, watch};
 use everflow_json::{Value, json};
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
 use everflow_runtime::client::{

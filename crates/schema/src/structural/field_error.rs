@@ -4,7 +4,7 @@ use std::fmt;
 
 use everflow_json::Value;
 
-use super::go_text;
+use crate::go_text;
 
 /// What kind of error it is; decides the first words and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

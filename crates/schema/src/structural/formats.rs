@@ -173,6 +173,9 @@ fn digits_without_spaces(text: &str) -> Vec<u8> {
 
 fn is_isbn10(text: &str) -> bool {
     let digits = digits_without_spaces(text);
+    if digits.len() != 10 {
+        return false;
+    }
     let value = |at: usize, byte: u8| match byte {
         b'0'..=b'9' => Some(u32::from(byte - b'0')),
         b'X' if at == 9 => Some(10),
@@ -183,11 +186,14 @@ fn is_isbn10(text: &str) -> bool {
         .enumerate()
         .map(|(at, byte)| Some((at as u32 + 1) * value(at, *byte)?))
         .sum();
-    digits.len() == 10 && sum.is_some_and(|sum| sum % 11 == 0)
+    sum.is_some_and(|sum| sum % 11 == 0)
 }
 
 fn is_isbn13(text: &str) -> bool {
     let digits = digits_without_spaces(text);
+    if digits.len() != 13 {
+        return false;
+    }
     let sum: Option<u32> = digits
         .iter()
         .enumerate()
@@ -196,7 +202,7 @@ fn is_isbn13(text: &str) -> bool {
                 .then(|| u32::from(byte - b'0') * if at % 2 == 0 { 1 } else { 3 })
         })
         .sum();
-    digits.len() == 13 && sum.is_some_and(|sum| sum % 10 == 0)
+    sum.is_some_and(|sum| sum % 10 == 0)
 }
 
 fn is_credit_card(text: &str) -> bool {

@@ -10,7 +10,6 @@ mod embedded;
 mod field_error;
 mod fits;
 mod formats;
-mod go_text;
 mod lists;
 mod numbers;
 mod parse;
@@ -24,6 +23,7 @@ mod validate;
 
 pub use defaults::{apply_defaults, prune_nulls};
 pub use embedded::{check_embedded, embedded_type_error};
+pub(crate) use field_error::NO_FIELD;
 pub use field_error::{BadValue, FieldError, FieldErrorKind, blocks_rules, rules_not_checked};
 pub use formats::{is_known_format, matches_format};
 pub use lists::check_lists;

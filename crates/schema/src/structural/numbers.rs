@@ -3,8 +3,8 @@
 use everflow_json::{Number, Value};
 
 use super::field_error::FieldError;
-use super::go_text;
 use super::report::Report;
+use crate::go_text;
 use crate::model::JsonType;
 use crate::validation::Validation;
 

@@ -8,11 +8,11 @@ use smol_str::SmolStr;
 
 use super::field_error::{FieldError, FieldErrorKind, NO_FIELD};
 use super::formats;
-use super::go_text;
 use super::numbers::{NumberCheck, Numeric, converts_to, is_json_integer, numeric};
 use super::pattern::{Pattern, PatternError};
 use super::ratchet::Before;
 use super::report::Report;
+use crate::go_text;
 use crate::model::{JsonType, Shape, Type, TypeId};
 use crate::schema::Schema;
 use crate::validation::Validation;

@@ -1,5 +1,8 @@
 //! Lines of the form `NAME=value`.
 
+use everflow_limits::Held;
+
+use crate::error::Fault;
 use crate::stores::{Loaded, unflatten};
 use crate::tree::{Comment, Entry, Tree};
 
@@ -30,9 +33,9 @@ pub fn read(content: &[u8]) -> Result<Tree, String> {
 }
 
 /// Takes the metadata out: it is in keys of its own.
-pub fn split_metadata(document: Tree) -> Result<Loaded, String> {
+pub fn split_metadata(document: Tree, held: &mut Held<'_>) -> Result<Loaded, Fault> {
     let Tree::Map(entries) = document else {
-        return Err("sops metadata not found".to_owned());
+        return Err("sops metadata not found".into());
     };
     let mut rest = Vec::new();
     let mut metadata = Vec::new();
@@ -46,11 +49,11 @@ pub fn split_metadata(document: Tree) -> Result<Loaded, String> {
         }
     }
     if metadata.is_empty() {
-        return Err("sops metadata not found".to_owned());
+        return Err("sops metadata not found".into());
     }
     Ok(Loaded {
         documents: vec![Tree::Map(rest)],
-        metadata: unflatten(metadata)?,
+        metadata: unflatten(metadata, held)?,
     })
 }
 

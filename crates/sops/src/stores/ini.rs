@@ -1,5 +1,8 @@
 //! Sections of keys with values.
 
+use everflow_limits::Held;
+
+use crate::error::Fault;
 use crate::stores::{Loaded, unflatten};
 use crate::tree::{Comment, Entry, Tree};
 
@@ -77,9 +80,9 @@ fn unquote(value: &str) -> &str {
 }
 
 /// Takes the metadata out: it is a section with flat keys.
-pub fn split_metadata(document: Tree) -> Result<Loaded, String> {
+pub fn split_metadata(document: Tree, held: &mut Held<'_>) -> Result<Loaded, Fault> {
     let Tree::Map(entries) = document else {
-        return Err("sops metadata not found".to_owned());
+        return Err("sops metadata not found".into());
     };
     let mut metadata = None;
     let mut rest = Vec::new();
@@ -96,9 +99,30 @@ pub fn split_metadata(document: Tree) -> Result<Loaded, String> {
         Entry::Comment(_) => None,
     });
     Ok(Loaded {
-        metadata: unflatten(pairs.collect())?,
+        metadata: unflatten(pairs.collect(), held)?,
         documents: vec![Tree::Map(rest)],
     })
+}
+
+/// What a document takes when it is written: a long key widens all others of its section.
+pub fn printed(document: &Tree) -> usize {
+    let Tree::Map(sections) = document else {
+        return 0;
+    };
+    let padding = |section: &Entry| match section {
+        Entry::Pair(_, Tree::Map(keys)) => keys.len() * widest(keys),
+        _ => 0,
+    };
+    document.printed() + sections.iter().map(padding).sum::<usize>()
+}
+
+/// How many letters the longest key has.
+fn widest(keys: &[Entry]) -> usize {
+    let length = |entry: &Entry| match entry {
+        Entry::Pair(key, _) => key.chars().count(),
+        Entry::Comment(_) => 0,
+    };
+    keys.iter().map(length).max().unwrap_or(0)
 }
 
 /// Writes a file as go-ini does: equal signs of a section in one column.
@@ -129,12 +153,12 @@ fn write_section(
     is_first: bool,
     out: &mut String,
 ) -> Result<(), String> {
-    let pairs = keys.iter().filter(|entry| matches!(entry, Entry::Pair(..)));
+    let mut pairs = keys.iter().filter(|entry| matches!(entry, Entry::Pair(..)));
     if !out.is_empty() {
         out.push('\n');
     }
     if is_first && name == DEFAULT {
-        if pairs.clone().next().is_none() {
+        if pairs.next().is_none() {
             return Ok(());
         }
     } else {
@@ -143,11 +167,7 @@ fn write_section(
         }
         out.push_str(&format!("[{name}]\n"));
     }
-    let length = |entry: &Entry| match entry {
-        Entry::Pair(key, _) => key.chars().count(),
-        Entry::Comment(_) => 0,
-    };
-    let widest = pairs.map(length).max().unwrap_or(0);
+    let widest = widest(keys);
     for (index, entry) in keys.iter().enumerate() {
         let Entry::Pair(key, value) = entry else {
             continue;

@@ -5,6 +5,9 @@ mod ini;
 mod json;
 mod yaml;
 
+use everflow_limits::{Exceeded, Held};
+
+use crate::error::Fault;
 use crate::format::Format;
 use crate::tree::{Entry, Item, Tree};
 
@@ -16,13 +19,21 @@ pub struct Loaded {
     pub metadata: Tree,
 }
 
-/// Reads an encrypted file.
-pub fn load(content: &[u8], format: Format) -> Result<Loaded, String> {
+/// Reads an encrypted file. What aliases and indexes add is held.
+pub fn load(content: &[u8], format: Format, held: &mut Held<'_>) -> Result<Loaded, Fault> {
     match format {
-        Format::Binary | Format::Json => split_metadata(vec![json::read(content)?]),
-        Format::Yaml => split_metadata(yaml::read(content)?),
-        Format::Dotenv => dotenv::split_metadata(dotenv::read(content)?),
-        Format::Ini => ini::split_metadata(ini::read(content)?),
+        Format::Binary | Format::Json => Ok(split_metadata(vec![json::read(content)?])?),
+        Format::Yaml => Ok(split_metadata(yaml::read(content, held)?)?),
+        Format::Dotenv => dotenv::split_metadata(dotenv::read(content)?, held),
+        Format::Ini => ini::split_metadata(ini::read(content)?, held),
+    }
+}
+
+/// What a decrypted file takes when it is written, and what it is written from.
+pub fn printed(loaded: &Loaded, format: Format) -> usize {
+    match format {
+        Format::Ini => loaded.documents.iter().map(ini::printed).sum(),
+        _ => loaded.documents.iter().map(Tree::printed).sum(),
     }
 }
 
@@ -80,11 +91,17 @@ pub fn split_metadata(mut documents: Vec<Tree>) -> Result<Loaded, String> {
 }
 
 /// Metadata that was written as flat keys (`age__list_0__map_enc`), as a tree.
-pub fn unflatten(pairs: Vec<(String, Tree)>) -> Result<Tree, String> {
+pub fn unflatten(pairs: Vec<(String, Tree)>, held: &mut Held<'_>) -> Result<Tree, Fault> {
     let mut root = Tree::Map(Vec::new());
     for (key, value) in pairs {
         let steps = steps(&key);
-        place(&mut root, &steps, value)
+        if steps.len() > MAX_STEPS {
+            return Err(Fault::Exceeded(Exceeded::Depth {
+                what: "sops metadata",
+                limit: MAX_STEPS as u64,
+            }));
+        }
+        place(&mut root, &steps, value, held)?
             .ok_or_else(|| format!("Error while unflattening {key:?}: Type mismatch"))?;
     }
     Ok(root)
@@ -95,6 +112,7 @@ enum Step<'a> {
     Index(usize),
 }
 
+/// The steps of a key, and one too many if there are too many.
 fn steps(key: &str) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     let mut rest = key;
@@ -111,6 +129,7 @@ fn steps(key: &str) -> Vec<Step<'_>> {
         });
         match next {
             None => return steps,
+            Some(_) if steps.len() > MAX_STEPS => return steps,
             Some((at, mark, index)) => {
                 rest = &rest[at + mark.len()..];
                 is_index = index;
@@ -121,11 +140,19 @@ fn steps(key: &str) -> Vec<Step<'_>> {
 
 /// How many entries a list in metadata may have.
 const MAX_LIST: usize = 1000;
+/// How deep metadata may be; sops writes four levels.
+const MAX_STEPS: usize = 32;
 
-fn place(tree: &mut Tree, steps: &[Step<'_>], value: Tree) -> Option<()> {
+/// Puts a value in its place, if there can be one.
+fn place(
+    tree: &mut Tree,
+    steps: &[Step<'_>],
+    value: Tree,
+    held: &mut Held<'_>,
+) -> Result<Option<()>, Exceeded> {
     let Some((step, rest)) = steps.split_first() else {
         *tree = value;
-        return Some(());
+        return Ok(Some(()));
     };
     let slot = match (step, &mut *tree) {
         (Step::Key(key), Tree::Map(entries)) => {
@@ -136,21 +163,21 @@ fn place(tree: &mut Tree, steps: &[Step<'_>], value: Tree) -> Option<()> {
                 entries.push(Entry::Pair((*key).to_owned(), Tree::Null));
                 entries.len() - 1
             });
-            match entries.get_mut(index)? {
-                Entry::Pair(_, slot) => slot,
-                Entry::Comment(_) => return None,
+            match entries.get_mut(index) {
+                Some(Entry::Pair(_, slot)) => slot,
+                Some(Entry::Comment(_)) | None => return Ok(None),
             }
         }
         (Step::Index(index), Tree::List(items)) if *index < MAX_LIST => {
-            while items.len() <= *index {
-                items.push(Item::Value(Tree::Null));
-            }
-            match items.get_mut(*index)? {
-                Item::Value(slot) => slot,
-                Item::Comment(_) => return None,
+            let missing = (index + 1).saturating_sub(items.len());
+            held.grow(2 * missing * size_of::<Item>())?;
+            items.extend((0..missing).map(|_| Item::Value(Tree::Null)));
+            match items.get_mut(*index) {
+                Some(Item::Value(slot)) => slot,
+                Some(Item::Comment(_)) | None => return Ok(None),
             }
         }
-        _ => return None,
+        _ => return Ok(None),
     };
     if let (Tree::Null, Some(next)) = (&*slot, rest.first()) {
         *slot = match next {
@@ -158,7 +185,7 @@ fn place(tree: &mut Tree, steps: &[Step<'_>], value: Tree) -> Option<()> {
             Step::Index(_) => Tree::List(Vec::new()),
         };
     }
-    place(slot, rest, value)
+    place(slot, rest, value, held)
 }
 
 #[cfg(test)]
@@ -168,23 +195,54 @@ mod tests {
     #[test]
     fn flat_metadata_becomes_a_tree() {
         let text = |text: &str| Tree::Text(text.to_owned());
-        let tree = unflatten(vec![
+        let budget = everflow_limits::Budget::unlimited();
+        let mut held = budget.hold(0).unwrap();
+        let unflatten = |pairs, held: &mut Held<'_>| unflatten(pairs, held).ok();
+        let pairs = vec![
             ("mac".to_owned(), text("m")),
             ("age__list_1__map_enc".to_owned(), text("b")),
             ("age__list_0__map_enc".to_owned(), text("a")),
             ("age__list_0__map_recipient".to_owned(), text("r")),
-        ])
-        .unwrap();
+        ];
+        let tree = unflatten(pairs, &mut held).unwrap();
         assert_eq!(
             tree.to_json(),
             everflow_json::json!({"mac": "m", "age": [{"enc": "a", "recipient": "r"}, {"enc": "b"}]})
         );
-        assert!(
-            unflatten(vec![
-                ("a".to_owned(), text("1")),
-                ("a__map_b".to_owned(), text("2"))
-            ])
-            .is_err()
-        );
+        let pairs = vec![
+            ("a".to_owned(), text("1")),
+            ("a__map_b".to_owned(), text("2")),
+        ];
+        assert!(unflatten(pairs, &mut held).is_none());
+    }
+
+    #[test]
+    fn writing_takes_no_more_than_was_estimated() {
+        let text = |text: &str| Tree::Text(text.to_owned());
+        let pair = |key: &str, tree| Entry::Pair(key.to_owned(), tree);
+        let mut deep = Tree::List(vec![Item::Value(text("a\nb\nc\n")); 50]);
+        for _ in 0..60 {
+            deep = Tree::Map(vec![pair("k", deep)]);
+        }
+        let section = vec![
+            pair(&"k".repeat(10_000), text("v")),
+            pair("a", text("\u{1}<>")),
+        ];
+        let flat = [section, vec![pair("b", text("x\ny")); 200]].concat();
+        for (document, format) in [
+            (deep.clone(), Format::Yaml),
+            (deep, Format::Json),
+            (Tree::Map(flat.clone()), Format::Json),
+            (Tree::Map(flat.clone()), Format::Dotenv),
+            (Tree::Map(vec![pair("s", Tree::Map(flat))]), Format::Ini),
+        ] {
+            let loaded = Loaded {
+                documents: vec![document],
+                metadata: Tree::Null,
+            };
+            let written = emit(&loaded, format).unwrap().len();
+            let estimate = printed(&loaded, format);
+            assert!(written <= estimate, "{format:?}: {written}, {estimate}");
+        }
     }
 }

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use everflow_yaml::{
-    Comments, Dialect, Document, Entry as YamlEntry, Extras, Loader, Mapping, Node, Scalar,
-    ScalarKind, Style, Value, emit, kyaml,
+    Comments, Dialect, Document, Entry as YamlEntry, Extras, Limits, Loader, Mapping, Node, Scalar,
+    ScalarKind, Style, Value, cost, emit, kyaml,
 };
 
+use everflow_limits::{Exceeded, Held};
+
+use crate::error::Fault;
 use crate::time_text;
 use crate::tree::{Comment, Entry, Item, Tree};
 
-/// Reads all documents of a file.
-pub fn read(content: &[u8]) -> Result<Vec<Tree>, String> {
+/// Reads all documents of a file. What aliases add is held.
+pub fn read(content: &[u8], held: &mut Held<'_>) -> Result<Vec<Tree>, Fault> {
     let wrong = |problem: String| format!("Error unmarshaling input YAML: {problem}");
     let documents = Loader::new(Dialect::Kyaml)
         .keep_comments(true)
@@ -22,6 +25,8 @@ pub fn read(content: &[u8]) -> Result<Vec<Tree>, String> {
         let mut reader = Reader {
             anchors: BTreeMap::new(),
             aliases_left: MAX_ALIASES,
+            depth: 0,
+            held,
         };
         reader.find_anchors(&document.root);
         let mut entries = Vec::new();
@@ -29,17 +34,15 @@ pub fn read(content: &[u8]) -> Result<Vec<Tree>, String> {
         match &document.root.value {
             Value::Mapping(_) => reader
                 .map(&document.root, false, &mut entries)
-                .map_err(wrong)?,
+                .map_err(|fault| fault.map(wrong))?,
             Value::Scalar(scalar) if scalar.kind == ScalarKind::Null => {}
             Value::Sequence(_) => {
-                return Err(wrong(
-                    "YAML documents that are sequences are not supported".to_owned(),
-                ));
+                let problem = "YAML documents that are sequences are not supported";
+                return Err(wrong(problem.to_owned()).into());
             }
             _ => {
-                return Err(wrong(
-                    "YAML documents that are values are not supported".to_owned(),
-                ));
+                let problem = "YAML documents that are values are not supported";
+                return Err(wrong(problem.to_owned()).into());
             }
         }
         map_comments(&document.comments.foot, false, &mut entries);
@@ -51,9 +54,12 @@ pub fn read(content: &[u8]) -> Result<Vec<Tree>, String> {
 /// How many aliases a document may use.
 const MAX_ALIASES: usize = 10_000;
 
-struct Reader<'a> {
+struct Reader<'a, 'h, 'b> {
     anchors: BTreeMap<&'a str, &'a Node>,
     aliases_left: usize,
+    /// Aliases can make it deeper than it was read.
+    depth: usize,
+    held: &'h mut Held<'b>,
 }
 
 fn comments_of(node: &Node) -> Comments {
@@ -80,7 +86,7 @@ fn list_comments(text: &str, inline: bool, items: &mut Vec<Item>) {
     items.extend(lines(text, inline).map(Item::Comment));
 }
 
-impl<'a> Reader<'a> {
+impl<'a> Reader<'a, '_, '_> {
     fn find_anchors(&mut self, node: &'a Node) {
         if let Some(name) = node.anchor() {
             self.anchors.insert(name, node);
@@ -100,7 +106,7 @@ impl<'a> Reader<'a> {
         node: &'a Node,
         comments_done: bool,
         entries: &mut Vec<Entry>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let Value::Mapping(mapping) = &node.value else {
             return Ok(());
         };
@@ -133,9 +139,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn value(&mut self, node: &'a Node, comments_done: bool) -> Result<Tree, String> {
+    fn value(&mut self, node: &'a Node, comments_done: bool) -> Result<Tree, Fault> {
+        const MAX_DEPTH: usize = Limits::DEFAULT.nesting;
+        if self.depth > MAX_DEPTH {
+            return Err(Fault::Exceeded(Exceeded::Depth {
+                what: "an encrypted file",
+                limit: MAX_DEPTH as u64,
+            }));
+        }
+        self.depth += 1;
+        let tree = self.tree(node, comments_done);
+        self.depth -= 1;
+        tree
+    }
+
+    fn tree(&mut self, node: &'a Node, comments_done: bool) -> Result<Tree, Fault> {
         match &node.value {
-            Value::Scalar(scalar) => leaf(scalar),
+            Value::Scalar(scalar) => Ok(leaf(scalar)?),
             Value::Mapping(_) => {
                 let mut entries = Vec::new();
                 self.map(node, comments_done, &mut entries)?;
@@ -167,6 +187,8 @@ impl<'a> Reader<'a> {
                     .ok_or("document contains excessive aliasing")?;
                 let target = self.anchors.get(name.as_str()).copied();
                 let target = target.ok_or_else(|| format!("unknown anchor '{name}' referenced"))?;
+                // As it is read, and as it is written.
+                self.held.grow(2 * cost::of_tree(target))?;
                 // An alias inside of what it stands for would never end.
                 let anchor = self.anchors.remove(name.as_str());
                 let value = self.value(target, false);

@@ -1,13 +1,14 @@
 //! DSA keys: 2048 bits with a 256-bit subgroup.
 
+use everflow_gotemplate::{FuncError, Meter};
 use num_bigint_dig::{BigUint, RandBigInt};
 
 use super::der::{INTEGER, Reader, SEQUENCE, sequence, unsigned};
-use super::prime::{is_prime, random_prime};
+use super::prime::{Primality, random_prime};
 use crate::source::Random;
 
 const MODULUS_BITS: usize = 2048;
-const SUBGROUP_BITS: usize = 256;
+const SUBGROUP_BITS: u32 = 256;
 
 /// A private key.
 #[derive(Debug, Clone)]
@@ -21,9 +22,9 @@ pub(crate) struct DsaKey {
 
 impl DsaKey {
     /// Finds new parameters and a key for them.
-    pub(crate) fn generate(random: &mut Random<'_>) -> Self {
+    pub(crate) fn generate(random: &mut Random<'_>, meter: &Meter<'_>) -> Result<Self, FuncError> {
         let one = BigUint::from(1u32);
-        let (p, q) = primes(random);
+        let (p, q) = primes(random, meter)?;
         let exponent = (&p - &one) / &q;
         let mut base = BigUint::from(2u32);
         let g = loop {
@@ -34,13 +35,13 @@ impl DsaKey {
             base += 1u32;
         };
         let x = loop {
-            let x = random.gen_biguint(SUBGROUP_BITS);
+            let x = random.gen_biguint(SUBGROUP_BITS as usize);
             if x > BigUint::from(0u32) && x < q {
                 break x;
             }
         };
         let y = g.modpow(&x, &p);
-        Self { p, q, g, y, x }
+        Ok(Self { p, q, g, y, x })
     }
 
     /// The form OpenSSL writes: a version and the five numbers.
@@ -66,16 +67,17 @@ impl DsaKey {
 }
 
 /// A subgroup order and a modulus such that the one divides the other less one.
-fn primes(random: &mut Random<'_>) -> (BigUint, BigUint) {
+fn primes(random: &mut Random<'_>, meter: &Meter<'_>) -> Result<(BigUint, BigUint), FuncError> {
     let one = BigUint::from(1u32);
+    let primality = Primality::new();
     loop {
-        let q = random_prime(SUBGROUP_BITS, random);
+        let q = random_prime(SUBGROUP_BITS, random, meter)?;
         let step = &q << 1;
         for _ in 0..4 * MODULUS_BITS {
             let start = random.gen_biguint(MODULUS_BITS) | (&one << (MODULUS_BITS - 1));
             let p = &start - (&start % &step) + &one;
-            if p.bits() == MODULUS_BITS && is_prime(&p) {
-                return (p, q);
+            if p.bits() == MODULUS_BITS && primality.test(&p, meter)? {
+                return Ok((p, q));
             }
         }
     }

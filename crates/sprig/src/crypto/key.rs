@@ -1,6 +1,7 @@
 //! Private keys of the kinds sprig knows.
 
 use ed25519_dalek::{Signer as _, SigningKey};
+use everflow_gotemplate::{FuncError, Meter};
 use num_bigint_dig::BigUint;
 use rsa::pkcs1::{DecodeRsaPrivateKey as _, EncodeRsaPrivateKey as _};
 use rsa::pkcs1v15::Pkcs1v15Sign;
@@ -24,6 +25,12 @@ const OID_P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const OID_ECDSA_SHA256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
 const OID_ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
+/// Larger keys take too long to sign.
+const MOST_RSA_BITS: usize = 8192;
+/// A key of so many bits takes less.
+const MOST_RSA_BYTES: usize = 8 << 10;
+const TOO_LARGE: &str = "keys of more than 8192 bits are not supported";
+
 /// A private key.
 pub(crate) enum PrivateKey {
     Rsa(Box<RsaPrivateKey>),
@@ -34,25 +41,36 @@ pub(crate) enum PrivateKey {
 
 impl PrivateKey {
     /// A new RSA key.
-    pub(crate) fn generate_rsa(bits: usize, source: &mut dyn Source) -> Result<Self, String> {
+    pub(crate) fn generate_rsa(
+        bits: u32,
+        source: &mut dyn Source,
+        meter: &Meter<'_>,
+    ) -> Result<Self, FuncError> {
         let mut random = Random(source);
-        let p = random_prime(bits / 2, &mut random);
+        let p = random_prime(bits / 2, &mut random, meter)?;
         let q = loop {
-            let q = random_prime(bits / 2, &mut random);
+            let q = random_prime(bits / 2, &mut random, meter)?;
             if q != p {
                 break q;
             }
         };
         RsaPrivateKey::from_p_q(p, q, BigUint::from(65_537u32))
             .map(|key| Self::Rsa(Box::new(key)))
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.to_string().into())
     }
 
     /// A new key of the kind called `rsa`, `dsa`, `ecdsa` or `ed25519`; `None` for other names.
-    pub(crate) fn generate(kind: &[u8], source: &mut dyn Source) -> Option<Result<Self, String>> {
+    pub(crate) fn generate(
+        kind: &[u8],
+        source: &mut dyn Source,
+        meter: &Meter<'_>,
+    ) -> Option<Result<Self, FuncError>> {
         Some(Ok(match kind {
-            b"" | b"rsa" => return Some(Self::generate_rsa(4096, source)),
-            b"dsa" => Self::Dsa(Box::new(DsaKey::generate(&mut Random(source)))),
+            b"" | b"rsa" => return Some(Self::generate_rsa(4096, source, meter)),
+            b"dsa" => {
+                let key = DsaKey::generate(&mut Random(source), meter);
+                return Some(key.map(|key| Self::Dsa(Box::new(key))));
+            }
             b"ecdsa" => Self::Ec(p256::SecretKey::random(&mut Random(source))),
             b"ed25519" => {
                 let mut seed = [0; 32];
@@ -97,8 +115,7 @@ impl PrivateKey {
             ));
         };
         match kind {
-            "RSA" => RsaPrivateKey::from_pkcs1_der(&block.bytes)
-                .map(|key| Self::Rsa(Box::new(key)))
+            "RSA" => rsa_from_der(&block.bytes)
                 .map_err(|error| format!("parsing RSA private key from PEM: {error}")),
             "EC" => ec_from_der(&block.bytes)
                 .map(Self::Ec)
@@ -163,6 +180,17 @@ impl PrivateKey {
     }
 }
 
+fn rsa_from_der(der: &[u8]) -> Result<PrivateKey, String> {
+    let key = match der.len() <= MOST_RSA_BYTES {
+        true => RsaPrivateKey::from_pkcs1_der(der).map_err(|error| error.to_string())?,
+        false => return Err(TOO_LARGE.to_owned()),
+    };
+    match key.n().bits() <= MOST_RSA_BITS {
+        true => Ok(PrivateKey::Rsa(Box::new(key))),
+        false => Err(TOO_LARGE.to_owned()),
+    }
+}
+
 fn ec_point(key: &p256::SecretKey) -> Vec<u8> {
     use p256::elliptic_curve::sec1::ToEncodedPoint as _;
     key.public_key().to_encoded_point(false).as_bytes().to_vec()
@@ -195,9 +223,7 @@ fn from_pkcs8(der: &[u8]) -> Option<PrivateKey> {
     let algorithm = Reader(parts.expect(SEQUENCE)?).expect(OBJECT_ID)?;
     let key = parts.expect(OCTET_STRING)?;
     match algorithm {
-        OID_RSA => RsaPrivateKey::from_pkcs1_der(key)
-            .ok()
-            .map(|key| PrivateKey::Rsa(Box::new(key))),
+        OID_RSA => rsa_from_der(key).ok(),
         OID_EC => ec_from_der(key).map(PrivateKey::Ec),
         OID_ED25519 => {
             let seed = Reader(key).expect(OCTET_STRING)?;

@@ -3,7 +3,6 @@
 pub(crate) mod cert;
 mod der;
 pub(crate) mod dsa;
-mod fermat;
 pub(crate) mod key;
 pub(crate) mod password;
 mod pem;

@@ -1,31 +1,42 @@
 //! Password hashes and derived passwords.
 
 use blowfish::Blowfish;
+use everflow_gotemplate::{FuncError, Meter};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::source::Source;
 
 const COST: u32 = 10;
+/// How long a round of bcrypt takes.
+const STEPS_OF_A_ROUND: u64 = 30;
+/// How long it takes to derive a password, and what it needs.
+const STEPS_OF_SCRYPT: u64 = 100_000;
+const BYTES_OF_SCRYPT: usize = 33 << 20;
 const BCRYPT_ALPHABET: &[u8; 64] =
     b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// A bcrypt hash with a random salt.
-pub(crate) fn bcrypt(password: &[u8], source: &mut dyn Source) -> String {
+pub(crate) fn bcrypt(
+    password: &[u8],
+    source: &mut dyn Source,
+    meter: &Meter<'_>,
+) -> Result<String, FuncError> {
     if password.len() > 72 {
-        return "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"
-            .to_owned();
+        let told = "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes";
+        return Ok(told.to_owned());
     }
     let mut salt = [0; 16];
     source.fill(&mut salt);
-    hash(password, &salt)
+    hash(password, &salt, meter)
 }
 
-fn hash(password: &[u8], salt: &[u8; 16]) -> String {
+fn hash(password: &[u8], salt: &[u8; 16], meter: &Meter<'_>) -> Result<String, FuncError> {
     let key = [password, &[0]].concat();
     let mut state = Blowfish::<byteorder::BE>::bc_init_state();
     state.salted_expand_key(salt, &key);
     for _ in 0..1u32 << COST {
+        meter.steps(STEPS_OF_A_ROUND)?;
         state.bc_expand_key(&key);
         state.bc_expand_key(salt);
     }
@@ -45,7 +56,8 @@ fn hash(password: &[u8], salt: &[u8; 16]) -> String {
         }
     }
     let digest: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-    format!("$2a${COST:02}${}{}", encode(salt), encode(&digest[..23]))
+    let (salt, digest) = (encode(salt), encode(&digest[..23]));
+    Ok(format!("$2a${COST:02}${salt}{digest}"))
 }
 
 /// Bcrypt's own base64.
@@ -122,10 +134,13 @@ pub(crate) fn derive(
     password: &[u8],
     user: &[u8],
     site: &[u8],
-) -> Vec<u8> {
+    meter: &Meter<'_>,
+) -> Result<Vec<u8>, FuncError> {
     let Some(patterns) = patterns(kind) else {
-        return [b"cannot find password template ", kind].concat();
+        return Ok([b"cannot find password template ", kind].concat());
     };
+    meter.steps(STEPS_OF_SCRYPT)?;
+    let _held = meter.hold(BYTES_OF_SCRYPT)?;
     let length = |text: &[u8]| (text.len() as u32).to_be_bytes();
     let salt = [SEED, &length(user), user].concat();
     let mut key = [0; 64];
@@ -135,38 +150,43 @@ pub(crate) fn derive(
             scrypt::scrypt(password, &salt, &params, &mut key).map_err(|error| error.to_string())
         });
     if let Err(error) = derived {
-        return format!("failed to derive password: {error}").into_bytes();
+        return Ok(format!("failed to derive password: {error}").into_bytes());
     }
     let message = [SEED, &length(site), site, &counter.to_be_bytes()].concat();
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&key) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     mac.update(&message);
     let seed = mac.finalize().into_bytes();
     let pattern = patterns[usize::from(seed[0]) % patterns.len()];
-    pattern
-        .bytes()
-        .zip(seed.iter().skip(1))
+    let letters = pattern.bytes().zip(seed.iter().skip(1));
+    Ok(letters
         .map(|(letter, &byte)| {
             let set = characters(letter);
             set[usize::from(byte) % set.len()]
         })
-        .collect()
+        .collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
 
     #[test]
     fn known_hash() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
         // Checked with golang.org/x/crypto/bcrypt.
         let hash = hash(
             b"allmine",
             b"\x71\xd7\x9f\x82\x18\xa3\x92\x59\xa7\xa2\x9a\xab\xb2\xdb\xaf\xc3",
+            &meter,
         );
         assert_eq!(
-            hash,
+            hash.unwrap(),
             "$2a$10$abcdefghijklmnopqrstuuRXn.H.TK1Zm6/NWJvZciW7xqpK0ZRuy"
         );
     }

@@ -1,148 +1,118 @@
 //! Large prime numbers.
 
-use std::sync::OnceLock;
+use std::num::NonZeroU32;
 
-use num_bigint_dig::prime::probably_prime;
-use num_bigint_dig::{BigUint, RandBigInt};
+use crypto_bigint::BoxedUint;
+use crypto_primes::hazmat::SmallFactorsSieve;
+use crypto_primes::{Flavor, is_prime};
+use everflow_gotemplate::{FuncError, Meter};
+use num_bigint_dig::BigUint;
 
-use super::fermat;
 use crate::source::Random;
 
-/// Candidates are first divided by all primes below this.
-const SIEVE_LIMIT: usize = 1 << 14;
-/// Rounds of the probabilistic test; a strong Lucas test follows them. For random candidates of
-/// these sizes that leaves a chance of error below 2^-100.
-const ROUNDS: usize = 5;
-/// How many odd numbers to look at from a random start before taking a new one.
-const SPAN: usize = 1 << 12;
+/// Numbers are first divided by all primes below this.
+const SMALL: u32 = 256;
 
-fn small_primes() -> &'static [u64] {
-    static PRIMES: OnceLock<Vec<u64>> = OnceLock::new();
-    PRIMES.get_or_init(|| {
-        let mut composite = vec![false; SIEVE_LIMIT];
-        let mut primes = Vec::new();
-        for number in 2..SIEVE_LIMIT {
-            if composite[number] {
-                continue;
-            }
-            primes.push(number as u64);
-            for multiple in (number * number..SIEVE_LIMIT).step_by(number) {
-                composite[multiple] = true;
-            }
-        }
-        primes
-    })
-}
-
-fn remainder(number: &BigUint, divisor: u64) -> u64 {
-    let bytes = (number % divisor).to_bytes_be();
-    bytes
-        .iter()
-        .fold(0, |value, &byte| value << 8 | u64::from(byte))
-}
-
-/// Whether a large number is prime, as far as can be told.
-pub(crate) fn is_prime(number: &BigUint) -> bool {
-    let divisible = |prime: &u64| remainder(number, *prime) == 0;
-    !small_primes().iter().any(divisible) && probably_prime(number, ROUNDS)
-}
-
-/// A random prime of exactly that many bits, the highest two of which are set so that the product
-/// of two such primes has twice as many.
-pub(crate) fn random_prime(bits: usize, random: &mut Random<'_>) -> BigUint {
-    let one = BigUint::from(1u32);
+/// A random prime of exactly that many bits, a multiple of eight, the highest two of which are set so
+/// that the product of two such primes has twice as many.
+pub(crate) fn random_prime(
+    bits: u32,
+    random: &mut Random<'_>,
+    meter: &Meter<'_>,
+) -> Result<BigUint, FuncError> {
     loop {
-        let start = random.gen_biguint(bits) | (BigUint::from(3u32) << (bits - 2)) | &one;
-        for delta in survivors(&start) {
-            let candidate = &start + delta;
-            if candidate.bits() != bits {
-                break;
-            }
-            // The quick test wants whole limbs.
-            let quick = bits.is_multiple_of(64);
-            if quick && !fermat::passes(&limbs(&candidate)) {
-                continue;
-            }
-            if probably_prime(&candidate, ROUNDS) {
-                return candidate;
+        let mut bytes = vec![0; bits as usize / 8];
+        random.0.fill(&mut bytes);
+        if let Some(highest) = bytes.first_mut() {
+            *highest |= 0xc0;
+        }
+        let start = number(&bytes, bits)?;
+        let most = NonZeroU32::new(bits).unwrap_or(NonZeroU32::MIN);
+        let sieve =
+            SmallFactorsSieve::new(start, most, false).map_err(|error| error.to_string())?;
+        for candidate in sieve {
+            meter.steps(steps(bits))?;
+            if is_prime(Flavor::Any, &candidate) {
+                return Ok(BigUint::from_bytes_be(&candidate.to_be_bytes()));
             }
         }
     }
 }
 
-/// The even distances from `start` at which no small prime divides.
-fn survivors(start: &BigUint) -> impl Iterator<Item = u64> + use<> {
-    let mut struck = vec![false; SPAN];
-    let words: Vec<u32> = start
-        .to_bytes_be()
-        .rchunks(4)
-        .rev()
-        .map(|bytes| {
-            bytes
-                .iter()
-                .fold(0, |word, byte| word << 8 | u32::from(*byte))
-        })
-        .collect();
-    // Two primes at once: their product still fits into half a machine word.
-    for pair in small_primes()[1..].chunks(2) {
-        let product: u64 = pair.iter().product();
-        let rest = words
-            .iter()
-            .fold(0, |rest, word| (rest << 32 | u64::from(*word)) % product);
-        for prime in pair {
-            // The first even distance that makes a multiple, counted in twos.
-            let missing = (prime - rest % prime) % prime;
-            let first = match missing % 2 {
-                0 => missing / 2,
-                _ => (missing + prime) / 2,
-            };
-            for index in (first as usize..SPAN).step_by(*prime as usize) {
-                struck[index] = true;
-            }
-        }
-    }
-    let whole = struck.into_iter().enumerate();
-    whole.filter_map(|(index, struck)| (!struck).then_some(2 * index as u64))
+/// Whether large numbers are prime, as far as can be told.
+pub(crate) struct Primality {
+    small_primes: Vec<u32>,
 }
 
-/// The limbs of a number, the lowest first.
-fn limbs(number: &BigUint) -> Vec<u64> {
-    number
-        .to_bytes_le()
-        .chunks(8)
-        .map(|bytes| {
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |limb, byte| limb << 8 | u64::from(*byte))
-        })
-        .collect()
+impl Primality {
+    pub(crate) fn new() -> Self {
+        let is_prime = |number: &u32| (2..*number).all(|divisor| !number.is_multiple_of(divisor));
+        Primality {
+            small_primes: (2..SMALL).filter(is_prime).collect(),
+        }
+    }
+
+    pub(crate) fn test(&self, number: &BigUint, meter: &Meter<'_>) -> Result<bool, FuncError> {
+        let nothing = BigUint::from(0_u32);
+        let divisible = |prime: &u32| number % *prime == nothing;
+        if self.small_primes.iter().any(divisible) {
+            return Ok(false);
+        }
+        let bits = u32::try_from(number.bits()).unwrap_or(u32::MAX);
+        meter.steps(steps(bits))?;
+        let number = self::number(&number.to_bytes_be(), bits.next_multiple_of(8))?;
+        Ok(is_prime(Flavor::Any, &number))
+    }
+}
+
+fn number(bytes: &[u8], bits: u32) -> Result<BoxedUint, FuncError> {
+    BoxedUint::from_be_slice(bytes, bits).map_err(|error| error.to_string().into())
+}
+
+/// What the test of a number of so many bits takes; it is the third power of their count.
+fn steps(bits: u32) -> u64 {
+    let words = u64::from(bits / 64);
+    words * words * words / 20
 }
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
     use crate::source::FixedSource;
 
     #[test]
     fn primes_have_the_size_asked_for() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
         let mut source = FixedSource::new(0, 0, 7);
-        let prime = random_prime(256, &mut Random(&mut source));
-        assert_eq!(prime.bits(), 256);
-        assert!(is_prime(&prime));
-        assert!(!is_prime(&(&prime + 1u32)));
+        let primality = Primality::new();
+        for bits in [256, 1024] {
+            let prime = random_prime(bits, &mut Random(&mut source), &meter).unwrap();
+            assert_eq!(prime.bits(), bits as usize);
+            assert!((&prime >> (bits as usize - 2)) == BigUint::from(3_u32));
+            assert!(primality.test(&prime, &meter).unwrap());
+            assert!(!primality.test(&(&prime + 1_u32), &meter).unwrap());
+            assert!(!primality.test(&(&prime * 257_u32), &meter).unwrap());
+        }
     }
 
     #[test]
-    fn what_survives_has_no_small_factor_and_nothing_else_is_lost() {
-        let start = BigUint::from(0xffff_ffff_ffff_0001u64);
-        let left: Vec<u64> = survivors(&start).take(50).collect();
-        for delta in (0..*left.last().unwrap()).step_by(2) {
-            let number = &start + delta;
-            let divisible = small_primes()
-                .iter()
-                .any(|prime| remainder(&number, *prime) == 0);
-            assert_eq!(left.contains(&delta), !divisible, "{delta}");
+    fn known_primes_pass_and_others_do_not() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        let primality = Primality::new();
+        // The largest primes of two limbs.
+        for less in (1_u128..400).step_by(2) {
+            let number = BigUint::from_bytes_be(&(u128::MAX - (less - 1)).to_be_bytes());
+            let is_prime = [159, 173, 233, 237, 275, 357].contains(&less);
+            assert_eq!(
+                primality.test(&number, &meter).unwrap(),
+                is_prime,
+                "2^128 - {less}"
+            );
         }
     }
 }

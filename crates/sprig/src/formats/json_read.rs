@@ -1,13 +1,15 @@
 //! Reading JSON with the complaints of Go's `encoding/json`.
 
-use everflow_gotemplate::Value;
+use everflow_gotemplate::{FuncError, Meter, Numbers, Value};
 use everflow_json::Value as Json;
 use everflow_yaml::gojson;
 
-use crate::support::MAX_NESTING;
+use crate::cost;
+use crate::support::{MAX_NESTING, fail};
 
 /// Reads a JSON text; numbers become `float64`. The error is Go's.
-pub fn parse(text: &[u8]) -> Result<Value, String> {
+pub(crate) fn parse(text: &[u8], meter: &Meter<'_>) -> Result<Value, FuncError> {
+    let _held = meter.hold(cost::of_json(text))?;
     let json = match gojson::parse(text, gojson::Numbers::Floats) {
         // At the end of the text Go looks at one more space, which some complaints then name.
         Err(gojson::JsonError::UnexpectedEnd) => {
@@ -17,12 +19,9 @@ pub fn parse(text: &[u8]) -> Result<Value, String> {
     }
     .map_err(|error| error.to_string())?;
     if nests_too_deep(&json) {
-        return Err("exceeded max depth".to_owned());
+        return fail("exceeded max depth");
     }
-    Ok(Value::from_json(
-        &json,
-        everflow_gotemplate::Numbers::Float64,
-    ))
+    Value::from_json(&json, Numbers::Float64, meter)
 }
 
 /// Whether walking over the tree by recursion would take too much stack.
@@ -43,10 +42,19 @@ fn nests_too_deep(json: &Json) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
 
     #[test]
     fn complaints_are_those_of_go() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        let complaint_of = |text: &str| match parse(text.as_bytes(), &meter) {
+            Ok(_) => None,
+            Err(error) => Some(error.to_string()),
+        };
         for (text, complaint) in [
             ("", "unexpected end of JSON input"),
             ("x", "invalid character 'x' looking for beginning of value"),
@@ -57,16 +65,9 @@ mod tests {
             ),
             ("[1 2]", "invalid character '2' after array element"),
         ] {
-            assert_eq!(
-                parse(text.as_bytes()).err().as_deref(),
-                Some(complaint),
-                "{text}"
-            );
+            assert_eq!(complaint_of(text).as_deref(), Some(complaint), "{text}");
         }
         let deep = "[".repeat(1000) + &"]".repeat(1000);
-        assert_eq!(
-            parse(deep.as_bytes()).err().as_deref(),
-            Some("exceeded max depth")
-        );
+        assert_eq!(complaint_of(&deep).as_deref(), Some("exceeded max depth"));
     }
 }

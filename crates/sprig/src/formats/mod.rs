@@ -1,6 +1,6 @@
 //! JSON, YAML and TOML as Helm's functions read and write them.
 
-pub mod json;
+pub(crate) mod json;
 mod json_read;
 pub(crate) mod toml_read;
 pub(crate) mod toml_write;

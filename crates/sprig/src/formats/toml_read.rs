@@ -5,8 +5,11 @@ mod scan;
 
 use std::collections::BTreeMap;
 
-use everflow_gotemplate::{GoType, List, Map, Value, gofmt};
+use everflow_gotemplate::{
+    BYTES_OF_A_STEP, FuncError, GoType, ITEM_BYTES, List, Map, Meter, Value, gofmt, map_bytes,
+};
 
+use crate::support::fail;
 use scan::Scanner;
 
 /// Nesting beyond this is refused.
@@ -36,12 +39,14 @@ enum Item {
 }
 
 /// Reads a document into a map. The error is that of the original.
-pub(crate) fn parse(text: &[u8]) -> Result<Value, String> {
+pub(crate) fn parse(text: &[u8], meter: &Meter<'_>) -> Result<Value, FuncError> {
+    let _held = meter.hold(cost(text))?;
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if text.iter().take(6).any(|&byte| byte == 0) {
-        return Err("toml: line 1: files cannot contain NULL bytes; \
-                    probably using UTF-16; TOML files must be UTF-8"
-            .to_owned());
+        return fail(
+            "toml: line 1: files cannot contain NULL bytes; \
+             probably using UTF-16; TOML files must be UTF-8",
+        );
     }
     let mut reader = Reader {
         scanner: Scanner::new(text),
@@ -50,11 +55,33 @@ pub(crate) fn parse(text: &[u8]) -> Result<Value, String> {
         key: None,
         key_line: 1,
         depth: 0,
+        meter,
+        used_up: None,
     };
-    match reader.document() {
-        Ok(()) => Ok(table_value(reader.root)),
-        Err(fault) => Err(reader.tell(&fault)),
+    let outcome = reader.document();
+    if let Some(error) = reader.used_up {
+        return Err(error);
     }
+    match outcome {
+        Ok(()) => {
+            let value = table_value(reader.root);
+            // The estimate of the result; the rest of the first one is given back.
+            meter.charge(cost(text) / 2)?;
+            Ok(value)
+        }
+        Err(fault) => fail(reader.tell(&fault)),
+    }
+}
+
+/// What reading a text takes, and what is made of it. It goes by the marks that begin values and
+/// tables.
+fn cost(text: &[u8]) -> usize {
+    let marks = text.iter().map(|byte| match byte {
+        b'=' | b'.' | b'[' | b'{' => 2 * map_bytes(1),
+        b',' => 2 * ITEM_BYTES,
+        _ => 0,
+    });
+    marks.sum::<usize>() + 2 * text.len()
 }
 
 fn table_value(table: Table) -> Value {
@@ -100,9 +127,33 @@ struct Reader<'a> {
     key: Option<String>,
     key_line: usize,
     depth: usize,
+    meter: &'a Meter<'a>,
+    /// Why reading ended early when the text is not at fault.
+    used_up: Option<FuncError>,
 }
 
 impl Reader<'_> {
+    /// Counts the work for one key or table.
+    fn step(&mut self) -> Read<()> {
+        let path: usize = self.context.iter().map(String::len).sum();
+        let steps = 1 + self.context.len() + path / BYTES_OF_A_STEP;
+        match self.meter.steps(steps as u64) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.used_up = Some(error);
+                self.scanner.fail(String::new())
+            }
+        }
+    }
+
+    /// Refuses keys of too many parts.
+    fn check_depth(&self, parts: usize) -> Read<()> {
+        match self.context.len() + parts > MAX_DEPTH {
+            true => self.scanner.fail("keys nest too deep".to_owned()),
+            false => Ok(()),
+        }
+    }
+
     fn tell(&self, fault: &Fault) -> String {
         let mut last = joined(&self.context);
         if let Some(key) = &self.key {
@@ -131,6 +182,7 @@ impl Reader<'_> {
 
     fn document(&mut self) -> Read<()> {
         loop {
+            self.step()?;
             self.scanner.skip_blank()?;
             match self.scanner.peek()? {
                 None => return Ok(()),
@@ -184,6 +236,9 @@ impl Reader<'_> {
                 self.key_line = self.scanner.line;
             }
             key.push(self.scanner.key_part()?);
+            if key.len() > MAX_DEPTH {
+                return self.scanner.fail("keys nest too deep".to_owned());
+            }
             self.scanner.skip_spaces()?;
             match self.scanner.next()? {
                 Some('.') => {}
@@ -276,6 +331,7 @@ impl Reader<'_> {
                 Some(_) => {}
             }
             key.push(self.scanner.key_part()?);
+            self.check_depth(key.len())?;
             self.scanner.skip_spaces()?;
             match self.scanner.next()? {
                 None => {
@@ -335,6 +391,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self) -> Read<Value> {
+        self.step()?;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return self.scanner.fail("values nest too deep".to_owned());
@@ -483,10 +540,30 @@ fn define(table: &mut Table, last: &str, array: bool, key: &[String]) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
 
     #[test]
+    fn keys_of_very_many_parts_are_refused() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        let parts = "a.".repeat(100_000);
+        for text in [
+            format!("{parts}a = 1"),
+            format!("[{parts}a]"),
+            format!("a = {{{parts}a = 1}}"),
+        ] {
+            let error = parse(text.as_bytes(), &meter).unwrap_err();
+            assert!(error.to_string().contains("keys nest too deep"));
+        }
+    }
+
+    #[test]
     fn complaints_are_those_of_the_original() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
         for (text, complaint) in [
             (
                 "a",
@@ -509,11 +586,8 @@ mod tests {
                 "toml: line 1: expected '.' or '=', but got '\\n' instead",
             ),
         ] {
-            assert_eq!(
-                parse(text.as_bytes()).err().as_deref(),
-                Some(complaint),
-                "{text}"
-            );
+            let error = parse(text.as_bytes(), &meter).unwrap_err();
+            assert_eq!(error.to_string(), complaint, "{text}");
         }
     }
 }

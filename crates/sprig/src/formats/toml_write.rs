@@ -1,21 +1,25 @@
 //! TOML as Helm's `toToml` writes it.
 
-use everflow_gotemplate::{Value, gofmt};
+use everflow_gotemplate::{ENTRY_BYTES, FuncError, Held, Meter, Value, gofmt};
 
 use super::json::is_exported;
 use crate::objects::{DurationObject, TimeObject};
-use crate::support::MAX_NESTING;
+use crate::support::{MAX_NESTING, fail};
 use crate::text::runes::to_valid;
 
 /// The TOML text of a value; the error is that of the original.
-pub(crate) fn to_toml(value: &Value) -> Result<String, String> {
+pub(crate) fn to_toml(value: &Value, meter: &Meter<'_>) -> Result<String, FuncError> {
     if matches!(value, Value::Nil) {
-        return Err("reflect: call of reflect.Value.Type on zero Value".to_owned());
+        return fail("reflect: call of reflect.Value.Type on zero Value");
     }
     if matches!(value, Value::List(list) if list.is_nil()) {
         return Ok("[]".to_owned());
     }
-    let mut writer = Writer { out: String::new() };
+    let mut writer = Writer {
+        out: String::new(),
+        meter,
+        held: meter.nothing(),
+    };
     writer.encode(&mut Vec::new(), value)?;
     Ok(writer.out)
 }
@@ -30,16 +34,17 @@ enum Shape {
 
 const NIL_ELEMENT: &str = "toml: cannot encode array with nil element";
 
-fn shape(value: &Value) -> Result<Shape, String> {
+fn shape(value: &Value, meter: &Meter<'_>) -> Result<Shape, FuncError> {
+    meter.steps(1)?;
     Ok(match value {
         _ if value.is_nil() => Shape::Nil,
         Value::Map(_) => Shape::Table,
         Value::Object(object) if is_struct(value) && object.basic().is_none() => Shape::Table,
         Value::List(list) if !list.is_empty() => {
             let mut all = true;
-            for item in list.items() {
-                match shape(item)? {
-                    Shape::Nil => return Err(NIL_ELEMENT.to_owned()),
+            for item in meter.items(list)? {
+                match shape(item, meter)? {
+                    Shape::Nil => return fail(NIL_ELEMENT),
                     Shape::Table => {}
                     _ => all = false,
                 }
@@ -76,16 +81,18 @@ fn entries(value: &Value) -> Vec<(String, Value)> {
     }
 }
 
-struct Writer {
+struct Writer<'m> {
     out: String,
+    meter: &'m Meter<'m>,
+    held: Held<'m>,
 }
 
-impl Writer {
-    fn encode(&mut self, key: &mut Vec<String>, value: &Value) -> Result<(), String> {
+impl Writer<'_> {
+    fn encode(&mut self, key: &mut Vec<String>, value: &Value) -> Result<(), FuncError> {
         if key.len() > MAX_NESTING {
-            return Err("toml: the value contains itself or nests too deep".to_owned());
+            return fail("toml: the value contains itself or nests too deep");
         }
-        match shape(value)? {
+        match shape(value, self.meter)? {
             Shape::Nil => Ok(()),
             Shape::Plain => self.key_value(key, value),
             Shape::Table => {
@@ -93,25 +100,30 @@ impl Writer {
                     self.new_line();
                 }
                 if !key.is_empty() {
-                    self.header(key, "[", "]");
+                    self.header(key, "[", "]")?;
                 }
                 self.table(key, value)
             }
             Shape::ArrayOfTables => {
                 if key.is_empty() {
-                    return Err("toml: top-level values must be Go maps or structs".to_owned());
+                    return fail("toml: top-level values must be Go maps or structs");
                 }
                 let Value::List(list) = value else {
                     return Ok(());
                 };
                 for item in list.items() {
                     self.new_line();
-                    self.header(key, "[[", "]]");
+                    self.header(key, "[[", "]]")?;
                     self.table(key, item)?;
                 }
                 Ok(())
             }
         }
+    }
+
+    /// Charges the text so far and so many bytes more.
+    fn grow(&mut self, more: usize) -> Result<(), FuncError> {
+        Ok(self.held.grow_to(self.out.len() + more)?)
     }
 
     fn new_line(&mut self) {
@@ -126,7 +138,10 @@ impl Writer {
         }
     }
 
-    fn header(&mut self, key: &[String], open: &str, close: &str) {
+    fn header(&mut self, key: &[String], open: &str, close: &str) -> Result<(), FuncError> {
+        let length: usize = key.iter().map(|part| 6 * part.len() + 5).sum();
+        let _held = self.meter.hold(3 * length)?;
+        self.grow(length)?;
         self.indent(key);
         let name = key
             .iter()
@@ -134,11 +149,13 @@ impl Writer {
             .collect::<Vec<_>>()
             .join(".");
         self.out.push_str(&format!("{open}{name}{close}\n"));
+        Ok(())
     }
 
     /// Plain values first, then tables.
-    fn table(&mut self, key: &mut Vec<String>, value: &Value) -> Result<(), String> {
-        for (name, value) in split_entries(value)? {
+    fn table(&mut self, key: &mut Vec<String>, value: &Value) -> Result<(), FuncError> {
+        let (_held, entries) = split_entries(value, self.meter)?;
+        for (name, value) in entries {
             if value.is_nil() {
                 continue;
             }
@@ -149,7 +166,7 @@ impl Writer {
         Ok(())
     }
 
-    fn key_value(&mut self, key: &[String], value: &Value) -> Result<(), String> {
+    fn key_value(&mut self, key: &[String], value: &Value) -> Result<(), FuncError> {
         let Some(name) = key.last() else {
             return self.element(value, 0);
         };
@@ -161,18 +178,25 @@ impl Writer {
         Ok(())
     }
 
-    fn element(&mut self, value: &Value, depth: usize) -> Result<(), String> {
+    fn element(&mut self, value: &Value, depth: usize) -> Result<(), FuncError> {
+        self.meter.steps(1)?;
+        self.grow(0)?;
         if depth > MAX_NESTING {
-            return Err("toml: the value contains itself or nests too deep".to_owned());
+            return fail("toml: the value contains itself or nests too deep");
         }
         match value {
             Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
-            Value::String(text) => self.out.push_str(&quoted(&to_valid(text.as_bytes()))),
+            Value::String(text) => {
+                // A byte may become six, and there are two copies on the way.
+                let _held = self.meter.hold(12 * text.len())?;
+                self.grow(text.len())?;
+                self.out.push_str(&quoted(&to_valid(text.as_bytes())));
+            }
             Value::List(list) => {
                 self.out.push('[');
-                for (index, item) in list.items().iter().enumerate() {
+                for (index, item) in self.meter.items(list)?.iter().enumerate() {
                     if item.is_nil() {
-                        return Err(NIL_ELEMENT.to_owned());
+                        return fail(NIL_ELEMENT);
                     }
                     if index > 0 {
                         self.out.push_str(", ");
@@ -190,9 +214,9 @@ impl Writer {
         Ok(())
     }
 
-    fn inline_table(&mut self, value: &Value, depth: usize) -> Result<(), String> {
+    fn inline_table(&mut self, value: &Value, depth: usize) -> Result<(), FuncError> {
         self.out.push('{');
-        let entries = split_entries(value)?;
+        let (_held, entries) = split_entries(value, self.meter)?;
         let last = entries.len().saturating_sub(1);
         for (index, (name, value)) in entries.iter().enumerate() {
             if value.is_nil() {
@@ -209,7 +233,7 @@ impl Writer {
         Ok(())
     }
 
-    fn scalar(&mut self, value: &Value) -> Result<(), String> {
+    fn scalar(&mut self, value: &Value) -> Result<(), FuncError> {
         if let Some(duration) = value.as_object::<DurationObject>() {
             self.out.push_str(&quoted(&duration.0.to_string()));
         } else if let Some(time) = value.as_object::<TimeObject>() {
@@ -233,23 +257,35 @@ impl Writer {
         {
             return self.element(&basic, 1);
         } else {
-            return Err(format!("unsupported type for key '': {}", value.kind()));
+            return fail(format!("unsupported type for key '': {}", value.kind()));
         }
         Ok(())
     }
 }
 
 /// Entries with plain values before those with tables.
-fn split_entries(value: &Value) -> Result<Vec<(String, Value)>, String> {
+fn split_entries<'m>(
+    value: &Value,
+    meter: &'m Meter<'_>,
+) -> Result<(Held<'m>, Vec<(String, Value)>), FuncError> {
+    let keys = match value {
+        Value::Map(map) => map
+            .read()
+            .keys()
+            .map(|key| ENTRY_BYTES + 3 * key.len())
+            .sum(),
+        _ => 0,
+    };
+    let held = meter.hold(2 * keys)?;
     let (mut direct, mut tables) = (Vec::new(), Vec::new());
     for entry in entries(value) {
-        match shape(&entry.1)? {
+        match shape(&entry.1, meter)? {
             Shape::Table | Shape::ArrayOfTables => tables.push(entry),
             _ => direct.push(entry),
         }
     }
     direct.append(&mut tables);
-    Ok(direct)
+    Ok((held, direct))
 }
 
 fn float_text(float: f64, narrow: bool) -> String {

@@ -1,10 +1,11 @@
 use everflow_gotemplate::GoType::{Any, String as Str};
-use everflow_gotemplate::{FuncError, GoType, List, Map, Value};
+use everflow_gotemplate::{FuncError, FuncResult, GoType, List, Map, Meter, Value};
 
 use super::Registry;
 use crate::formats::json::{self, Style};
 use crate::formats::yaml::{error_map, from_yaml, from_yaml_array, to_yaml, to_yaml_pretty};
 use crate::formats::{toml_read, toml_write};
+use crate::support::{fail, or_told};
 
 const PLAIN: Style = Style {
     escape_html: true,
@@ -26,16 +27,16 @@ pub(super) fn register(r: &mut Registry<'_>) {
 }
 
 /// A text, or nothing if it could not be made.
-fn or_empty(text: Result<String, String>) -> Value {
-    Value::string(text.unwrap_or_default())
+fn or_empty(text: Result<String, FuncError>) -> FuncResult {
+    or_told(text.map(Value::string), |_| Value::string(""))
 }
 
 fn register_json(r: &mut Registry<'_>) {
-    r.add("toJson", &[Any], Str, |a| {
-        Ok(or_empty(json::to_string(a.get(0), PLAIN)))
+    r.metered("toJson", &[Any], Str, |m, a| {
+        or_empty(json::to_string(a.get(0), PLAIN, m))
     });
-    r.add("toPrettyJson", &[Any], Str, |a| {
-        Ok(or_empty(json::to_string(a.get(0), PRETTY)))
+    r.metered("toPrettyJson", &[Any], Str, |m, a| {
+        or_empty(json::to_string(a.get(0), PRETTY, m))
     });
     for (name, style) in [
         ("mustToJson", PLAIN),
@@ -44,35 +45,38 @@ fn register_json(r: &mut Registry<'_>) {
         ("mustToRawJson", RAW),
     ] {
         let signature = everflow_gotemplate::Signature::new(&[Any], Str);
-        r.functions.add(name, signature, move |_, args| {
-            json::to_string(args.get(0), style)
-                .map(Value::string)
-                .map_err(FuncError::new)
+        r.functions.add(name, signature, move |context, args| {
+            json::to_string(args.get(0), style, context.meter()).map(Value::string)
         });
     }
-    r.add("fromJson", &[Str], GoType::ANY_MAP, |a| {
-        let read = read_json(a.text(0)?.as_bytes(), b'{', "map[string]interface {}");
-        Ok(read.map_or_else(error_map, |value| match value {
-            Value::Nil => Value::Map(Map::nil(GoType::ANY_MAP)),
-            map => map,
-        }))
+    r.metered("fromJson", &[Str], GoType::ANY_MAP, |m, a| {
+        let read = read_json(a.text(0)?.as_bytes(), b'{', "map[string]interface {}", m);
+        or_told(
+            read.map(|value| match value {
+                Value::Nil => Value::Map(Map::nil(GoType::ANY_MAP)),
+                map => map,
+            }),
+            error_map,
+        )
     });
-    r.add("fromJsonArray", &[Str], GoType::ANY_SLICE, |a| {
-        let read = read_json(a.text(0)?.as_bytes(), b'[', "[]interface {}");
-        Ok(match read {
-            Ok(Value::Nil) => Value::List(List::nil(GoType::ANY_SLICE)),
-            Ok(list) => list,
-            Err(error) => Value::list(vec![Value::string(error)]),
-        })
+    r.metered("fromJsonArray", &[Str], GoType::ANY_SLICE, |m, a| {
+        let read = read_json(a.text(0)?.as_bytes(), b'[', "[]interface {}", m);
+        or_told(
+            read.map(|value| match value {
+                Value::Nil => Value::List(List::nil(GoType::ANY_SLICE)),
+                list => list,
+            }),
+            |error| Value::list(vec![Value::string(error)]),
+        )
     });
-    r.add("mustFromJson", &[Str], Any, |a| {
-        json::parse(a.text(0)?.as_bytes()).map_err(FuncError::new)
+    r.metered("mustFromJson", &[Str], Any, |m, a| {
+        json::parse(a.text(0)?.as_bytes(), m)
     });
 }
 
 /// Reads JSON that must start with a given bracket, or be null, to fit a Go type.
-fn read_json(text: &[u8], bracket: u8, wanted: &str) -> Result<Value, String> {
-    let read = json::parse(text);
+fn read_json(text: &[u8], bracket: u8, wanted: &str, meter: &Meter<'_>) -> FuncResult {
+    let read = json::parse(text, meter);
     let first = text
         .iter()
         .copied()
@@ -81,7 +85,7 @@ fn read_json(text: &[u8], bracket: u8, wanted: &str) -> Result<Value, String> {
     // What does not fit is told before numbers that are too large.
     let well_formed = match &read {
         Ok(_) => true,
-        Err(error) => error.starts_with("json: cannot unmarshal number"),
+        Err(error) => error.prefix().starts_with("json: cannot unmarshal number"),
     };
     if first == bracket || first == b'n' || !well_formed {
         return read;
@@ -93,42 +97,39 @@ fn read_json(text: &[u8], bracket: u8, wanted: &str) -> Result<Value, String> {
         b'{' => "object",
         _ => "number",
     };
-    Err(format!(
+    fail(format!(
         "json: cannot unmarshal {found} into Go value of type {wanted}"
     ))
 }
 
 fn register_yaml(r: &mut Registry<'_>) {
-    r.add("toYaml", &[Any], Str, |a| Ok(or_empty(to_yaml(a.get(0)))));
-    r.add("mustToYaml", &[Any], Str, |a| {
-        to_yaml(a.get(0)).map(Value::string).map_err(FuncError::new)
+    r.metered("toYaml", &[Any], Str, |m, a| or_empty(to_yaml(a.get(0), m)));
+    r.metered("mustToYaml", &[Any], Str, |m, a| {
+        to_yaml(a.get(0), m).map(Value::string)
     });
-    r.add("toYamlPretty", &[Any], Str, |a| {
-        Ok(or_empty(to_yaml_pretty(a.get(0))))
+    r.metered("toYamlPretty", &[Any], Str, |m, a| {
+        or_empty(to_yaml_pretty(a.get(0), m))
     });
-    r.add("fromYaml", &[Str], GoType::ANY_MAP, |a| {
-        Ok(from_yaml(a.text(0)?.as_bytes()))
+    r.metered("fromYaml", &[Str], GoType::ANY_MAP, |m, a| {
+        from_yaml(a.text(0)?.as_bytes(), m)
     });
-    r.add("fromYamlArray", &[Str], GoType::ANY_SLICE, |a| {
-        Ok(from_yaml_array(a.text(0)?.as_bytes()))
+    r.metered("fromYamlArray", &[Str], GoType::ANY_SLICE, |m, a| {
+        from_yaml_array(a.text(0)?.as_bytes(), m)
     });
 }
 
 fn register_toml(r: &mut Registry<'_>) {
-    r.add("toToml", &[Any], Str, |a| {
-        match toml_write::to_toml(a.get(0)) {
-            Ok(text) => Ok(Value::string(text)),
+    r.metered("toToml", &[Any], Str, |m, a| {
+        match toml_write::to_toml(a.get(0), m) {
             // Some complaints are told in place of the text, panics are not.
-            Err(error) if error.starts_with("reflect: ") => Err(FuncError::new(error)),
-            Err(error) => Ok(Value::string(error)),
+            Err(error) if error.prefix().starts_with("reflect: ") => Err(error),
+            text => or_told(text.map(Value::string), Value::string),
         }
     });
-    r.add("mustToToml", &[Any], Str, |a| {
-        toml_write::to_toml(a.get(0))
-            .map(Value::string)
-            .map_err(FuncError::new)
+    r.metered("mustToToml", &[Any], Str, |m, a| {
+        toml_write::to_toml(a.get(0), m).map(Value::string)
     });
-    r.add("fromToml", &[Str], GoType::ANY_MAP, |a| {
-        Ok(toml_read::parse(a.text(0)?.as_bytes()).unwrap_or_else(error_map))
+    r.metered("fromToml", &[Str], GoType::ANY_MAP, |m, a| {
+        or_told(toml_read::parse(a.text(0)?.as_bytes(), m), error_map)
     });
 }

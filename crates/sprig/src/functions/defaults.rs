@@ -65,8 +65,8 @@ fn register_reflection(r: &mut Registry<'_>) {
     r.add("kindIs", &[Str, Any], Bool, |a| {
         Ok(Value::Bool(*a.text(0)? == *a.get(1).kind().name()))
     });
-    r.add("deepEqual", &[Any, Any], Bool, |a| {
-        Ok(Value::Bool(deep_equal(a.get(0), a.get(1))))
+    r.metered("deepEqual", &[Any, Any], Bool, |m, a| {
+        Ok(Value::Bool(deep_equal(a.get(0), a.get(1), m)?))
     });
 }
 

@@ -1,5 +1,8 @@
 use everflow_gotemplate::GoType::{Any, Bool, String as Str};
-use everflow_gotemplate::{Args, FuncError, FuncResult, GoStr, GoType, Map, Value};
+use everflow_gotemplate::{
+    Args, FuncError, FuncResult, GoStr, GoType, ITEM_BYTES, Map, Meter, Value, entry_bytes,
+    map_bytes,
+};
 
 use super::Registry;
 use super::merge::{Conflict, merge_into};
@@ -14,16 +17,18 @@ pub(super) fn register(r: &mut Registry<'_>) {
 }
 
 fn register_making(r: &mut Registry<'_>) {
-    r.variadic("dict", &[Any], MAP, |a| {
+    r.metered_variadic("dict", &[Any], MAP, |m, a| {
         let map = Map::new();
         for pair in a.all().chunks(2) {
             let value = pair.get(1).cloned().unwrap_or_else(|| Value::string(""));
-            map.insert(to_text(&pair[0])?, value)?;
+            map.insert(to_text(&pair[0], m)?, value)?;
         }
         Ok(Value::Map(map))
     });
-    r.add("set", &[MAP, Str, Any], MAP, |a| {
+    r.metered("set", &[MAP, Str, Any], MAP, |m, a| {
+        m.charge(entry_bytes(a.map(0)?))?;
         a.map(0)?.insert(a.text(1)?.clone(), a.get(2).clone())?;
+        m.keep();
         Ok(a.get(0).clone())
     });
     r.add("unset", &[MAP, Str], MAP, |a| {
@@ -38,8 +43,9 @@ fn register_making(r: &mut Registry<'_>) {
             .collect();
         Ok(Value::Map(picked))
     });
-    r.variadic("omit", &[MAP, Str], MAP, |a| {
+    r.metered_variadic("omit", &[MAP, Str], MAP, |m, a| {
         let omitted = keys(&a, 1)?;
+        let _held = m.hold(2 * map_bytes(a.map(0)?.len()))?;
         let kept = a
             .map(0)?
             .snapshot()
@@ -48,9 +54,9 @@ fn register_making(r: &mut Registry<'_>) {
         Ok(Value::map(kept))
     });
     for name in ["deepCopy", "mustDeepCopy"] {
-        r.add(name, &[Any], Any, |a| match a.get(0) {
+        r.metered(name, &[Any], Any, |m, a| match a.get(0) {
             Value::Nil => fail("reflect: call of reflect.Value.Type on zero Value"),
-            value => value.deep_copy(),
+            value => value.deep_copy(m),
         });
     }
 }
@@ -76,14 +82,17 @@ fn register_reading(r: &mut Registry<'_>) {
         }
         Ok(Value::list(found))
     });
-    r.variadic("keys", &[MAP], GoType::STRING_SLICE, |a| {
+    r.metered_variadic("keys", &[MAP], GoType::STRING_SLICE, |m, a| {
         let mut all = Vec::new();
         for index in 0..a.len() {
+            // The keys, and the values that are made of them.
+            m.charge(2 * a.map(index)?.len() * ITEM_BYTES)?;
             all.extend(a.map(index)?.keys());
         }
         Ok(Value::strings(all))
     });
-    r.add("values", &[MAP], GoType::ANY_SLICE, |a| {
+    r.metered("values", &[MAP], GoType::ANY_SLICE, |m, a| {
+        m.charge(a.map(0)?.len() * ITEM_BYTES)?;
         Ok(Value::list(a.map(0)?.read().values().cloned().collect()))
     });
     r.variadic("dig", &[Any], Any, dig);
@@ -136,23 +145,26 @@ fn not_a(value: &Value, wanted: &str) -> String {
 
 fn register_merging(r: &mut Registry<'_>) {
     for name in ["merge", "mustMerge"] {
-        r.variadic(name, &[MAP, MAP], Any, |a| merge_all(&a, Conflict::Keep));
+        r.metered_variadic(name, &[MAP, MAP], Any, |m, a| {
+            merge_all(m, &a, Conflict::Keep)
+        });
     }
     for name in ["mergeOverwrite", "mustMergeOverwrite"] {
-        r.variadic(name, &[MAP, MAP], Any, |a| {
-            merge_all(&a, Conflict::Overwrite)
+        r.metered_variadic(name, &[MAP, MAP], Any, |m, a| {
+            merge_all(m, &a, Conflict::Overwrite)
         });
     }
 }
 
-fn merge_all(args: &Args<'_>, conflict: Conflict) -> FuncResult {
+fn merge_all(meter: &Meter<'_>, args: &Args<'_>, conflict: Conflict) -> FuncResult {
     let mut target = args.map(0)?.clone();
     for index in 1..args.len() {
         let source = args.map(index)?;
         if target.is_nil() && !source.is_nil() {
             target = Map::new();
         }
-        merge_into(&target, source, conflict, MAX_NESTING)?;
+        merge_into(&target, source, conflict, MAX_NESTING, meter)?;
     }
+    meter.keep();
     Ok(Value::Map(target))
 }

@@ -1,5 +1,7 @@
 use everflow_gotemplate::GoType::{Any, Bool, Int};
-use everflow_gotemplate::{FuncError, FuncResult, GoType, List, Value};
+use everflow_gotemplate::{
+    CONTAINER_BYTES, FuncError, FuncResult, GoType, ITEM_BYTES, List, Meter, Value,
+};
 
 use super::Registry;
 use crate::number::to_int64;
@@ -21,8 +23,13 @@ fn nil_list() -> FuncResult {
     Ok(Value::List(List::nil(LIST)))
 }
 
-fn contains(items: &[Value], wanted: &Value) -> bool {
-    items.iter().any(|item| deep_equal(wanted, item))
+fn contains(items: &[Value], wanted: &Value, meter: &Meter<'_>) -> Result<bool, FuncError> {
+    for item in items {
+        if deep_equal(wanted, item, meter)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Registers a function and its `must` twin; templates cannot tell them apart, since panics are
@@ -96,9 +103,11 @@ fn register_parts(r: &mut Registry<'_>) {
             [initial @ .., _] => Ok(Value::list(initial.to_vec())),
         }
     });
-    both!(r, "chunk", "mustChunk", &[Int, Any], CHUNKS, |a| {
-        chunk(list(a.get(1), "Cannot chunk")?, a.int(0)?)
-    });
+    for name in ["chunk", "mustChunk"] {
+        r.metered(name, &[Int, Any], CHUNKS, |m, a| {
+            chunk(list(a.get(1), "Cannot chunk")?, a.int(0)?, m)
+        });
+    }
     for name in ["slice", "mustSlice"] {
         r.variadic(name, &[Any, Any], Any, |a| {
             let items = list(a.get(0), "list should be type of slice or array but");
@@ -131,12 +140,14 @@ fn without_word_type(error: FuncError) -> FuncError {
 }
 
 /// Pieces of a size; the arithmetic for odd sizes is that of floating point numbers.
-fn chunk(list: &List, size: i64) -> FuncResult {
+fn chunk(list: &List, size: i64, meter: &Meter<'_>) -> FuncResult {
     let len = list.len() as f64;
     let count = crate::number::float_to_int(((len - 1.0) / size as f64).floor() + 1.0);
     if !(0..=MAX_ITEMS).contains(&count) {
         return fail("runtime error: makeslice: len out of range");
     }
+    let chunks_bytes = count as usize * (ITEM_BYTES + CONTAINER_BYTES);
+    meter.charge(chunks_bytes + list.len() * ITEM_BYTES)?;
     let mut chunks = Vec::with_capacity(count as usize);
     for index in 0..count {
         let mut len_here = size;
@@ -174,30 +185,35 @@ fn register_choosing(r: &mut Registry<'_>) {
                 .collect(),
         ))
     });
-    both!(r, "uniq", "mustUniq", &[Any], LIST, |a| {
-        let mut kept: Vec<Value> = Vec::new();
-        for item in list(a.get(0), "Cannot find uniq on")?.items() {
-            if !contains(&kept, item) {
-                kept.push(item.clone());
+    for name in ["uniq", "mustUniq"] {
+        r.metered(name, &[Any], LIST, |m, a| {
+            let mut kept: Vec<Value> = Vec::new();
+            for item in list(a.get(0), "Cannot find uniq on")?.items() {
+                if !contains(&kept, item, m)? {
+                    kept.push(item.clone());
+                }
             }
-        }
-        Ok(Value::list(kept))
-    });
-    for name in ["without", "mustWithout"] {
-        r.variadic(name, &[Any, Any], LIST, |a| {
-            let list = list(a.get(0), "Cannot find without on")?;
-            let kept = list
-                .items()
-                .iter()
-                .filter(|item| !contains(a.rest(1), item));
-            Ok(Value::list(kept.cloned().collect()))
+            Ok(Value::list(kept))
         });
     }
-    both!(r, "has", "mustHas", &[Any, Any], Bool, |a| {
-        if matches!(a.get(1), Value::Nil) {
-            return Ok(Value::Bool(false));
-        }
-        let list = list(a.get(1), "Cannot find has on")?;
-        Ok(Value::Bool(contains(list.items(), a.get(0))))
-    });
+    for name in ["without", "mustWithout"] {
+        r.metered_variadic(name, &[Any, Any], LIST, |m, a| {
+            let mut kept: Vec<Value> = Vec::new();
+            for item in list(a.get(0), "Cannot find without on")?.items() {
+                if !contains(a.rest(1), item, m)? {
+                    kept.push(item.clone());
+                }
+            }
+            Ok(Value::list(kept))
+        });
+    }
+    for name in ["has", "mustHas"] {
+        r.metered(name, &[Any, Any], Bool, |m, a| {
+            if matches!(a.get(1), Value::Nil) {
+                return Ok(Value::Bool(false));
+            }
+            let list = list(a.get(1), "Cannot find has on")?;
+            Ok(Value::Bool(contains(list.items(), a.get(0), m)?))
+        });
+    }
 }

@@ -1,11 +1,13 @@
 use everflow_gotemplate::GoType::{Any, Float64, Int, Int64, String as Str};
-use everflow_gotemplate::{Args, FuncError, FuncResult, GoType, List, Value, gofmt};
+use everflow_gotemplate::{
+    Args, FuncError, FuncResult, GoType, ITEM_BYTES, List, Meter, Value, gofmt,
+};
 
 use super::Registry;
 use crate::decimal::Decimal;
 use crate::number::{parse_int, to_float64, to_int64};
 use crate::source::Random;
-use crate::support::{MAX_ITEMS, display, fail};
+use crate::support::{MAX_ITEMS, Output, display, fail};
 
 pub(super) fn register(r: &mut Registry<'_>) {
     register_conversions(r);
@@ -25,8 +27,8 @@ fn register_conversions(r: &mut Registry<'_>) {
     r.add("float64", &[Any], Float64, |a| {
         Ok(Value::Float64(to_float64(a.get(0))))
     });
-    r.add("toDecimal", &[Any], Int64, |a| {
-        let text = display(a.get(0))?;
+    r.metered("toDecimal", &[Any], Int64, |m, a| {
+        let text = display(a.get(0), m)?;
         Ok(Value::Int64(
             parse_int(text.as_bytes(), 8).unwrap_or_default(),
         ))
@@ -200,45 +202,79 @@ fn decimals(
 }
 
 fn register_sequences(r: &mut Registry<'_>) {
-    r.add("until", &[Int], GoType::INT_SLICE, |a| {
+    r.metered("until", &[Int], GoType::INT_SLICE, |m, a| {
         let count = a.int(0)?;
-        ints(until_step(0, count, if count < 0 { -1 } else { 1 })?)
+        ints(until_step(0, count, if count < 0 { -1 } else { 1 })?, m)
     });
-    r.add("untilStep", &[Int, Int, Int], GoType::INT_SLICE, |a| {
-        ints(until_step(a.int(0)?, a.int(1)?, a.int(2)?)?)
+    r.metered("untilStep", &[Int, Int, Int], GoType::INT_SLICE, |m, a| {
+        ints(until_step(a.int(0)?, a.int(1)?, a.int(2)?)?, m)
     });
-    r.variadic("seq", &[Int], Str, |a| {
+    r.metered_variadic("seq", &[Int], Str, |m, a| {
         let numbers: Vec<i64> = (0..a.len()).map(|i| a.int(i)).collect::<Result<_, _>>()?;
-        let texts: Vec<String> = sequence(&numbers)?
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        Ok(Value::string(texts.join(" ")))
+        let mut out = Output::new(0, m)?;
+        for (index, number) in sequence(&numbers)?.enumerate() {
+            if index > 0 {
+                out.push(b" ")?;
+            }
+            out.push(number.to_string().as_bytes())?;
+        }
+        Ok(Value::string(out.into_bytes()))
     });
 }
 
-fn ints(numbers: Vec<i64>) -> FuncResult {
-    let items = numbers.into_iter().map(Value::Int).collect();
+fn ints(numbers: Counting, meter: &Meter<'_>) -> FuncResult {
+    meter.charge(numbers.len() * ITEM_BYTES)?;
+    let items = numbers.map(Value::Int).collect();
     Ok(Value::List(List::typed(GoType::INT_SLICE, items)))
 }
 
-fn until_step(start: i64, stop: i64, step: i64) -> Result<Vec<i64>, FuncError> {
+/// Whole numbers with the same distance between them.
+struct Counting {
+    start: i64,
+    step: i64,
+    indices: std::ops::Range<i64>,
+}
+
+impl Counting {
+    const NOTHING: Counting = Counting {
+        start: 0,
+        step: 0,
+        indices: 0..0,
+    };
+
+    fn len(&self) -> usize {
+        usize::try_from(self.indices.end).unwrap_or_default()
+    }
+}
+
+impl Iterator for Counting {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        let index = self.indices.next()?;
+        Some(self.start + index * self.step)
+    }
+}
+
+fn until_step(start: i64, stop: i64, step: i64) -> Result<Counting, FuncError> {
     let rising = stop >= start;
     if step == 0 || (step > 0) != rising {
-        return Ok(Vec::new());
+        return Ok(Counting::NOTHING);
     }
     let span = i128::from(stop) - i128::from(start);
     let count = (span.unsigned_abs()).div_ceil(i128::from(step).unsigned_abs());
     if count > MAX_ITEMS as u128 {
         return fail(format!("a sequence of {count} numbers is too long"));
     }
-    Ok((0..count as i64)
-        .map(|index| start + index * step)
-        .collect())
+    Ok(Counting {
+        start,
+        step,
+        indices: 0..count as i64,
+    })
 }
 
 /// What the `seq` command counts: to the last, from first to last, or in steps.
-fn sequence(numbers: &[i64]) -> Result<Vec<i64>, FuncError> {
+fn sequence(numbers: &[i64]) -> Result<Counting, FuncError> {
     match *numbers {
         [end] => {
             let step = if end < 1 { -1 } else { 1 };
@@ -251,10 +287,10 @@ fn sequence(numbers: &[i64]) -> Result<Vec<i64>, FuncError> {
         [start, step, end] => {
             let increment = if end < start { -1 } else { 1 };
             if end < start && step > 0 {
-                return Ok(Vec::new());
+                return Ok(Counting::NOTHING);
             }
             until_step(start, end.wrapping_add(increment), step)
         }
-        _ => Ok(Vec::new()),
+        _ => Ok(Counting::NOTHING),
     }
 }

@@ -1,6 +1,6 @@
 //! Merging of maps, in place.
 
-use everflow_gotemplate::{FuncError, List, Map, Value};
+use everflow_gotemplate::{ENTRY_BYTES, FuncError, List, Map, Meter, Value, entry_bytes};
 
 use crate::support::fail;
 
@@ -20,10 +20,13 @@ pub(super) fn merge_into(
     source: &Map,
     conflict: Conflict,
     depth: usize,
+    meter: &Meter<'_>,
 ) -> Result<(), FuncError> {
     if depth == 0 {
         return fail("the maps to merge contain themselves or nest too deep");
     }
+    meter.steps(source.len() as u64)?;
+    let _held = meter.hold(source.len() * ENTRY_BYTES)?;
     let overwrite = conflict == Conflict::Overwrite;
     for (key, new) in source.snapshot() {
         if matches!(new, Value::Nil) {
@@ -33,9 +36,12 @@ pub(super) fn merge_into(
             continue;
         }
         let old = target.get(&key);
+        if old.is_none() {
+            meter.charge(entry_bytes(target))?;
+        }
         match (&old, &new) {
             (Some(Value::Map(old)), Value::Map(new)) if !old.is_nil() => {
-                merge_into(old, new, conflict, depth - 1)?;
+                merge_into(old, new, conflict, depth - 1, meter)?;
             }
             (_, Value::List(new)) => {
                 let kept = match &old {

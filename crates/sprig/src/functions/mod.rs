@@ -12,9 +12,11 @@ mod paths;
 mod regex;
 mod strings;
 
-use everflow_gotemplate::{Args, Context, FuncResult, Functions, GoType, Signature};
+use everflow_gotemplate::{Args, Context, FuncResult, Functions, GoType, Meter, Signature};
 
 use crate::SourceOf;
+
+const NO_SOURCE: &str = "no source of time and randomness was given";
 
 /// Adds functions with less writing.
 struct Registry<'a> {
@@ -50,6 +52,35 @@ impl Registry<'_> {
             });
     }
 
+    /// Adds a function whose work or result may be larger than its arguments.
+    fn metered(
+        &mut self,
+        name: &'static str,
+        params: &'static [GoType],
+        result: GoType,
+        code: fn(&Meter<'_>, Args<'_>) -> FuncResult,
+    ) {
+        self.functions.add(
+            name,
+            Signature::new(params, result),
+            move |context, args| code(context.meter(), args),
+        );
+    }
+
+    /// The same with a last parameter that repeats.
+    fn metered_variadic(
+        &mut self,
+        name: &'static str,
+        params: &'static [GoType],
+        result: GoType,
+        code: fn(&Meter<'_>, Args<'_>) -> FuncResult,
+    ) {
+        let signature = Signature::variadic(params, result);
+        self.functions.add(name, signature, move |context, args| {
+            code(context.meter(), args)
+        });
+    }
+
     /// Adds a function that needs the time or randomness.
     fn with_source(
         &mut self,
@@ -61,7 +92,27 @@ impl Registry<'_> {
         let source = self.source;
         let run = move |context: &mut Context<'_>, args: Args<'_>| match source(context) {
             Some(source) => code(source, args),
-            None => crate::support::fail("no source of time and randomness was given"),
+            None => crate::support::fail(NO_SOURCE),
+        };
+        self.functions
+            .add(name, Signature::new(params, result), run);
+    }
+
+    /// Adds a function that needs the time or randomness, and takes long or makes much.
+    fn with_source_and_meter(
+        &mut self,
+        name: &'static str,
+        params: &'static [GoType],
+        result: GoType,
+        code: fn(&mut dyn crate::Source, &Meter<'_>, Args<'_>) -> FuncResult,
+    ) {
+        let source = self.source;
+        let run = move |context: &mut Context<'_>, args: Args<'_>| {
+            let meter = context.meter();
+            match source(context) {
+                Some(source) => code(source, meter, args),
+                None => crate::support::fail(NO_SOURCE),
+            }
         };
         self.functions
             .add(name, Signature::new(params, result), run);

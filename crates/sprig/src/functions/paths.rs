@@ -28,7 +28,18 @@ pub(super) fn register(r: &mut Registry<'_>) {
     r.add("urlParse", &[Str], GoType::ANY_MAP, |a| {
         parse(a.text(0)?.as_bytes())
     });
-    r.add("urlJoin", &[GoType::ANY_MAP], Str, |a| join(a.map(0)?));
+    r.metered("urlJoin", &[GoType::ANY_MAP], Str, |m, a| {
+        let map = a.map(0)?;
+        let texts: usize = map
+            .read()
+            .values()
+            .filter_map(Value::as_text)
+            .map(GoStr::len)
+            .sum();
+        // A byte may become three, and parts are copied on the way.
+        let _held = m.hold(texts.saturating_mul(6))?;
+        join(map)
+    });
 }
 
 fn parse(text: &[u8]) -> FuncResult {

@@ -1,10 +1,15 @@
+use std::collections::BTreeMap;
+
 use everflow_gotemplate::GoType::{Any, Bool, Int, String as Str};
-use everflow_gotemplate::{Args, FuncError, FuncResult, GoStr, GoType, Map, Value, gofmt};
+use everflow_gotemplate::{
+    Args, BYTES_OF_A_STEP, ENTRY_BYTES, FuncError, FuncResult, GoStr, GoType, List, Map, Meter,
+    Value, gofmt, text_bytes,
+};
 
 use super::Registry;
 use crate::encoding;
 use crate::source::Random;
-use crate::support::{MAX_TEXT, display, fail, to_text, to_texts};
+use crate::support::{MAX_TEXT, Parts, display, fail, joined, to_text, to_texts};
 use crate::text::{case, runes, words};
 
 /// A text out of bytes.
@@ -67,23 +72,25 @@ fn register_shape(r: &mut Registry<'_>) {
         let whole = bytes(&a, 1)?;
         text(whole.strip_prefix(bytes(&a, 0)?).unwrap_or(whole).to_vec())
     });
-    r.add("replace", &[Str, Str, Str], Str, |a| {
-        text(runes::replace(bytes(&a, 2)?, bytes(&a, 0)?, bytes(&a, 1)?))
+    r.metered("replace", &[Str, Str, Str], Str, |m, a| {
+        let (old, new, whole) = (bytes(&a, 0)?, bytes(&a, 1)?, bytes(&a, 2)?);
+        text(runes::replace(whole, old, new, m)?)
     });
-    r.add("repeat", &[Int, Str], Str, |a| {
-        text(repeat(bytes(&a, 1)?, a.int(0)?)?)
+    r.metered("repeat", &[Int, Str], Str, |m, a| {
+        text(repeat(bytes(&a, 1)?, a.int(0)?, m)?)
     });
-    r.add("wrap", &[Int, Str], Str, |a| {
-        text(words::wrap(bytes(&a, 1)?, a.int(0)?, b"", false))
+    r.metered("wrap", &[Int, Str], Str, |m, a| {
+        text(words::wrap(bytes(&a, 1)?, a.int(0)?, b"", false, m)?)
     });
-    r.add("wrapWith", &[Int, Str, Str], Str, |a| {
-        text(words::wrap(bytes(&a, 2)?, a.int(0)?, bytes(&a, 1)?, true))
+    r.metered("wrapWith", &[Int, Str, Str], Str, |m, a| {
+        let (line_break, whole) = (bytes(&a, 1)?, bytes(&a, 2)?);
+        text(words::wrap(whole, a.int(0)?, line_break, true, m)?)
     });
-    r.add("indent", &[Int, Str], Str, |a| {
-        text(indent(bytes(&a, 1)?, a.int(0)?, false)?)
+    r.metered("indent", &[Int, Str], Str, |m, a| {
+        text(indent(bytes(&a, 1)?, a.int(0)?, false, m)?)
     });
-    r.add("nindent", &[Int, Str], Str, |a| {
-        text(indent(bytes(&a, 1)?, a.int(0)?, true)?)
+    r.metered("nindent", &[Int, Str], Str, |m, a| {
+        text(indent(bytes(&a, 1)?, a.int(0)?, true, m)?)
     });
 }
 
@@ -131,63 +138,60 @@ fn register_parts(r: &mut Registry<'_>) {
     r.add("plural", &[Str, Str, Int], Str, |a| {
         Ok(a.get(if a.int(2)? == 1 { 0 } else { 1 }).clone())
     });
-    r.add("split", &[Str, Str], GoType::STRING_MAP, |a| {
-        Ok(numbered(runes::split(bytes(&a, 1)?, bytes(&a, 0)?, -1)))
+    r.metered("split", &[Str, Str], GoType::STRING_MAP, |m, a| {
+        numbered(runes::split(bytes(&a, 1)?, bytes(&a, 0)?, -1), m)
     });
-    r.add("splitn", &[Str, Int, Str], GoType::STRING_MAP, |a| {
-        Ok(numbered(runes::split(
-            bytes(&a, 2)?,
-            bytes(&a, 0)?,
-            a.int(1)?,
-        )))
+    r.metered("splitn", &[Str, Int, Str], GoType::STRING_MAP, |m, a| {
+        let (separator, limit, whole) = (bytes(&a, 0)?, a.int(1)?, bytes(&a, 2)?);
+        numbered(runes::split(whole, separator, limit), m)
     });
-    r.add("splitList", &[Str, Str], GoType::STRING_SLICE, |a| {
-        Ok(Value::strings(runes::split(
-            bytes(&a, 1)?,
-            bytes(&a, 0)?,
-            -1,
-        )))
+    r.metered("splitList", &[Str, Str], GoType::STRING_SLICE, |m, a| {
+        let mut parts = Parts::new(m);
+        for part in runes::split(bytes(&a, 1)?, bytes(&a, 0)?, -1) {
+            parts.push(part)?;
+        }
+        Ok(Value::List(List::typed(GoType::STRING_SLICE, parts.values)))
     });
 }
 
 /// Functions from values to text.
 fn register_joining(r: &mut Registry<'_>) {
-    r.variadic("quote", &[Any], Str, |a| {
-        joined(a.all(), |value| {
-            Ok(gofmt::quote(to_text(value)?.as_bytes()).into())
+    r.metered_variadic("quote", &[Any], Str, |m, a| {
+        each_joined(m, a.all(), |value| {
+            let text = to_text(value, m)?;
+            // A byte may become four.
+            let _held = m.hold(4 * text.len())?;
+            Ok(gofmt::quote(text.as_bytes()).into())
         })
     });
-    r.variadic("squote", &[Any], Str, |a| {
-        joined(a.all(), |value| {
-            Ok([b"'", display(value)?.as_bytes(), b"'"].concat().into())
+    r.metered_variadic("squote", &[Any], Str, |m, a| {
+        each_joined(m, a.all(), |value| {
+            Ok([b"'", display(value, m)?.as_bytes(), b"'"].concat().into())
         })
     });
-    r.variadic("cat", &[Any], Str, |a| {
-        let texts = a
-            .all()
-            .iter()
-            .filter(|value| !matches!(value, Value::Nil))
-            .map(display);
-        let texts = texts.collect::<Result<Vec<_>, _>>()?;
-        let parts: Vec<&[u8]> = texts.iter().map(GoStr::as_bytes).collect();
-        text(parts.join(&b' '))
+    r.metered_variadic("cat", &[Any], Str, |m, a| {
+        each_joined(m, a.all(), |value| display(value, m))
     });
-    r.add("toString", &[Any], Str, |a| {
-        Ok(Value::String(to_text(a.get(0))?))
+    r.metered("toString", &[Any], Str, |m, a| {
+        Ok(Value::String(to_text(a.get(0), m)?))
     });
-    r.add("toStrings", &[Any], GoType::STRING_SLICE, |a| {
-        Ok(Value::strings(to_texts(a.get(0))?))
+    r.metered("toStrings", &[Any], GoType::STRING_SLICE, |m, a| {
+        Ok(Value::strings(to_texts(a.get(0), m)?))
     });
-    r.add("join", &[Str, Any], Str, |a| {
-        let texts = to_texts(a.get(1))?;
-        let parts: Vec<&[u8]> = texts.iter().map(GoStr::as_bytes).collect();
-        text(parts.join(bytes(&a, 0)?))
+    r.metered("join", &[Str, Any], Str, |m, a| {
+        joined(&to_texts(a.get(1), m)?, bytes(&a, 0)?, m)
     });
-    r.add("sortAlpha", &[Any], GoType::STRING_SLICE, |a| {
+    r.metered("sortAlpha", &[Any], GoType::STRING_SLICE, |m, a| {
         let mut texts = match a.get(0) {
-            list @ Value::List(_) => to_texts(list)?,
-            other => vec![to_text(other)?],
+            list @ Value::List(_) => to_texts(list, m)?,
+            other => vec![to_text(other, m)?],
         };
+        // Texts may be the same over their whole length, and each is compared some times.
+        let total = texts.iter().fold(0, |sum: usize, text| {
+            sum.saturating_add(text.len() + BYTES_OF_A_STEP / 16)
+        });
+        let rounds = texts.len().max(2).ilog2() as usize;
+        m.steps((total.saturating_mul(rounds) / BYTES_OF_A_STEP) as u64)?;
         texts.sort();
         Ok(Value::strings(texts))
     });
@@ -211,64 +215,95 @@ fn register_encoding(r: &mut Registry<'_>) {
 fn register_random(r: &mut Registry<'_>) {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     const ALL: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    r.with_source("randAlphaNum", &[Int], Str, |s, a| {
-        random_text(s, a.int(0)?, ALL)
+    r.with_source_and_meter("randAlphaNum", &[Int], Str, |s, m, a| {
+        random_text(s, m, a.int(0)?, ALL)
     });
-    r.with_source("randAlpha", &[Int], Str, |s, a| {
-        random_text(s, a.int(0)?, LETTERS)
+    r.with_source_and_meter("randAlpha", &[Int], Str, |s, m, a| {
+        random_text(s, m, a.int(0)?, LETTERS)
     });
-    r.with_source("randNumeric", &[Int], Str, |s, a| {
-        random_text(s, a.int(0)?, b"0123456789")
+    r.with_source_and_meter("randNumeric", &[Int], Str, |s, m, a| {
+        random_text(s, m, a.int(0)?, b"0123456789")
     });
-    r.with_source("randAscii", &[Int], Str, |s, a| {
+    r.with_source_and_meter("randAscii", &[Int], Str, |s, m, a| {
         let printable: Vec<u8> = (b' '..=b'~').collect();
-        random_text(s, a.int(0)?, &printable)
+        random_text(s, m, a.int(0)?, &printable)
     });
-    r.with_source("shuffle", &[Str], Str, |s, a| {
+    r.with_source_and_meter("shuffle", &[Str], Str, |s, m, a| {
+        let _held = m.hold(bytes(&a, 0)?.len().saturating_mul(8))?;
         let mut characters: Vec<char> = runes::runes(bytes(&a, 0)?).map(|(c, _)| c).collect();
         let mut random = Random(s);
         for last in (1..characters.len()).rev() {
+            m.steps(1)?;
             characters.swap(last, random.below(last as u64 + 1) as usize);
         }
         Ok(Value::string(characters.into_iter().collect::<String>()))
     });
 }
 
-fn random_text(source: &mut dyn crate::Source, len: i64, set: &[u8]) -> FuncResult {
+fn random_text(
+    source: &mut dyn crate::Source,
+    meter: &Meter<'_>,
+    len: i64,
+    set: &[u8],
+) -> FuncResult {
     let len = usize::try_from(len).unwrap_or_default();
     if len > MAX_TEXT {
         return fail(format!("a random text of {len} characters is too long"));
     }
-    text(Random(source).text(len, set))
+    let _held = meter.hold(2 * len)?;
+    let mut random = Random(source);
+    let mut out = Vec::with_capacity(len);
+    for _ in 0..len {
+        meter.steps(1)?;
+        out.push(random.one_of(set));
+    }
+    text(out)
 }
 
-fn joined(values: &[Value], write: impl Fn(&Value) -> Result<GoStr, FuncError>) -> FuncResult {
-    let texts = values
-        .iter()
-        .filter(|value| !matches!(value, Value::Nil))
-        .map(write);
-    let texts = texts.collect::<Result<Vec<_>, _>>()?;
-    let parts: Vec<&[u8]> = texts.iter().map(GoStr::as_bytes).collect();
-    text(parts.join(&b' '))
+/// The texts of all values but nils, with spaces between them.
+fn each_joined(
+    meter: &Meter<'_>,
+    values: &[Value],
+    write: impl Fn(&Value) -> Result<GoStr, FuncError>,
+) -> FuncResult {
+    let mut texts = Vec::with_capacity(values.len());
+    for value in values {
+        if !matches!(value, Value::Nil) {
+            let text = write(value)?;
+            meter.charge(text_bytes(text.len()))?;
+            texts.push(text);
+        }
+    }
+    joined(&texts, b" ", meter)
 }
 
-fn repeat(unit: &[u8], count: i64) -> Result<Vec<u8>, FuncError> {
+fn repeat(unit: &[u8], count: i64, meter: &Meter<'_>) -> Result<Vec<u8>, FuncError> {
     let Ok(count) = usize::try_from(count) else {
         return fail("strings: negative Repeat count");
     };
     match unit.len().checked_mul(count) {
-        Some(len) if len <= MAX_TEXT => Ok(unit.repeat(count)),
+        Some(len) if len <= MAX_TEXT => {
+            let _held = meter.hold(2 * len)?;
+            Ok(unit.repeat(count))
+        }
         _ => fail("strings: Repeat output length overflow"),
     }
 }
 
-fn indent(whole: &[u8], width: i64, newline: bool) -> Result<Vec<u8>, FuncError> {
-    let padding = repeat(b" ", width)?;
+fn indent(
+    whole: &[u8],
+    width: i64,
+    newline: bool,
+    meter: &Meter<'_>,
+) -> Result<Vec<u8>, FuncError> {
+    let padding = repeat(b" ", width, meter)?;
     let lines = whole.iter().filter(|&&b| b == b'\n').count() + 1;
     if padding.len().saturating_mul(lines) > MAX_TEXT {
         return fail("strings: Repeat output length overflow");
     }
-    let mut out = Vec::with_capacity(whole.len() + padding.len() * lines + 1);
+    let length = whole.len() + padding.len() * lines + 1;
+    let _held = meter.hold(2 * length)?;
+    let mut out = Vec::with_capacity(length);
     if newline {
         out.push(b'\n');
     }
@@ -308,10 +343,12 @@ fn substring(whole: &[u8], start: i64, end: i64) -> Result<&[u8], FuncError> {
 }
 
 /// A `map[string]string` with the keys `_0`, `_1` and so on.
-fn numbered(parts: Vec<Vec<u8>>) -> Value {
-    let entries = parts
-        .into_iter()
-        .enumerate()
-        .map(|(index, part)| (GoStr::new(format!("_{index}")), Value::string(part)));
-    Value::Map(Map::typed(GoType::STRING_MAP, entries.collect()))
+fn numbered<'t>(parts: impl Iterator<Item = &'t [u8]>, meter: &Meter<'_>) -> FuncResult {
+    let mut entries = BTreeMap::new();
+    for (index, part) in parts.enumerate() {
+        meter.steps(1)?;
+        meter.charge(ENTRY_BYTES + text_bytes(part.len()))?;
+        entries.insert(GoStr::new(format!("_{index}")), Value::string(part));
+    }
+    Ok(Value::Map(Map::typed(GoType::STRING_MAP, entries)))
 }

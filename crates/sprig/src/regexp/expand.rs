@@ -1,7 +1,9 @@
 //! Replacement templates.
 
-use regex::bytes::CaptureLocations;
+use everflow_gotemplate::FuncError;
+use regex_automata::util::captures::Captures;
 
+use crate::support::Output;
 use crate::text::runes::{is_digit, is_letter, runes};
 
 /// What `$name` refers to.
@@ -12,39 +14,39 @@ enum Reference<'a> {
 
 /// Appends the template with its references replaced by the groups of a match.
 pub(crate) fn expand(
-    out: &mut Vec<u8>,
+    out: &mut Output<'_>,
     template: &[u8],
     text: &[u8],
-    groups: &CaptureLocations,
+    groups: &Captures,
     names: &[String],
-) {
+) -> Result<(), FuncError> {
     let mut rest = template;
     while let Some(at) = rest.iter().position(|&b| b == b'$') {
-        out.extend_from_slice(&rest[..at]);
+        out.push(&rest[..at])?;
         rest = &rest[at + 1..];
         if let Some(tail) = rest.strip_prefix(b"$") {
-            out.push(b'$');
+            out.push(b"$")?;
             rest = tail;
             continue;
         }
         let Some((reference, tail)) = read_reference(rest) else {
-            out.push(b'$');
+            out.push(b"$")?;
             continue;
         };
         rest = tail;
         let place = match reference {
-            Reference::Number(number) => groups.get(number),
+            Reference::Number(number) => groups.get_group(number),
             Reference::Name(name) => names
                 .iter()
                 .enumerate()
                 .filter(|(_, known)| known.as_bytes() == name)
-                .find_map(|(index, _)| groups.get(index)),
+                .find_map(|(index, _)| groups.get_group(index)),
         };
-        if let Some((from, to)) = place {
-            out.extend_from_slice(&text[from..to]);
+        if let Some(span) = place {
+            out.push(&text[span.range()])?;
         }
     }
-    out.extend_from_slice(rest);
+    out.push(rest)
 }
 
 /// Reads the name after a dollar sign, in braces or not.

@@ -1,53 +1,71 @@
 //! Regular expressions with Go's syntax, complaints and way of finding matches.
 
+mod bounded;
 mod class;
 mod expand;
 mod translate;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-use everflow_gotemplate::gofmt;
-use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
+pub use bounded::Bounded;
+use everflow_gotemplate::{FuncError, Meter, Value, gofmt};
+use regex_automata::util::captures::Captures;
+use regex_automata::{Input, Span};
 
+use crate::support::{Output, Parts, fail};
 use crate::text::runes::decode;
 
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    regex: Regex,
+    bounded: Bounded,
     /// The names of the groups, empty for those without; the first is the whole match.
     names: Vec<String>,
 }
 
-/// The compiled form of an expression needs at most this many bytes.
-const SIZE_LIMIT: usize = 32 << 20;
-/// Expressions that are kept compiled.
-const KEPT: usize = 256;
+/// Expressions that are kept compiled, the last used first.
+const KEPT: usize = 32;
+/// Larger ones are not.
+const MOST_KEPT_BYTES: usize = 32 << 10;
 
 thread_local! {
-    static COMPILED: RefCell<HashMap<Vec<u8>, Rc<Expression>>> = RefCell::default();
+    static COMPILED: RefCell<VecDeque<(Vec<u8>, Rc<Expression>)>> = RefCell::default();
+}
+
+fn known(pattern: &[u8]) -> Option<Rc<Expression>> {
+    COMPILED.with_borrow_mut(|kept| {
+        let index = kept.iter().position(|(known, _)| known == pattern)?;
+        let entry = kept.remove(index)?;
+        let expression = Rc::clone(&entry.1);
+        kept.push_front(entry);
+        Some(expression)
+    })
 }
 
 /// Compiles an expression; the error is Go's.
-pub(crate) fn compile(pattern: &[u8]) -> Result<Rc<Expression>, String> {
-    if let Some(known) = COMPILED.with_borrow(|kept| kept.get(pattern).cloned()) {
-        return Ok(known);
+pub(crate) fn compile(pattern: &[u8], meter: &Meter<'_>) -> Result<Rc<Expression>, FuncError> {
+    if let Some(expression) = known(pattern) {
+        return Ok(expression);
     }
-    let expression = Rc::new(Expression::new(pattern)?);
-    COMPILED.with_borrow_mut(|kept| {
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(pattern.to_vec(), Rc::clone(&expression));
-    });
+    meter.check()?;
+    let expression = Rc::new(Expression::new(pattern, meter)?);
+    if pattern.len() + expression.bounded.bytes() <= MOST_KEPT_BYTES {
+        COMPILED.with_borrow_mut(|kept| {
+            kept.push_front((pattern.to_vec(), Rc::clone(&expression)));
+            kept.truncate(KEPT);
+        });
+    }
     Ok(expression)
 }
 
 /// As [`compile`], with the text of Go's panic for the error.
-pub(crate) fn must_compile(pattern: &[u8]) -> Result<Rc<Expression>, String> {
-    compile(pattern).map_err(|error| {
+pub(crate) fn must_compile(pattern: &[u8], meter: &Meter<'_>) -> Result<Rc<Expression>, FuncError> {
+    compile(pattern, meter).map_err(|error| {
+        if error.exceeded().is_some() {
+            return error;
+        }
         let backquoted = std::str::from_utf8(pattern)
             .ok()
             .filter(|text| can_backquote(text));
@@ -55,7 +73,7 @@ pub(crate) fn must_compile(pattern: &[u8]) -> Result<Rc<Expression>, String> {
             Some(text) => format!("`{text}`"),
             None => gofmt::quote(pattern),
         };
-        format!("regexp: Compile({shown}): {error}")
+        format!("regexp: Compile({shown}): {error}").into()
     })
 }
 
@@ -65,41 +83,54 @@ fn can_backquote(text: &str) -> bool {
 }
 
 impl Expression {
-    fn new(pattern: &[u8]) -> Result<Self, String> {
+    fn new(pattern: &[u8], meter: &Meter<'_>) -> Result<Self, FuncError> {
         let translated = translate::translate(pattern)?;
-        let regex = RegexBuilder::new(&translated.pattern)
-            .size_limit(SIZE_LIMIT)
-            .nest_limit(4000)
-            .build()
-            .map_err(|_| {
+        match Bounded::compile(&translated.pattern, meter)? {
+            Some(bounded) => Ok(Expression {
+                bounded,
+                names: translated.names,
+            }),
+            None => {
                 let shown = String::from_utf8_lossy(pattern);
-                format!("error parsing regexp: expression too large: `{shown}`")
-            })?;
-        Ok(Self {
-            regex,
-            names: translated.names,
-        })
-    }
-
-    pub(crate) fn is_match(&self, text: &[u8]) -> bool {
-        self.regex.is_match(text)
-    }
-
-    /// The first match, empty if there is none.
-    pub(crate) fn find<'a>(&self, text: &'a [u8]) -> &'a [u8] {
-        match self.search(text, 0) {
-            Some((from, to)) => &text[from..to],
-            None => &[],
+                fail(format!(
+                    "error parsing regexp: expression too large: `{shown}`"
+                ))
+            }
         }
     }
 
+    pub(crate) fn is_match(&self, text: &[u8], meter: &Meter<'_>) -> Result<bool, FuncError> {
+        self.bounded.is_match(text, meter)
+    }
+
+    /// The first match, empty if there is none.
+    pub(crate) fn find<'a>(
+        &self,
+        text: &'a [u8],
+        meter: &Meter<'_>,
+    ) -> Result<&'a [u8], FuncError> {
+        let _held = self.bounded.prepare(text, 0, meter)?;
+        Ok(match self.search(text, 0, meter)? {
+            Some(span) => &text[span.range()],
+            None => &[],
+        })
+    }
+
     /// The next match at or after a place; empty matches inside a character do not count.
-    fn search(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
+    fn search(
+        &self,
+        text: &[u8],
+        from: usize,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Span>, FuncError> {
         let mut from = from;
         loop {
-            let found = self.regex.find_at(text, from)?;
+            meter.steps(1)?;
+            let Some(found) = self.bounded.regex.find(Input::new(text).range(from..)) else {
+                return Ok(None);
+            };
             if !found.is_empty() || is_boundary(text, found.start()) {
-                return Some((found.start(), found.end()));
+                return Ok(Some(found.span()));
             }
             from = found.start() + 1;
         }
@@ -109,107 +140,143 @@ impl Expression {
         &self,
         text: &[u8],
         from: usize,
-        groups: &mut CaptureLocations,
-    ) -> Option<(usize, usize)> {
+        groups: &mut Captures,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Span>, FuncError> {
         let mut from = from;
         loop {
-            let found = self.regex.captures_read_at(groups, text, from)?;
+            meter.steps(1)?;
+            self.bounded
+                .regex
+                .captures(Input::new(text).range(from..), groups);
+            let Some(found) = groups.get_match() else {
+                return Ok(None);
+            };
             if !found.is_empty() || is_boundary(text, found.start()) {
-                return Some((found.start(), found.end()));
+                return Ok(Some(found.span()));
             }
             from = found.start() + 1;
         }
     }
 
-    /// Where the matches are, at most `limit` unless that is negative. An empty match right after
-    /// another match does not count.
-    fn find_places(&self, text: &[u8], limit: i64) -> Vec<(usize, usize)> {
+    /// Calls back for every match, at most `limit` times unless that is negative. An empty match right
+    /// after another match does not count.
+    fn each_match(
+        &self,
+        text: &[u8],
+        limit: i64,
+        meter: &Meter<'_>,
+        mut call: impl FnMut(Span) -> Result<(), FuncError>,
+    ) -> Result<(), FuncError> {
+        let _held = self.bounded.prepare(text, 0, meter)?;
         let most = usize::try_from(limit).unwrap_or(text.len() + 1);
-        let mut places = Vec::new();
+        let mut count = 0;
         let mut at = 0;
         let mut previous_end = None;
-        while places.len() < most && at <= text.len() {
-            let Some((from, to)) = self.search(text, at) else {
+        while count < most && at <= text.len() {
+            let Some(span) = self.search(text, at, meter)? else {
                 break;
             };
             let mut accepted = true;
-            if to == at {
-                accepted = previous_end != Some(from);
+            if span.end == at {
+                accepted = previous_end != Some(span.start);
                 at += decode(&text[at..]).1.max(1);
             } else {
-                at = to;
+                at = span.end;
             }
-            previous_end = Some(to);
+            previous_end = Some(span.end);
             if accepted {
-                places.push((from, to));
+                count += 1;
+                call(span)?;
             }
         }
-        places
+        Ok(())
     }
 
     /// All matches; `None` where Go gives a nil slice.
-    pub(crate) fn find_all(&self, text: &[u8], limit: i64) -> Option<Vec<Vec<u8>>> {
-        let places = self.find_places(text, limit);
-        (!places.is_empty()).then(|| {
-            places
-                .into_iter()
-                .map(|(from, to)| text[from..to].to_vec())
-                .collect()
-        })
+    pub(crate) fn find_all(
+        &self,
+        text: &[u8],
+        limit: i64,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Vec<Value>>, FuncError> {
+        let mut parts = Parts::new(meter);
+        self.each_match(text, limit, meter, |span| parts.push(&text[span.range()]))?;
+        Ok((!parts.values.is_empty()).then_some(parts.values))
     }
 
     /// The texts between the matches; `None` for a limit of zero.
-    pub(crate) fn split(&self, text: &[u8], limit: i64, pattern: &[u8]) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn split(
+        &self,
+        text: &[u8],
+        limit: i64,
+        pattern: &[u8],
+        meter: &Meter<'_>,
+    ) -> Result<Option<Vec<Value>>, FuncError> {
         if limit == 0 {
-            return None;
+            return Ok(None);
         }
         if !pattern.is_empty() && text.is_empty() {
-            return Some(vec![Vec::new()]);
+            return Ok(Some(vec![Value::string("")]));
         }
-        let mut parts = Vec::new();
+        let mut parts = Parts::new(meter);
         let (mut begin, mut end) = (0, 0);
-        for (from, to) in self.find_places(text, limit) {
-            if limit > 0 && parts.len() as i64 == limit - 1 {
-                break;
+        // The match after the last part only tells that there is a rest.
+        self.each_match(text, limit, meter, |span| {
+            if limit > 0 && parts.values.len() as i64 == limit - 1 {
+                return Ok(());
             }
-            end = from;
-            if to != 0 {
-                parts.push(text[begin..end].to_vec());
+            end = span.start;
+            if span.end != 0 {
+                parts.push(&text[begin..end])?;
             }
-            begin = to;
-        }
+            begin = span.end;
+            Ok(())
+        })?;
         if end != text.len() {
-            parts.push(text[begin..].to_vec());
+            parts.push(&text[begin..])?;
         }
-        Some(parts)
+        Ok(Some(parts.values))
     }
 
     /// The text with every match replaced by `template`, in which `$1` and `${name}` stand for
     /// groups unless it is taken literally.
-    pub(crate) fn replace_all(&self, text: &[u8], template: &[u8], literal: bool) -> Vec<u8> {
-        let mut out = Vec::with_capacity(text.len());
-        let mut groups = self.regex.capture_locations();
+    pub(crate) fn replace_all(
+        &self,
+        text: &[u8],
+        template: &[u8],
+        literal: bool,
+        meter: &Meter<'_>,
+    ) -> Result<Vec<u8>, FuncError> {
+        let groups = if literal { 0 } else { self.names.len() };
+        let _held = self.bounded.prepare(text, groups, meter)?;
+        let mut out = Output::new(text.len(), meter)?;
+        let mut groups = self.bounded.regex.create_captures();
         let (mut last_end, mut at) = (0, 0);
         while at <= text.len() {
-            let Some((from, to)) = self.search_groups(text, at, &mut groups) else {
+            let found = match literal {
+                true => self.search(text, at, meter)?,
+                false => self.search_groups(text, at, &mut groups, meter)?,
+            };
+            let Some(span) = found else {
                 break;
             };
-            out.extend_from_slice(&text[last_end..from]);
-            if to > last_end || from == 0 {
+            out.push(&text[last_end..span.start])?;
+            if span.end > last_end || span.start == 0 {
                 if literal {
-                    out.extend_from_slice(template);
+                    out.push(template)?;
                 } else {
-                    expand::expand(&mut out, template, text, &groups, &self.names);
+                    expand::expand(&mut out, template, text, &groups, &self.names)?;
                 }
             }
-            last_end = to;
+            last_end = span.end;
             let width = decode(&text[at..]).1;
-            at = to.max(at + width.max(1));
+            at = span.end.max(at + width.max(1));
         }
         if last_end < text.len() {
-            out.extend_from_slice(&text[last_end..]);
+            out.push(&text[last_end..])?;
         }
-        out
+        Ok(out.into_bytes())
     }
 }
 
@@ -237,12 +304,18 @@ pub(crate) fn quote_meta(text: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
 
     fn replaced(pattern: &str, text: &str, template: &str) -> String {
-        let expression = compile(pattern.as_bytes()).unwrap();
-        String::from_utf8(expression.replace_all(text.as_bytes(), template.as_bytes(), false))
-            .unwrap()
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        let expression = compile(pattern.as_bytes(), &meter).unwrap();
+        let (text, template) = (text.as_bytes(), template.as_bytes());
+        let replaced = expression.replace_all(text, template, false, &meter);
+        String::from_utf8(replaced.unwrap()).unwrap()
     }
 
     #[test]
@@ -256,13 +329,15 @@ mod tests {
 
     #[test]
     fn splitting() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
         let split = |pattern: &str, text: &str, limit| {
-            let expression = compile(pattern.as_bytes()).unwrap();
-            let parts = expression.split(text.as_bytes(), limit, pattern.as_bytes());
-            parts.map(|parts| {
+            let expression = compile(pattern.as_bytes(), &meter).unwrap();
+            let parts = expression.split(text.as_bytes(), limit, pattern.as_bytes(), &meter);
+            parts.unwrap().map(|parts| {
                 parts
-                    .into_iter()
-                    .map(|p| String::from_utf8(p).unwrap())
+                    .iter()
+                    .map(|part| part.as_text().unwrap().to_string())
                     .collect::<Vec<_>>()
             })
         };

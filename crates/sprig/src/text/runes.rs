@@ -1,6 +1,12 @@
 //! Characters and their properties, with Go's answers.
 
+use std::collections::BTreeSet;
+
+use everflow_gotemplate::{FuncError, Meter};
+use memchr::memmem;
 use unicode_general_category::{GeneralCategory, get_general_category};
+
+use crate::support::Output;
 
 /// What stands for a byte that is no part of valid UTF-8.
 pub(crate) const REPLACEMENT: char = '\u{fffd}';
@@ -196,7 +202,7 @@ pub(crate) fn decode_last(text: &[u8]) -> (char, usize) {
 
 /// The text without any of the characters of `set` at both ends.
 pub(crate) fn trim_any<'a>(mut text: &'a [u8], set: &[u8]) -> &'a [u8] {
-    let set: Vec<char> = runes(set).map(|(c, _)| c).collect();
+    let set: BTreeSet<char> = runes(set).map(|(c, _)| c).collect();
     while let (c, width @ 1..) = decode(text) {
         if !set.contains(&c) {
             break;
@@ -214,68 +220,67 @@ pub(crate) fn trim_any<'a>(mut text: &'a [u8], set: &[u8]) -> &'a [u8] {
 
 /// Where `needle` first occurs.
 pub(crate) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
-    if needle.is_empty() {
-        return Some(0);
-    }
-    text.windows(needle.len())
-        .position(|window| window == needle)
+    memmem::find(text, needle)
 }
 
 /// Splits at every occurrence of `separator`, into at most `limit` parts if that is not negative.
 /// An empty separator splits into characters.
-pub(crate) fn split(text: &[u8], separator: &[u8], limit: i64) -> Vec<Vec<u8>> {
-    if limit == 0 {
-        return Vec::new();
-    }
+pub(crate) fn split<'t>(
+    text: &'t [u8],
+    separator: &[u8],
+    limit: i64,
+) -> impl Iterator<Item = &'t [u8]> {
+    let finder = memmem::Finder::new(separator).into_owned();
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let mut parts = Vec::new();
-    let mut rest = text;
-    if separator.is_empty() {
-        while !rest.is_empty() {
-            if parts.len() + 1 == most {
-                parts.push(rest.to_vec());
-                return parts;
-            }
-            let (_, width) = decode(rest);
-            parts.push(rest[..width].to_vec());
-            rest = &rest[width..];
-        }
-        return parts;
-    }
-    while parts.len() + 1 < most
-        && let Some(at) = find(rest, separator)
-    {
-        parts.push(rest[..at].to_vec());
-        rest = &rest[at + separator.len()..];
-    }
-    parts.push(rest.to_vec());
-    parts
+    let by_character = separator.is_empty();
+    let mut count = 0;
+    let mut rest = (limit != 0 && !(by_character && text.is_empty())).then_some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        count += 1;
+        let cut = match (by_character, count < most) {
+            (_, false) => None,
+            (true, true) => Some(decode(text).1).filter(|width| *width < text.len()),
+            (false, true) => finder.find(text),
+        };
+        rest = cut.map(|at| &text[at + finder.needle().len()..]);
+        Some(&text[..cut.unwrap_or(text.len())])
+    })
 }
 
 /// Replaces every occurrence of `old`; an empty one matches around every character.
-pub(crate) fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
+pub(crate) fn replace(
+    text: &[u8],
+    old: &[u8],
+    new: &[u8],
+    meter: &Meter<'_>,
+) -> Result<Vec<u8>, FuncError> {
+    let mut out = Output::new(text.len(), meter)?;
     let mut rest = text;
     if old.is_empty() {
         for (_, width) in runes(text) {
-            out.extend_from_slice(new);
-            out.extend_from_slice(&rest[..width]);
+            out.push(new)?;
+            out.push(&rest[..width])?;
             rest = &rest[width..];
         }
-        out.extend_from_slice(new);
-        return out;
+        out.push(new)?;
+        return Ok(out.into_bytes());
     }
-    while let Some(at) = find(rest, old) {
-        out.extend_from_slice(&rest[..at]);
-        out.extend_from_slice(new);
-        rest = &rest[at + old.len()..];
+    let mut from = 0;
+    for at in memmem::find_iter(text, old) {
+        out.push(&text[from..at])?;
+        out.push(new)?;
+        from = at + old.len();
     }
-    out.extend_from_slice(rest);
-    out
+    out.push(&text[from..])?;
+    Ok(out.into_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
 
     #[test]
@@ -297,17 +302,22 @@ mod tests {
 
     #[test]
     fn splitting_and_replacing() {
-        let text = |parts: Vec<Vec<u8>>| {
-            parts
-                .iter()
-                .map(|p| String::from_utf8_lossy(p).into_owned())
+        let parts = |text: &'static str, separator: &str, limit| {
+            split(text.as_bytes(), separator.as_bytes(), limit)
+                .map(|part| std::str::from_utf8(part).unwrap())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(text(split(b"a,b,c", b",", -1)), ["a", "b", "c"]);
-        assert_eq!(text(split(b"a,b,c", b",", 2)), ["a", "b,c"]);
-        assert_eq!(text(split("aé".as_bytes(), b"", -1)), ["a", "é"]);
-        assert_eq!(text(split(b"", b",", -1)), [""]);
-        assert_eq!(replace(b"ab", b"", b"-"), b"-a-b-");
-        assert_eq!(replace(b"aXbX", b"X", b""), b"ab");
+        assert_eq!(parts("a,b,c", ",", -1), ["a", "b", "c"]);
+        assert_eq!(parts("a,b,c", ",", 2), ["a", "b,c"]);
+        assert_eq!(parts("a,b,", ",", 3), ["a", "b", ""]);
+        assert_eq!(parts("aé", "", -1), ["a", "é"]);
+        assert_eq!(parts("aéi", "", 2), ["a", "éi"]);
+        assert_eq!(parts("", ",", -1), [""]);
+        assert!(parts("", "", -1).is_empty());
+        assert!(parts("a", ",", 0).is_empty());
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        assert_eq!(replace(b"ab", b"", b"-", &meter).unwrap(), b"-a-b-");
+        assert_eq!(replace(b"aXbX", b"X", b"", &meter).unwrap(), b"ab");
     }
 }

@@ -1,22 +1,32 @@
 //! Wrapping, shortening and the like, byte by byte where the original works so.
 
+use everflow_gotemplate::{FuncError, Meter};
+
 use super::runes::{
     is_digit, is_letter, is_lower, is_space, is_title, is_upper, map, push, to_lower, to_title,
     to_upper,
 };
+use crate::support::Output;
 
 /// Wraps a line at spaces so that lines have at most `width` bytes. Words that are longer are
 /// kept or, if asked for, broken.
-pub(crate) fn wrap(text: &[u8], width: i64, line_break: &[u8], break_words: bool) -> Vec<u8> {
+pub(crate) fn wrap(
+    text: &[u8],
+    width: i64,
+    line_break: &[u8],
+    break_words: bool,
+    meter: &Meter<'_>,
+) -> Result<Vec<u8>, FuncError> {
     let line_break = if line_break.is_empty() {
         b"\n"
     } else {
         line_break
     };
     let width = usize::try_from(width.max(1)).unwrap_or(usize::MAX);
-    let mut out = Vec::with_capacity(text.len());
+    let mut out = Output::new(text.len(), meter)?;
     let mut rest = text;
     while rest.len() > width {
+        meter.steps(1)?;
         if rest[0] == b' ' {
             rest = &rest[1..];
             continue;
@@ -28,17 +38,16 @@ pub(crate) fn wrap(text: &[u8], width: i64, line_break: &[u8], break_words: bool
             None => match rest[width..].iter().position(|&b| b == b' ') {
                 Some(space) => (width + space, width + space + 1),
                 None => {
-                    out.extend_from_slice(rest);
-                    return out;
+                    break;
                 }
             },
         };
-        out.extend_from_slice(&rest[..cut.0]);
-        out.extend_from_slice(line_break);
+        out.push(&rest[..cut.0])?;
+        out.push(line_break)?;
         rest = &rest[cut.1..];
     }
-    out.extend_from_slice(rest);
-    out
+    out.push(rest)?;
+    Ok(out.into_bytes())
 }
 
 /// Shortens a text to `width` bytes with dots at its end and, from an offset on, at its start.
@@ -172,16 +181,26 @@ pub(crate) fn lower(text: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use everflow_gotemplate::Limits;
+    use everflow_limits::Budget;
+
     use super::*;
 
     #[test]
     fn long_words_are_kept_or_broken() {
+        let budget = Budget::unlimited();
+        let meter = Meter::new(&Limits::default(), &budget);
+        let wrapped = |text: &str, width, line_break: &str, break_words| {
+            let bytes = (text.as_bytes(), line_break.as_bytes());
+            let wrapped = wrap(bytes.0, width, bytes.1, break_words, &meter);
+            String::from_utf8(wrapped.unwrap()).unwrap()
+        };
         assert_eq!(
-            wrap(b"the quick brown", 5, b"", false),
-            b"the\nquick\nbrown"
+            wrapped("the quick brown", 5, "", false),
+            "the\nquick\nbrown"
         );
-        assert_eq!(wrap(b"abcdefghij k", 4, b"", false), b"abcdefghij\nk");
-        assert_eq!(wrap(b"abcdefghij k", 4, b"|", true), b"abcd|efgh|ij k");
+        assert_eq!(wrapped("abcdefghij k", 4, "", false), "abcdefghij\nk");
+        assert_eq!(wrapped("abcdefghij k", 4, "|", true), "abcd|efgh|ij k");
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use everflow_gotemplate::{Functions, Limits, MissingKey, Numbers, Templates, Value};
+use everflow_gotemplate::{Functions, Limits, Meter, MissingKey, Numbers, Templates, Value};
 use everflow_json::{Value as Json, json};
+use everflow_limits::Budget;
 use everflow_sprig::{FixedSource, Source, register};
 
 /// A small random source with a fixed sequence per seed.
@@ -51,14 +52,15 @@ fn data() -> Json {
 fn ours(functions: &Arc<Functions>, template: &str) -> Result<Vec<u8>, String> {
     let mut templates = Templates::new("t", Arc::clone(functions));
     templates.set_missing_key(MissingKey::Zero);
+    let budget = Budget::unlimited();
+    let meter = Meter::new(&Limits::default(), &budget);
     templates
-        .parse("t", template)
+        .parse("t", template, &meter)
         .map_err(|error| error.to_string())?;
-    let data = Value::from_json(&data(), Numbers::Float64);
+    let data = Value::from_json(&data(), Numbers::Float64, &meter).unwrap();
     let mut state = FixedSource::new(0, 0, 1);
-    let limits = Limits::default();
     templates
-        .execute("t", &data, &mut state, &limits)
+        .execute("t", &data, &mut state, &meter)
         .map_err(|error| error.to_string())
 }
 

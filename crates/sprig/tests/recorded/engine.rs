@@ -5,18 +5,22 @@ use std::sync::{Arc, OnceLock};
 
 use everflow_gotemplate::GoType::{Any, String as Str};
 use everflow_gotemplate::{
-    Context, Error, FuncError, Functions, GoType, Limits, Map, MissingKey, Numbers, Signature,
+    Context, FuncError, Functions, GoType, Limits, Map, Meter, MissingKey, Numbers, Signature,
     Templates, Value, gofmt,
 };
 use everflow_helm::chart::ChartFile;
 use everflow_helm::objects::{Capabilities, KubeVersion, VALUES_TYPE, files};
 use everflow_json::Value as Json;
+use everflow_limits::{Budget, Stop};
 use everflow_sprig::{FixedSource, Source};
 
 use crate::errors;
 
 /// The stack of the threads that render: enough for a thousand nested templates unoptimised.
 pub const STACK: usize = 128 << 20;
+
+/// What a case may use: what the controllers give a chart on a large machine.
+const SHARE: u64 = 512 << 20;
 
 /// What functions need besides their arguments.
 struct State {
@@ -100,11 +104,12 @@ fn include(context: &mut Context<'_>, name: &str, data: &Value) -> Result<Value,
 }
 
 fn tpl(context: &mut Context<'_>, text: &str, data: &Value) -> Result<Value, FuncError> {
-    let mut templates = context.templates().ok_or("no templates")?.clone();
+    let meter = context.meter();
+    let mut templates = context.templates().clone();
     let quoted = gofmt::quote(text.as_bytes());
     let name = templates.name().to_owned();
     templates
-        .parse_new(&name, text)
+        .parse_new(&name, text, meter)
         .map_err(|error| FuncError::new(format!("cannot parse template {quoted}: {error}")))?;
     let rendered = context
         .render_in(&templates, &name, data)
@@ -138,7 +143,7 @@ fn typed_values(entries: Value) -> Value {
     ))
 }
 
-fn values(case: &Json) -> Result<Value, String> {
+fn values(case: &Json, meter: &Meter<'_>) -> Result<Value, String> {
     let documents = match case["values_yaml"].as_str() {
         Some(text) => text
             .split("\n---\n")
@@ -157,13 +162,11 @@ fn values(case: &Json) -> Result<Value, String> {
         }
     }
     for line in case["options"]["set"].as_array().into_iter().flatten() {
-        everflow_helm::strvals::set(line.as_str().unwrap_or(""), &mut map)
+        everflow_helm::strvals::set(line.as_str().unwrap_or(""), &mut map, meter.budget())
             .map_err(|error| error.to_string())?;
     }
-    Ok(typed_values(Value::from_json(
-        &Json::Object(map),
-        Numbers::Int64,
-    )))
+    let values = Value::from_json(&Json::Object(map), Numbers::Int64, meter);
+    Ok(typed_values(values.map_err(|error| error.to_string())?))
 }
 
 fn chart() -> Value {
@@ -191,7 +194,7 @@ fn chart() -> Value {
     ])
 }
 
-fn data(case: &Json) -> Result<Value, String> {
+fn data(case: &Json, meter: &Meter<'_>) -> Result<Value, String> {
     let options = &case["options"];
     let mut capabilities = Capabilities::default();
     let version = options["kube_version"].as_str().unwrap_or("v1.33.4");
@@ -224,7 +227,7 @@ fn data(case: &Json) -> Result<Value, String> {
         ("Files", files(&chart_files)),
         ("Release", release),
         ("Capabilities", capabilities.to_template_value()),
-        ("Values", values(case)?),
+        ("Values", values(case, meter)?),
         ("Subcharts", Value::Map(Map::new())),
     ])))
 }
@@ -241,6 +244,12 @@ pub fn render(case: &Json) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut names: Vec<String> = sources.keys().cloned().collect();
     names.sort_by_key(|name| (name.matches('/').count(), name.clone()));
     names.reverse();
+    let budget = Budget::new(Stop::new(), SHARE);
+    let limits = Limits {
+        stack_bytes: STACK / 4 * 3,
+        ..Limits::default()
+    };
+    let meter = Meter::new(&limits, &budget);
     let mut templates = Templates::new("gotpl", functions());
     templates.set_missing_key(match case["options"]["strict"].as_bool() {
         Some(true) => MissingKey::Error,
@@ -248,11 +257,11 @@ pub fn render(case: &Json) -> Result<BTreeMap<String, Vec<u8>>, String> {
     });
     for name in &names {
         templates
-            .parse_new(name, sources[name])
+            .parse_new(name, sources[name], &meter)
             .map_err(|error| errors::parse_error(&error))?;
     }
     templates.seal();
-    let data = data(case)?;
+    let data = data(case, &meter)?;
     let mut state = State {
         source: FixedSource::new(1_763_164_800, 123_456_789, 42),
         lint: case["options"]["lint"].as_bool().unwrap_or(false),
@@ -275,22 +284,10 @@ pub fn render(case: &Json) -> Result<BTreeMap<String, Vec<u8>>, String> {
             map.insert("Template", template)
                 .map_err(|error| error.to_string())?;
         }
-        let output = execute(&templates, &name, &data, &mut state)
+        let output = templates
+            .execute(&name, &data, &mut state, &meter)
             .map_err(|error| errors::execution_error(&error))?;
         rendered.insert(name, without_no_value(&output));
     }
     Ok(rendered)
-}
-
-fn execute(
-    templates: &Templates,
-    name: &str,
-    data: &Value,
-    state: &mut State,
-) -> Result<Vec<u8>, Error> {
-    let limits = Limits {
-        stack_bytes: STACK / 4 * 3,
-        ..Limits::default()
-    };
-    templates.execute(name, data, state, &limits)
 }

@@ -20,6 +20,8 @@ use std::collections::{HashMap, HashSet};
 
 /// More problems than this are not listed.
 const MAX_PROBLEMS: usize = 10_000;
+/// How much text of problems is listed: each can quote a long key.
+const MAX_PROBLEM_TEXT: usize = 1 << 20;
 
 /// What Go decodes a document into, given a variable of type `any`.
 pub(crate) struct Decoder<'n> {
@@ -30,6 +32,7 @@ pub(crate) struct Decoder<'n> {
     targets: AliasTargets<'n>,
     active: HashSet<*const Node>,
     problems: Vec<String>,
+    problem_text: usize,
     problem_at: Position,
     decoded: usize,
     decoded_in_alias: usize,
@@ -48,6 +51,7 @@ impl<'n> Decoder<'n> {
             targets: AliasTargets::default(),
             active: HashSet::new(),
             problems: Vec::new(),
+            problem_text: 0,
             problem_at: Position::default(),
             decoded: 0,
             decoded_in_alias: 0,
@@ -423,6 +427,9 @@ impl<'n> Decoder<'n> {
         // Go names all repetitions of the first key, then those of the second.
         pairs.sort_by_key(|(first, index, ..)| (first.line, first.column, *index));
         for (first, _, key, text) in pairs {
+            if self.problem_text > MAX_PROBLEM_TEXT {
+                return;
+            }
             let problem = format!(
                 "line {}: mapping key {} already defined at line {}",
                 key.position.line,
@@ -437,7 +444,8 @@ impl<'n> Decoder<'n> {
         if self.problems.is_empty() {
             self.problem_at = position;
         }
-        if self.problems.len() < MAX_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS && self.problem_text <= MAX_PROBLEM_TEXT {
+            self.problem_text += problem.len();
             self.problems.push(problem);
         }
     }

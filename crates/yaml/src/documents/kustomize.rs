@@ -8,12 +8,23 @@ use crate::error::Error;
 use crate::gojson;
 use crate::load::{Document, Limits};
 use crate::node::{Dialect, Node};
+use everflow_limits::Budget;
 use std::collections::VecDeque;
 
 /// `RNodesFromBytes`: the resources of a stream, aliases replaced, every list with `items` taken
 /// apart, empty documents dropped. Each must have a kind and (lists apart) a name.
 pub fn kustomize_documents(input: &[u8]) -> Result<Vec<Document>, Error> {
-    let mut queue: VecDeque<Document> = good_documents(input)?.into();
+    kustomize_documents_within(input, Limits::DEFAULT, &Budget::unlimited())
+}
+
+/// As [`kustomize_documents`], with other limits. Lists in one another are read over and over: the budget
+/// is asked whether to go on.
+pub fn kustomize_documents_within(
+    input: &[u8],
+    limits: Limits,
+    budget: &Budget,
+) -> Result<Vec<Document>, Error> {
+    let mut queue: VecDeque<Document> = good_documents(input, limits)?.into();
     let mut resources = Vec::new();
     while let Some(document) = queue.pop_front() {
         let kind = document
@@ -21,13 +32,15 @@ pub fn kustomize_documents(input: &[u8]) -> Result<Vec<Document>, Error> {
             .get("kind")
             .and_then(Node::as_text)
             .unwrap_or_default();
+        budget.check()?;
         match kind.ends_with("List") {
             true => match list_items(&document.root, kind)? {
                 None => resources.push(document),
                 Some(items) => {
                     for item in items {
+                        budget.check()?;
                         let json = gojson::to_string(&item.into_go_json()?);
-                        queue.extend(good_documents(json.as_bytes())?);
+                        queue.extend(good_documents(json.as_bytes(), limits)?);
                     }
                 }
             },
@@ -37,8 +50,11 @@ pub fn kustomize_documents(input: &[u8]) -> Result<Vec<Document>, Error> {
     Ok(resources)
 }
 
-fn good_documents(input: &[u8]) -> Result<Vec<Document>, Error> {
-    let read = KioReader::default().de_anchor(true).read(input)?;
+fn good_documents(input: &[u8], limits: Limits) -> Result<Vec<Document>, Error> {
+    let read = KioReader::default()
+        .de_anchor(true)
+        .limits(limits)
+        .read(input)?;
     let mut good = Vec::with_capacity(read.documents.len());
     for document in read.documents {
         if is_empty(&document.root) {

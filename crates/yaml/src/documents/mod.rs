@@ -22,5 +22,5 @@ pub use apimachinery::{
 };
 pub use helm::{helm_manifests, helm_values};
 pub use kio::{KioDocuments, KioReader, Wrapping, kio_reader, kio_texts};
-pub use kustomize::kustomize_documents;
+pub use kustomize::{kustomize_documents, kustomize_documents_within};
 pub use meta::{ResourceMeta, resource_meta};

@@ -3,6 +3,7 @@
 //! | who prints | function |
 //! |---|---|
 //! | kubectl, Flux (`sigs.k8s.io/yaml`) | [`sigs`], [`sigs_checked`], [`json_to_yaml`] |
+//! | Flux, for the digest of a release's values | [`sorted_pairs`] |
 //! | `kustomize build` | [`append_object`] |
 //! | helm templates | [`to_yaml`], [`to_yaml_pretty`] |
 //! | kyaml, from a plain value (go-yaml v3 `Marshal`) | [`yaml3`] |
@@ -51,6 +52,18 @@ pub enum Indent {
 /// as the same value.
 pub fn sigs(value: &Value) -> String {
     dump(value, Dialect::Sigs, Source::JsonText, Profile::V2)
+}
+
+/// What go-yaml v2 prints for an object that `JSONObjectToYAMLObject` turned into pairs, when these
+/// are sorted by the bytes of their keys: [`sigs`] with that order.
+///
+/// ```
+/// use everflow_yaml::emit::sorted_pairs;
+/// let values = everflow_json::json!({"a10": 1.0, "a2": [{"b": null}], "B": "1"});
+/// assert_eq!(sorted_pairs(&values), "B: \"1\"\na10: 1\na2:\n- b: null\n");
+/// ```
+pub fn sorted_pairs(value: &Value) -> String {
+    dump(value, Dialect::Sigs, Source::SortedPairs, Profile::V2)
 }
 
 /// [`sigs`] with Go's failures: the value goes through a YAML reader there, which refuses control

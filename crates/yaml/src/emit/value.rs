@@ -17,6 +17,8 @@ pub(super) enum Source {
     JsonText,
     /// The value went to the YAML library as it is.
     GoValue,
+    /// The value became a list of pairs (`JSONObjectToYAMLObject`), sorted by the bytes of the keys.
+    SortedPairs,
 }
 
 /// Prints a value under a library's rules.
@@ -92,7 +94,11 @@ impl<'a> Walker<'a> {
                     empty: fields.is_empty(),
                     properties: Properties::default(),
                 });
-                let entries = sorted_entries(fields, self.dialect);
+                let entries = match self.source {
+                    // A map of JSON has its keys in this order.
+                    Source::SortedPairs => fields.iter().collect(),
+                    _ => sorted_entries(fields, self.dialect),
+                };
                 self.open.push(Open::Mapping(entries.into_iter()));
             }
         }
@@ -110,7 +116,7 @@ impl<'a> Walker<'a> {
     fn string(&mut self, text: &str) {
         let text = match self.source {
             Source::JsonText => fold_next_lines(text),
-            Source::GoValue => Cow::Borrowed(text),
+            Source::GoValue | Source::SortedPairs => Cow::Borrowed(text),
         };
         let style = string_style(&text, self.dialect);
         self.scalar(&text, style);
@@ -158,7 +164,7 @@ fn push_number(out: &mut String, number: &Number, source: Source) {
         return;
     };
     match source {
-        Source::JsonText => push_float(out, float),
+        Source::JsonText | Source::SortedPairs => push_float(out, float),
         Source::GoValue => push_shortest_f64(out, float),
     }
 }

@@ -3,33 +3,15 @@
 
 use everflow_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// The cases of one corpus file, or `None` with a line saying so when it is not on this machine.
 pub fn cases(file: &str) -> Option<Vec<Value>> {
-    let text = corpus_file(file).and_then(|path| std::fs::read_to_string(path).ok());
-    let Some(text) = text else {
-        println!("skipped: the corpus file yaml/{file} is not here (set EVERFLOW_CORPUS)");
-        return None;
-    };
+    let text = std::fs::read_to_string(everflow_corpus::find(&format!("yaml/{file}"))?).ok()?;
     let cases = text
         .lines()
         .map(|line| everflow_json::from_str(line).expect("a case is one JSON object"))
         .collect();
     Some(cases)
-}
-
-fn corpus_file(file: &str) -> Option<PathBuf> {
-    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own = crate_root.join("tests/corpus").join(file);
-    let from_env = std::env::var_os("EVERFLOW_CORPUS").map(|root| PathBuf::from(root).join("yaml"));
-    let shared = crate_root
-        .ancestors()
-        .map(|parent| parent.join("shared/corpus/yaml"));
-    std::iter::once(own)
-        .chain(from_env.map(|root| root.join(file)))
-        .chain(shared.map(|root| root.join(file)))
-        .find(|path| path.is_file())
 }
 
 /// Whether an answer is (one of) the recorded one(s).

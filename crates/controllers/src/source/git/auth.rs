@@ -9,24 +9,33 @@ use everflow_fetch::{Deadline, Secret, Url};
 use everflow_runtime::attempt::Context;
 
 use super::Git;
-use super::tokens::{TokenId, token_id};
-use crate::Options;
+use crate::fingerprint::Parts;
 use crate::source::draft::Draft;
 use crate::source::outcome::Failure;
 use crate::source::secrets::SecretData;
+use crate::{Fingerprint, Options};
 
 const UNAUTHENTICATED: &str = "AuthenticationFailed";
 const NO_APP: &str =
     "secretRef with github app data must be specified when provider is set to github";
 
+/// How a remote is asked.
+pub(super) struct Way {
+    pub(super) remote: Remote,
+    /// Who asks: the namespace, all that its Secrets hold, the proxy.
+    pub(super) requester: Fingerprint,
+    /// Which of the tokens that are kept it is asked with, if one.
+    pub(super) token: Option<Fingerprint>,
+}
+
 impl Git {
-    /// Reads the Secrets and works out the remote, and which token it is asked with, if one.
+    /// Reads the Secrets and works out the remote.
     pub(super) async fn remote(
         &self,
         draft: &mut Draft<GitRepository>,
         context: &Context,
         deadline: &Deadline,
-    ) -> Result<(Remote, Option<TokenId>), Failure> {
+    ) -> Result<Way, Failure> {
         let gathered = self.gather(draft, context, deadline).await;
         gathered.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))
     }
@@ -36,7 +45,7 @@ impl Git {
         draft: &Draft<GitRepository>,
         context: &Context,
         deadline: &Deadline,
-    ) -> Result<(Remote, Option<TokenId>), Failure> {
+    ) -> Result<Way, Failure> {
         let (spec, namespace) = (&draft.object.spec, draft.namespace());
         let client = &context.client;
         let proxy = match &spec.proxy_secret_ref {
@@ -45,13 +54,14 @@ impl Git {
                 let secret = SecretData::get(client, namespace, &reference.name).await;
                 let proxy = secret
                     .map_err(|unread| unread.to_string())
-                    .and_then(|secret| secret.proxy());
+                    .and_then(|secret| Ok((secret.proxy()?, secret.fingerprint())));
                 Some(proxy.map_err(|why| {
                     let message = format!("failed to configure proxy options: {why}");
                     Failure::passing(UNAUTHENTICATED, message)
                 })?)
             }
         };
+        let (proxy, by_proxy) = proxy.unzip();
         let url = Url::parse(&spec.url).map_err(|error| {
             let message = format!("failed to parse url '{}': {error}", spec.url);
             Failure::stalling(Reason::URLInvalid.as_str(), message)
@@ -69,6 +79,13 @@ impl Git {
         };
         let provider = spec.provider.unwrap_or(GitProvider::Generic);
         let service_account = spec.service_account_name.is_some();
+        let requester = requester(
+            namespace,
+            secret.as_ref().map(SecretData::fingerprint),
+            by_proxy,
+            provider,
+            spec.service_account_name.as_deref(),
+        );
         let mut remote = decide(
             &self.options,
             url,
@@ -77,26 +94,29 @@ impl Git {
             service_account,
         )?;
         remote.proxy = proxy;
-        let mut asked_with = None;
+        let mut token = None;
         if provider == GitProvider::GitHub {
             let app = secret.as_ref().and_then(github_app);
             let app = app.ok_or_else(|| {
                 Failure::passing(Reason::InvalidProviderConfiguration.as_str(), NO_APP)
             })?;
-            let id = token_id(namespace, &app);
-            let token = self
-                .github_token(id, &app, &remote, context, deadline)
+            let auth = self
+                .github_token(requester, &app, &remote, context, deadline)
                 .await?;
-            remote.auth = GitAuth::Http(token);
-            asked_with = Some(id);
+            remote.auth = GitAuth::Http(auth);
+            token = Some(requester);
         }
-        Ok((remote, asked_with))
+        Ok(Way {
+            remote,
+            requester,
+            token,
+        })
     }
 
     /// The token of an app: one that is still good, or a new one.
     async fn github_token(
         &self,
-        id: TokenId,
+        id: Fingerprint,
         app: &GithubApp,
         remote: &Remote,
         context: &Context,
@@ -122,6 +142,24 @@ impl Git {
         self.tokens.keep(id, &token, now, clock.elapsed());
         Ok(token.auth())
     }
+}
+
+/// Tells those who ask apart: the namespace, all that the Secrets of credentials and proxy hold, the provider
+/// and its account.
+fn requester(
+    namespace: &str,
+    secret: Option<Fingerprint>,
+    proxy: Option<Fingerprint>,
+    provider: GitProvider,
+    service_account: Option<&str>,
+) -> Fingerprint {
+    Parts::of("GitRepository")
+        .and(namespace)
+        .maybe(secret)
+        .maybe(proxy)
+        .and(provider.as_str())
+        .maybe(service_account)
+        .done()
 }
 
 fn github_app(secret: &SecretData) -> Option<GithubApp> {
@@ -239,5 +277,28 @@ fn by_provider(
                 ),
             )),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_requesters_differ_by_namespace_secret_proxy_and_account() {
+        let content = |text: &str| Some(Parts::of("Secret").and(text).done());
+        let generic = GitProvider::Generic;
+        let all = [
+            requester("a", None, None, generic, None),
+            requester("b", None, None, generic, None),
+            requester("a", content("x"), None, generic, None),
+            requester("a", content("y"), None, generic, None),
+            requester("a", None, content("x"), generic, None),
+            requester("a", None, None, GitProvider::GitHub, None),
+            requester("a", None, None, generic, Some("sa")),
+        ];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+        assert_eq!(all[2], requester("a", content("x"), None, generic, None));
     }
 }

@@ -1,6 +1,6 @@
-//! Archives that were made a moment ago: repositories that ask for the same commit in the same form
-//! share the work. Each asks its remote with its own credentials which commit is meant; what the
-//! commit holds is fixed by its name.
+//! Archives that were made a moment ago: repositories that ask for the same commit in the same form, as the
+//! same requester, share the work. Strangers do not, even when their remote names the same commit: whoever
+//! asks by a proxy or a CA of their own decides what their remote says.
 
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use everflow_api::Object;
 use everflow_api::source::GitRepository;
 use everflow_fetch::Recent;
 use everflow_fetch::archive::Digest;
+
+use crate::Fingerprint;
 
 /// So many archives are remembered.
 const MOST: usize = 64;
@@ -17,6 +19,8 @@ const LASTS: Duration = Duration::from_secs(300);
 /// Everything that shapes an archive beside the commit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Form {
+    /// Who asks.
+    requester: Fingerprint,
     url: String,
     ignore: Option<Box<str>>,
     sparse: Vec<String>,
@@ -25,10 +29,11 @@ pub(super) struct Form {
 impl Form {
     /// The form that a repository asks for; none where more than the commit goes into it, or where
     /// someone is to look at the commit.
-    pub(super) fn of(object: &Object<GitRepository>) -> Option<Self> {
+    pub(super) fn of(object: &Object<GitRepository>, requester: Fingerprint) -> Option<Self> {
         let spec = &object.spec;
         let plain = spec.include.is_empty() && spec.verify.is_none() && !spec.recurse_submodules;
         plain.then(|| Form {
+            requester,
             url: spec.url.clone(),
             ignore: spec.ignore.clone(),
             sparse: spec.sparse_checkout.clone(),
@@ -90,6 +95,10 @@ mod tests {
     use everflow_json::{Value, json};
 
     fn form(more: Value) -> Option<Form> {
+        form_of("b", more)
+    }
+
+    fn form_of(requester: &str, more: Value) -> Option<Form> {
         let mut value = json!({
             "metadata": {"name": "a", "namespace": "b"},
             "spec": {"url": "https://x", "interval": "1m"},
@@ -97,7 +106,8 @@ mod tests {
         for (key, content) in more.as_object().unwrap() {
             value["spec"][key] = content.clone();
         }
-        Form::of(&Object::read(&value).unwrap())
+        let requester = crate::fingerprint::Parts::of(requester).done();
+        Form::of(&Object::read(&value).unwrap(), requester)
     }
 
     #[test]
@@ -121,6 +131,8 @@ mod tests {
         assert!(!found(&plain, "main@sha1:1", now + LASTS));
         let other = form(json!({"ignore": "x"})).unwrap();
         assert!(!found(&other, "main@sha1:1", now));
+        let stranger = form_of("c", json!({})).unwrap();
+        assert!(!found(&stranger, "main@sha1:1", now));
         made.forget("gitrepository/b/a/1.tar.gz");
         assert!(!found(&plain, "main@sha1:1", now));
         let signed = json!({"verify": {"mode": "head", "secretRef": {"name": "k"}}});

@@ -79,7 +79,12 @@ impl Git {
             timeout = Duration::from_secs(86_400);
         }
         let deadline = Deadline::after(&context.env.clock, timeout);
-        let (remote, asked_with) = self.remote(draft, context, &deadline).await?;
+        let auth::Way {
+            remote,
+            requester,
+            token,
+        } = self.remote(draft, context, &deadline).await?;
+        let form = made::Form::of(&draft.object, requester);
         draft.wake = wake_on(&draft.object);
         let includes = self.includes(draft, context)?;
         draft.remove(types::ARTIFACT_OUTDATED);
@@ -89,9 +94,9 @@ impl Git {
         }
         context.check()?;
         let found = self
-            .look(draft, context, remote, &includes, &deadline)
+            .look(draft, context, remote, form.as_ref(), &includes, &deadline)
             .await;
-        if let (Err(failure), Some(id)) = (&found, &asked_with)
+        if let (Err(failure), Some(id)) = (&found, &token)
             && ["authentication required", "authorization failed"]
                 .iter()
                 .any(|mark| failure.message().contains(mark))
@@ -101,7 +106,7 @@ impl Git {
         }
         let found = found?;
         context.check()?;
-        self.store(draft, context, found, includes).await
+        self.store(draft, context, found, form, includes).await
     }
 
     /// Stores a copy of what was made for another repository, unless that has gone meanwhile.
@@ -129,6 +134,7 @@ impl Git {
         draft: &mut Draft<GitRepository>,
         context: &Context,
         remote: Remote,
+        form: Option<&made::Form>,
         includes: &[Artifact],
         deadline: &Deadline,
     ) -> Result<Found, Failure> {
@@ -167,12 +173,10 @@ impl Git {
                 return Err(failed(draft, &error));
             }
         }
-        let form = made::Form::of(&draft.object);
         let now = context.env.clock.elapsed();
         let made = |resolution: &Resolution| {
-            let form = form.as_ref()?;
             self.made
-                .find(form, &resolution.reference, &resolution.revision, now)
+                .find(form?, &resolution.reference, &resolution.revision, now)
         };
         let known = |resolution: &Resolution| !resolution.by_id && made(resolution).is_some();
         let update = client
@@ -212,6 +216,7 @@ impl Git {
         draft: &mut Draft<GitRepository>,
         context: &Context,
         found: Found,
+        form: Option<made::Form>,
         includes: Vec<Artifact>,
     ) -> Result<Outcome, Stop> {
         if let Found::Stored(revision) = &found {
@@ -235,7 +240,10 @@ impl Git {
         }
         draft.remove(types::INCLUDE_UNAVAILABLE);
         let stored = match found {
-            Found::New(checkout) => self.archive(draft, context, *checkout, &includes).await?,
+            Found::New(checkout) => {
+                self.archive(draft, context, *checkout, form, &includes)
+                    .await?
+            }
             Found::Copied(stored, _) => stored,
             Found::Stored(revision) => return Ok(up_to_date(draft, &revision)),
         };
@@ -270,6 +278,7 @@ impl Git {
         draft: &mut Draft<GitRepository>,
         context: &Context,
         checkout: Checkout,
+        form: Option<made::Form>,
         includes: &[Artifact],
     ) -> Result<Stored, Failure> {
         let spec = &draft.object.spec;
@@ -280,6 +289,7 @@ impl Git {
             ignore: spec.ignore.as_deref().map(str::to_owned),
             sparse: spec.sparse_checkout.clone(),
             algorithm: self.storage.algorithm(),
+            limit: self.options.artifact_max_size,
             includes: spec
                 .include
                 .iter()
@@ -306,7 +316,7 @@ impl Git {
         };
         let written = written.await;
         let stored = written.map_err(|error| self.not_stored(draft, &error))?;
-        if let Some(form) = made::Form::of(&draft.object) {
+        if let Some(form) = form {
             let archive = made::Archive {
                 path: stored.path.clone(),
                 digest: stored.digest.clone(),

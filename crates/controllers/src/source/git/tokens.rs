@@ -1,4 +1,4 @@
-//! Tokens of GitHub Apps, kept until most of their time is over: asking for one at every attempt
+//! Tokens of GitHub Apps, by who asks for them (namespace, all of the Secret with the app's key, the proxy), kept until most of their time is over: asking for one at every attempt
 //! would soon meet GitHub's limits.
 
 use std::collections::BTreeMap;
@@ -6,12 +6,10 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use everflow_fetch::git::{GithubApp, GithubToken};
+use everflow_fetch::git::GithubToken;
 use everflow_time::Timestamp;
-use sha2::{Digest as _, Sha256};
 
-/// Which token: a digest of all that shapes it.
-pub(super) type TokenId = [u8; 32];
+use crate::Fingerprint;
 
 /// Tokens that are still good.
 pub(super) struct Tokens {
@@ -19,7 +17,7 @@ pub(super) struct Tokens {
     most: usize,
     /// The longest time that one is kept.
     longest: Duration,
-    kept: Mutex<BTreeMap<TokenId, Kept>>,
+    kept: Mutex<BTreeMap<Fingerprint, Kept>>,
 }
 
 #[derive(Clone)]
@@ -45,14 +43,20 @@ impl Tokens {
     }
 
     /// A token that is good at `elapsed`.
-    pub(super) fn get(&self, id: &TokenId, elapsed: Duration) -> Option<GithubToken> {
+    pub(super) fn get(&self, id: &Fingerprint, elapsed: Duration) -> Option<GithubToken> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, kept| kept.until > elapsed);
         kept.get(id).map(|kept| kept.token.clone())
     }
 
     /// Keeps a token for four fifths of its time.
-    pub(super) fn keep(&self, id: TokenId, token: &GithubToken, now: Timestamp, elapsed: Duration) {
+    pub(super) fn keep(
+        &self,
+        id: Fingerprint,
+        token: &GithubToken,
+        now: Timestamp,
+        elapsed: Duration,
+    ) {
         let Some(end) = Timestamp::parse(&token.expires_at) else {
             return;
         };
@@ -75,35 +79,20 @@ impl Tokens {
     }
 
     /// Forgets a token that was refused.
-    pub(super) fn forget(&self, id: &TokenId) {
+    pub(super) fn forget(&self, id: &Fingerprint) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.remove(id);
     }
 }
 
-/// Which token an app of a namespace gets. Namespaces share none.
-pub(super) fn token_id(namespace: &str, app: &GithubApp) -> TokenId {
-    let mut hasher = Sha256::new();
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let parts = [
-        namespace.as_bytes(),
-        app.app_id.as_bytes(),
-        app.private_key.reveal(),
-        text(&app.installation_id).as_bytes(),
-        text(&app.installation_owner).as_bytes(),
-        text(&app.base_url).as_bytes(),
-    ]
-    .map(<[u8]>::to_vec);
-    for part in parts {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    hasher.finalize().into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fingerprint::Parts;
+
+    fn id(number: u8) -> Fingerprint {
+        Parts::of("token").and([number]).done()
+    }
 
     fn token(text: &str, expires: &str) -> GithubToken {
         GithubToken {
@@ -117,25 +106,25 @@ mod tests {
         let tokens = Tokens::new(2, Duration::from_secs(3_600));
         let now = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
         let start = Duration::from_secs(100);
-        tokens.keep([1; 32], &token("a", "2026-01-01T00:10:00Z"), now, start);
+        tokens.keep(id(1), &token("a", "2026-01-01T00:10:00Z"), now, start);
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert!(tokens.get(&[1; 32], at(479)).is_some());
-        assert!(tokens.get(&[1; 32], at(480)).is_none());
+        assert!(tokens.get(&id(1), at(479)).is_some());
+        assert!(tokens.get(&id(1), at(480)).is_none());
         // One that is over, or does not say when, is not kept.
-        tokens.keep([1; 32], &token("a", "2025-12-31T23:00:00Z"), now, start);
-        tokens.keep([1; 32], &token("a", ""), now, start);
-        assert!(tokens.get(&[1; 32], start).is_none());
+        tokens.keep(id(1), &token("a", "2025-12-31T23:00:00Z"), now, start);
+        tokens.keep(id(1), &token("a", ""), now, start);
+        assert!(tokens.get(&id(1), start).is_none());
         // The one that ends first makes room.
-        for (id, expires) in [(1, "01:00:00"), (2, "00:30:00"), (3, "00:45:00")] {
+        for (number, expires) in [(1, "01:00:00"), (2, "00:30:00"), (3, "00:45:00")] {
             let expires = format!("2026-01-01T{expires}Z");
-            tokens.keep([id; 32], &token("a", &expires), now, start);
+            tokens.keep(id(number), &token("a", &expires), now, start);
         }
-        let here = [1, 2, 3].map(|id| tokens.get(&[id; 32], start).is_some());
+        let here = [1, 2, 3].map(|number| tokens.get(&id(number), start).is_some());
         assert_eq!(here, [true, false, true]);
-        tokens.forget(&[1; 32]);
-        assert!(tokens.get(&[1; 32], start).is_none());
+        tokens.forget(&id(1));
+        assert!(tokens.get(&id(1), start).is_none());
         let none = Tokens::new(0, Duration::from_secs(3_600));
-        none.keep([1; 32], &token("a", "2026-01-01T01:00:00Z"), now, start);
-        assert!(none.get(&[1; 32], start).is_none());
+        none.keep(id(1), &token("a", "2026-01-01T01:00:00Z"), now, start);
+        assert!(none.get(&id(1), start).is_none());
     }
 }

@@ -1,0 +1,9 @@
+//! The values of a release.
+
+mod compose;
+mod layers;
+mod preserve;
+
+pub(crate) use compose::key;
+pub use compose::{compose, referenced};
+pub use preserve::{Preserved, merged_config, preserve};
