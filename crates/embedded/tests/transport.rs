@@ -81,7 +81,11 @@ async fn conversation(world: &World) -> Vec<String> {
     answer(client.get_metadata(&MAPS, at).await);
     answer(client.get(&MAPS, At::new("default", "none")).await);
     let change = Patch::Merge(json!({"data": {"a": "2"}}));
-    answer(client.patch(&MAPS, at, &change, &by.clone().lean()).await);
+    answer(
+        client
+            .patch(&MAPS, at, &change, &by.clone().without_managed_fields())
+            .await,
+    );
     let apply = Patch::Apply(map("a"));
     answer(client.patch(&MAPS, at, &apply, &by.clone().force()).await);
     answer(

@@ -12,7 +12,7 @@ use everflow_fetch::archive::Summary;
 use everflow_fetch::storage::{Owner, Storage, Stored};
 use everflow_json::{Value, json};
 use everflow_runtime::attempt::{
-    Around, Broken, Context, Controller, Interrupted, Next, Report, Verdict,
+    Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report, Verdict,
 };
 use everflow_runtime::client::Resource;
 
@@ -129,7 +129,7 @@ pub struct StandIn {
     pub storage: Storage,
 }
 
-impl Around for StandIn {
+impl ControllerWrapper for StandIn {
     fn inner(&self) -> &dyn Controller {
         &*self.inner
     }

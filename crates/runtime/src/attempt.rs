@@ -9,7 +9,7 @@ use everflow_json::Value;
 use smol_str::SmolStr;
 
 use crate::client::{At, Client, Resource, meta_text, revision};
-use crate::engine::Matters;
+use crate::engine::ChangePredicate;
 use crate::error::Error;
 use crate::events::{Event, Recorder};
 use crate::lease::Epoch;
@@ -143,7 +143,7 @@ pub trait Controller: Send + Sync + fmt::Debug {
         None
     }
     /// How many attempts may run at once.
-    fn at_once(&self) -> usize {
+    fn concurrency(&self) -> usize {
         8
     }
     /// Attempts to make an object what it asks to be.
@@ -157,7 +157,7 @@ pub trait Controller: Send + Sync + fmt::Debug {
 }
 
 /// A controller around another one, which is the same but for its attempts.
-pub trait Around: Send + Sync + fmt::Debug {
+pub trait ControllerWrapper: Send + Sync + fmt::Debug {
     /// The other one.
     fn inner(&self) -> &dyn Controller;
     /// As [`Controller::host`].
@@ -176,7 +176,7 @@ pub trait Around: Send + Sync + fmt::Debug {
     }
 }
 
-impl<A: Around> Controller for A {
+impl<A: ControllerWrapper> Controller for A {
     fn name(&self) -> &str {
         self.inner().name()
     }
@@ -196,20 +196,20 @@ impl<A: Around> Controller for A {
         self.inner().deadline(object)
     }
     fn host(&self, object: &Value) -> Option<String> {
-        Around::host(self, object)
+        ControllerWrapper::host(self, object)
     }
-    fn at_once(&self) -> usize {
-        self.inner().at_once()
+    fn concurrency(&self) -> usize {
+        self.inner().concurrency()
     }
     fn attempt<'a>(
         &'a self,
         object: &'a Value,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Report, Interrupted>> {
-        Around::attempt(self, object, context)
+        ControllerWrapper::attempt(self, object, context)
     }
     fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
-        Around::broken(self, object, how, context)
+        ControllerWrapper::broken(self, object, how, context)
     }
 }
 
@@ -283,7 +283,7 @@ pub struct Context {
 
 /// Watches more on behalf of an object.
 pub(crate) trait WatchFor: Send + Sync {
-    fn watch(&self, user: &Key, watched: &Watched, matters: Option<Matters>) -> Store;
+    fn watch(&self, user: &Key, watched: &Watched, matters: Option<ChangePredicate>) -> Store;
     fn release(&self, user: &Key, but: &[Watched]);
     fn note_write(&self, key: &Key, version: u64);
 }
@@ -347,7 +347,7 @@ impl Context {
 
     /// The same, but only changes that matter wake those who wait for them. The first to ask for
     /// a watch says which do, for all.
-    pub fn watch_where(&self, watched: &Watched, matters: Matters) -> Store {
+    pub fn watch_where(&self, watched: &Watched, matters: ChangePredicate) -> Store {
         self.watcher.0.watch(&self.key, watched, Some(matters))
     }
 
@@ -380,7 +380,7 @@ impl Context {
                 Ok(Some(stored))
             }
             Written::Gone | Written::Rewound => {
-                self.doubt();
+                self.request_resync();
                 Ok(None)
             }
             Written::GivenUp => Err(Error::Fenced {
@@ -391,9 +391,9 @@ impl Context {
 
     /// Tells of something before it is done, and waits a while until the API server has heard it.
     /// All other events go with the [`Report`].
-    pub async fn tell_first(&self, object: &Value, event: Event) {
+    pub async fn emit_and_wait(&self, object: &Value, event: Event) {
         let reporter = &self.reporter;
-        self.recorder.emit_first(reporter, object, event).await;
+        self.recorder.emit_and_wait(reporter, object, event).await;
     }
 
     /// Gives up all that is watched on behalf of this object, but for some.
@@ -425,7 +425,7 @@ impl Context {
                 self.watcher.0.note_write(&self.key, revision(object));
                 self.learn(object);
             }
-            Edited::Gone => self.doubt(),
+            Edited::Gone => self.request_resync(),
         }
         Ok(edited)
     }
@@ -449,9 +449,9 @@ impl Context {
     }
 
     /// The server knows of another object, or of an older version of it, than the store.
-    pub fn doubt(&self) {
+    pub fn request_resync(&self) {
         if let Some(store) = self.stores.get(&self.key.kind) {
-            store.doubt();
+            store.request_resync();
         }
     }
 

@@ -89,7 +89,7 @@ impl Event {
 
 /// An event and whose it is.
 #[derive(Debug)]
-struct Told {
+struct PendingEvent {
     involved: Value,
     event: Event,
     at: Timestamp,
@@ -102,24 +102,24 @@ struct Told {
 #[derive(Debug, Clone)]
 pub struct Recorder {
     env: Env,
-    to_server: Vec<mpsc::Sender<Told>>,
-    to_address: Option<mpsc::Sender<Told>>,
+    to_server: Vec<mpsc::Sender<PendingEvent>>,
+    to_address: Option<mpsc::Sender<PendingEvent>>,
     metrics: Metrics,
     brief: bool,
 }
 
-/// Tells events.
+/// Delivers events to the API server and to the notification controller.
 #[derive(Debug)]
-pub struct EventTeller {
+pub struct EventSender {
     env: Env,
     client: Client,
     metrics: Metrics,
     instance: String,
-    for_server: Vec<mpsc::Receiver<Told>>,
-    address: Option<(Url, mpsc::Receiver<Told>)>,
+    for_server: Vec<mpsc::Receiver<PendingEvent>>,
+    address: Option<(Url, mpsc::Receiver<PendingEvent>)>,
 }
 
-/// A recorder and its teller. `address` is the notification controller's, `instance` this
+/// A recorder and the sender that delivers what it takes. `address` is the notification controller's, `instance` this
 /// process's name.
 pub fn recorder(
     env: &Env,
@@ -127,7 +127,7 @@ pub fn recorder(
     metrics: &Metrics,
     address: Option<&str>,
     instance: &str,
-) -> Result<(Recorder, EventTeller), Error> {
+) -> Result<(Recorder, EventSender), Error> {
     let (to_server, for_server) = (0..LANES).map(|_| mpsc::channel(WAITING)).unzip();
     let mut recorder = Recorder {
         env: env.clone(),
@@ -136,7 +136,7 @@ pub fn recorder(
         metrics: metrics.clone(),
         brief: false,
     };
-    let mut teller = EventTeller {
+    let mut event_sender = EventSender {
         env: env.clone(),
         client: client.with_deadline(Duration::from_secs(10)),
         metrics: metrics.clone(),
@@ -148,9 +148,9 @@ pub fn recorder(
         let url = Url::parse(address)?;
         let (sender, receiver) = mpsc::channel(WAITING);
         recorder.to_address = Some(sender);
-        teller.address = Some((url, receiver));
+        event_sender.address = Some((url, receiver));
     }
-    Ok((recorder, teller))
+    Ok((recorder, event_sender))
 }
 
 impl Recorder {
@@ -169,49 +169,49 @@ impl Recorder {
 
     /// Takes all events of an attempt.
     pub fn emit_all(&self, controller: &str, object: &Value, events: Vec<Event>) {
-        let told = |event| self.told(controller, object, event);
+        let pending = |event| self.pending(controller, object, event);
         let mut events: Vec<Event> = events
             .into_iter()
             .map(|event| with_extras(object, event))
             .collect();
         for event in &events {
             if event.severity > Severity::Trace {
-                self.post(|| told(event.clone()));
+                self.post(|| pending(event.clone()));
             }
         }
         if self.brief {
             events = in_brief(events);
         }
         for event in events {
-            self.send(told(event));
+            self.send(pending(event));
         }
     }
 
     /// Takes an event and waits, a while at most, until the API server has it: for what people
     /// should know before it is done.
-    pub async fn emit_first(&self, controller: &str, object: &Value, event: Event) {
+    pub async fn emit_and_wait(&self, controller: &str, object: &Value, event: Event) {
         let event = with_extras(object, event);
-        self.post(|| self.told(controller, object, event.clone()));
+        self.post(|| self.pending(controller, object, event.clone()));
         let (done, heard) = oneshot::channel();
-        let mut told = self.told(controller, object, event);
-        told.done = Some(done);
-        if self.send(told) {
+        let mut pending = self.pending(controller, object, event);
+        pending.done = Some(done);
+        if self.send(pending) {
             let _ = within(&*self.env.clock, FIRST_PATIENCE, heard).await;
         }
     }
 
     /// Puts an event into the lane of its object; whether there was room.
-    fn send(&self, told: Told) -> bool {
-        let lane = self.to_server.get(lane(&told));
-        let sent = lane.is_some_and(|lane| lane.try_send(told).is_ok());
+    fn send(&self, pending: PendingEvent) -> bool {
+        let lane = self.to_server.get(lane(&pending));
+        let sent = lane.is_some_and(|lane| lane.try_send(pending).is_ok());
         if !sent {
             self.dropped("server");
         }
         sent
     }
 
-    fn told(&self, controller: &str, object: &Value, event: Event) -> Told {
-        Told {
+    fn pending(&self, controller: &str, object: &Value, event: Event) -> PendingEvent {
+        PendingEvent {
             involved: involved(object),
             event,
             at: self.env.clock.now(),
@@ -221,9 +221,9 @@ impl Recorder {
     }
 
     /// Hands an event to whoever posts it to the address, if there is one.
-    fn post(&self, told: impl FnOnce() -> Told) {
+    fn post(&self, pending: impl FnOnce() -> PendingEvent) {
         if let Some(address) = &self.to_address
-            && address.try_send(told()).is_err()
+            && address.try_send(pending()).is_err()
         {
             self.dropped("address");
         }
@@ -250,15 +250,15 @@ fn in_brief(events: Vec<Event>) -> Vec<Event> {
     let mut brief: Vec<Event> = Vec::with_capacity(2);
     for event in events {
         let grave = event.severity == Severity::Error;
-        let same = |told: &&mut Event| (told.severity == Severity::Error) == grave;
+        let same = |pending: &&mut Event| (pending.severity == Severity::Error) == grave;
         match brief.iter_mut().find(same) {
             None => brief.push(event),
-            Some(told) => {
-                told.message.push('\n');
-                told.message.push_str(&event.message);
-                told.reason = event.reason;
-                told.metadata.extend(event.metadata);
-                told.routine &= event.routine;
+            Some(pending) => {
+                pending.message.push('\n');
+                pending.message.push_str(&event.message);
+                pending.reason = event.reason;
+                pending.metadata.extend(event.metadata);
+                pending.routine &= event.routine;
             }
         }
     }
@@ -291,19 +291,19 @@ fn involved(object: &Value) -> Value {
     Value::Object(reference)
 }
 
-impl EventTeller {
-    /// Tells events until all recorders are gone.
+impl EventSender {
+    /// Delivers events until all recorders are gone.
     pub async fn run(self) {
         let (env, client, metrics) = (&self.env, &self.client, &self.metrics);
         let lanes = self.for_server.into_iter();
         let lanes =
-            lanes.map(|lane| tell_server(env.clone(), client.clone(), metrics.clone(), lane));
+            lanes.map(|lane| post_to_server(env.clone(), client.clone(), metrics.clone(), lane));
         let to_server = join_all(lanes.collect::<Vec<_>>());
         match self.address {
             None => drop(to_server.await),
             Some((url, receiver)) => {
                 let (env, metrics) = (env.clone(), metrics.clone());
-                let to_address = tell_address(env, url, metrics, self.instance, receiver);
+                let to_address = post_to_address(env, url, metrics, self.instance, receiver);
                 join(to_server, to_address).await;
             }
         }
@@ -352,19 +352,24 @@ impl Memory {
     }
 }
 
-async fn tell_server(env: Env, client: Client, metrics: Metrics, mut told: mpsc::Receiver<Told>) {
+async fn post_to_server(
+    env: Env,
+    client: Client,
+    metrics: Metrics,
+    mut pending: mpsc::Receiver<PendingEvent>,
+) {
     let mut memory = Memory::default();
     let dropped = |why: &str| {
         let labels = [("sink", "server"), ("why", why)];
         metrics.count("everflow_events_dropped_total", &labels);
     };
-    while let Some(told) = told.recv().await {
-        if !memory.allow(&object_identity(&told), env.clock.elapsed()) {
+    while let Some(pending) = pending.recv().await {
+        if !memory.allow(&object_identity(&pending), env.clock.elapsed()) {
             dropped("too many");
             continue;
         }
-        let identity = identity(&told);
-        if tell_one(&client, &mut memory, identity, &told)
+        let identity = identity(&pending);
+        if post_event(&client, &mut memory, identity, &pending)
             .await
             .is_err()
         {
@@ -373,11 +378,11 @@ async fn tell_server(env: Env, client: Client, metrics: Metrics, mut told: mpsc:
     }
 }
 
-fn identity(told: &Told) -> Identity {
-    let event = &told.event;
+fn identity(pending: &PendingEvent) -> Identity {
+    let event = &pending.event;
     let said = (
-        object_identity(told),
-        &told.controller,
+        object_identity(pending),
+        &pending.controller,
         &event.reason,
         &event.message,
         event.severity,
@@ -387,13 +392,13 @@ fn identity(told: &Told) -> Identity {
 }
 
 /// The lane of an object's events.
-fn lane(told: &Told) -> usize {
-    let digest = Sha256::digest(object_identity(told));
+fn lane(pending: &PendingEvent) -> usize {
+    let digest = Sha256::digest(object_identity(pending));
     usize::from(digest[0]) % LANES
 }
 
-fn object_identity(told: &Told) -> String {
-    let text = |field: &str| told.involved[field].as_str().unwrap_or_default();
+fn object_identity(pending: &PendingEvent) -> String {
+    let text = |field: &str| pending.involved[field].as_str().unwrap_or_default();
     format!(
         "{}/{}/{}/{}",
         text("kind"),
@@ -403,16 +408,16 @@ fn object_identity(told: &Told) -> String {
     )
 }
 
-async fn tell_one(
+async fn post_event(
     client: &Client,
     memory: &mut Memory,
     identity: Identity,
-    told: &Told,
+    pending: &PendingEvent,
 ) -> Result<(), Error> {
-    let namespace = told.involved["namespace"].as_str().unwrap_or("default");
-    let options = WriteOptions::by(&told.controller).lean();
+    let namespace = pending.involved["namespace"].as_str().unwrap_or("default");
+    let options = WriteOptions::by(&pending.controller).without_managed_fields();
     if let Some((name, count)) = memory.known.get(&identity).cloned() {
-        let again = json!({"count": count + 1, "lastTimestamp": told.at.rfc3339()});
+        let again = json!({"count": count + 1, "lastTimestamp": pending.at.rfc3339()});
         let at = At::new(namespace, &name);
         match client
             .patch(&EVENTS, at, &Patch::Merge(again), &options)
@@ -427,59 +432,59 @@ async fn tell_one(
             Err(error) => return Err(error),
         }
     }
-    let body = server_event(told, namespace);
+    let body = server_event(pending, namespace);
     let created = client.create(&EVENTS, namespace, &body, &options).await?;
     memory.remember(identity, meta_text(&created, "name").to_owned(), 1);
     Ok(())
 }
 
-fn server_event(told: &Told, namespace: &str) -> Value {
-    let object = told.involved["name"].as_str().unwrap_or_default();
-    let nanos = i128::from(told.at.seconds) * 1_000_000_000 + i128::from(told.at.nanos);
-    let stamp = told.at.rfc3339();
-    let grave = told.event.severity == Severity::Error;
+fn server_event(pending: &PendingEvent, namespace: &str) -> Value {
+    let object = pending.involved["name"].as_str().unwrap_or_default();
+    let nanos = i128::from(pending.at.seconds) * 1_000_000_000 + i128::from(pending.at.nanos);
+    let stamp = pending.at.rfc3339();
+    let grave = pending.event.severity == Severity::Error;
     let mut metadata = json!({
         // The same moment twice gives two names: the reason tells them apart.
-        "name": format!("{object}.{nanos:x}{:04x}", checksum(told)),
+        "name": format!("{object}.{nanos:x}{:04x}", checksum(pending)),
         "namespace": namespace,
     });
-    if !told.event.metadata.is_empty() {
-        metadata["annotations"] = json!(told.event.metadata);
+    if !pending.event.metadata.is_empty() {
+        metadata["annotations"] = json!(pending.event.metadata);
     }
     json!({
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": metadata,
-        "involvedObject": told.involved,
-        "reason": told.event.reason,
-        "message": told.event.message,
-        "source": {"component": told.controller},
+        "involvedObject": pending.involved,
+        "reason": pending.event.reason,
+        "message": pending.event.message,
+        "source": {"component": pending.controller},
         "firstTimestamp": stamp,
         "lastTimestamp": stamp,
         "count": 1,
         "type": if grave { "Warning" } else { "Normal" },
-        "reportingComponent": told.controller,
+        "reportingComponent": pending.controller,
         "reportingInstance": "",
     })
 }
 
-fn checksum(told: &Told) -> u16 {
-    let text = [&told.event.reason, &told.event.message];
+fn checksum(pending: &PendingEvent) -> u16 {
+    let text = [&pending.event.reason, &pending.event.message];
     let bytes = text.iter().flat_map(|text| text.bytes());
     bytes.fold(0_u16, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(byte.into())
     })
 }
 
-async fn tell_address(
+async fn post_to_address(
     env: Env,
     url: Url,
     metrics: Metrics,
     instance: String,
-    mut told: mpsc::Receiver<Told>,
+    mut pending: mpsc::Receiver<PendingEvent>,
 ) {
-    while let Some(told) = told.recv().await {
-        let body = notification(&told, &instance);
+    while let Some(pending) = pending.recv().await {
+        let body = notification(&pending, &instance);
         let mut pause = Duration::from_secs(1);
         let mut delivered = false;
         for number in 0..POST_TRIES {
@@ -504,22 +509,22 @@ async fn tell_address(
 }
 
 /// The body that the notification controller reads.
-fn notification(told: &Told, instance: &str) -> Value {
-    let severity = match told.event.severity {
+fn notification(pending: &PendingEvent, instance: &str) -> Value {
+    let severity = match pending.event.severity {
         Severity::Error => "error",
         _ => "info",
     };
     let mut body = json!({
-        "involvedObject": told.involved,
+        "involvedObject": pending.involved,
         "severity": severity,
-        "timestamp": told.at.rfc3339(),
-        "message": told.event.message,
-        "reason": told.event.reason,
-        "reportingController": told.controller,
+        "timestamp": pending.at.rfc3339(),
+        "message": pending.event.message,
+        "reason": pending.event.reason,
+        "reportingController": pending.controller,
         "reportingInstance": instance,
     });
-    if !told.event.metadata.is_empty() {
-        body["metadata"] = json!(told.event.metadata);
+    if !pending.event.metadata.is_empty() {
+        body["metadata"] = json!(pending.event.metadata);
     }
     body
 }

@@ -286,7 +286,7 @@ impl Election {
             "spec": self.spec(None, 0),
         });
         let started = self.env.clock.elapsed();
-        let options = WriteOptions::by(self.manager()).lean();
+        let options = WriteOptions::by(self.manager()).without_managed_fields();
         let namespace = self.options.namespace.clone();
         let created = self
             .client
@@ -304,7 +304,7 @@ impl Election {
         lease["spec"] = self.spec(acquired.filter(|_| epoch.is_some()), transitions);
         let started = self.env.clock.elapsed();
         let at = At::new(&self.options.namespace, &self.options.name);
-        let options = WriteOptions::by(self.manager()).lean();
+        let options = WriteOptions::by(self.manager()).without_managed_fields();
         let stored = self.client.update(&LEASES, at, &lease, &options).await?;
         self.lead(stored, started, epoch);
         Ok(())
@@ -340,7 +340,7 @@ impl Election {
         lease["spec"]["renewTime"] = now.as_str().into();
         lease["spec"]["acquireTime"] = now.into();
         let at = At::new(&self.options.namespace, &self.options.name);
-        let options = WriteOptions::by(self.manager()).lean();
+        let options = WriteOptions::by(self.manager()).without_managed_fields();
         let released = self.client.update(&LEASES, at, &lease, &options).await;
         released.map(drop)
     }

@@ -69,7 +69,7 @@ pub async fn edit(
     change: impl Fn(&Value) -> Option<Value>,
 ) -> Result<Edited, Error> {
     let uid = meta_text(known, "uid").to_owned();
-    let options = WriteOptions::by(field_manager).lean();
+    let options = WriteOptions::by(field_manager).without_managed_fields();
     let mut base = Cow::Borrowed(known);
     for _ in 0..TRIES {
         let Some(operations) = change(&base) else {

@@ -31,9 +31,9 @@ pub struct Options {
     /// By how much intervals are spread, in percent.
     pub interval_jitter_percentage: u8,
     /// How many attempts run at once, over all kinds.
-    pub at_once: usize,
+    pub concurrency: usize,
     /// How many attempts run at once for each remote host.
-    pub at_once_per_host: usize,
+    pub concurrency_per_host: usize,
     /// How long attempts have to reach a safe point when the program stops.
     pub stop_grace: Duration,
     /// An attempt that runs longer than this means that something is wrong with the program.
@@ -56,8 +56,8 @@ impl Default for Options {
             min_retry_delay: Duration::from_millis(750),
             max_retry_delay: Duration::from_secs(15 * 60),
             interval_jitter_percentage: 5,
-            at_once: 32,
-            at_once_per_host: 8,
+            concurrency: 32,
+            concurrency_per_host: 8,
             stop_grace: Duration::from_secs(10),
             longest_attempt: Duration::from_secs(3_600),
             reflector: ReflectorOptions::default(),

@@ -301,9 +301,9 @@ impl Reflector {
     /// Puts a whole list into the store, unless it is older than what is known.
     fn adopt(&mut self, objects: &[Value], told: u64) -> Result<(), Error> {
         let known = self.store.revision();
-        let doubted = self.store.is_doubted();
-        let rewound = told < known || doubted;
-        if rewound && !doubted && !self.env.is_wrong(Wrong::OlderListBelieved) {
+        let resync_requested = self.store.is_resync_requested();
+        let rewound = told < known || resync_requested;
+        if rewound && !resync_requested && !self.env.is_wrong(Wrong::OlderListBelieved) {
             self.older_lists += 1;
             if self.older_lists < REWIND_AFTER {
                 let why = format!("it is of revision {told}, but {known} was told before");
@@ -391,7 +391,7 @@ impl Reflector {
             let store = self.store.clone();
             let next = tokio::select! {
                 biased;
-                () = store.doubted() => return Ok(NextStep::Rebuild),
+                () = store.resync_requested() => return Ok(NextStep::Rebuild),
                 next = within(&*self.env.clock, patience, stream.next()) => next,
             };
             match next {

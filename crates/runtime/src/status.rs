@@ -117,7 +117,7 @@ impl StatusWriter<'_> {
                 return Ok(Written::GivenUp);
             }
             let at = At::of(&base).status();
-            let options = WriteOptions::by(self.field_manager).lean();
+            let options = WriteOptions::by(self.field_manager).without_managed_fields();
             let patch = patch(&uid, &base, desired, rounds);
             let result = self.client.patch(self.resource, at, &patch, &options).await;
             let error = match result {
@@ -127,7 +127,7 @@ impl StatusWriter<'_> {
             let patient = self.env.clock.elapsed() - started < self.patience;
             match error {
                 Error::NotFound(_) => return Ok(Written::Gone),
-                Error::Invalid(refusal) => match self.look(&base, &uid).await {
+                Error::Invalid(refusal) => match self.read_live(&base, &uid).await {
                     Ok(None) => return Ok(Written::Gone),
                     Ok(Some(live)) if revision(&live) < revision(known) => {
                         return Ok(Written::Rewound);
@@ -187,7 +187,7 @@ impl StatusWriter<'_> {
     }
 
     /// The object as it is on the server; `None` when it is gone.
-    async fn look(&self, base: &Value, uid: &str) -> Result<Option<Value>, Error> {
+    async fn read_live(&self, base: &Value, uid: &str) -> Result<Option<Value>, Error> {
         match self.client.get(self.resource, At::of(base)).await {
             Ok(live) if meta_text(&live, "uid") == uid => Ok(Some(live)),
             Ok(_) | Err(Error::NotFound(_)) => Ok(None),

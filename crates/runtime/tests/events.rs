@@ -28,8 +28,9 @@ async fn the_same_event_is_counted() {
     let mut toy = world.create_toy("one", json!({})).await;
     toy["metadata"]["annotations"] = json!({"event.toolkit.fluxcd.io/team": "blue", "other": "x"});
     let metrics = Metrics::new();
-    let (recorder, teller) = recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
-    tokio::spawn(teller.run());
+    let (recorder, event_sender) =
+        recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
+    tokio::spawn(event_sender.run());
     let event = Event::new(Severity::Info, "NewArtifact", "stored artifact")
         .with("source.toolkit.fluxcd.io/revision", "main@sha1:1");
     for _ in 0..3 {
@@ -72,8 +73,9 @@ async fn a_flood_or_a_server_that_hangs_holds_nobody_up() {
     let world = World::new(1).await;
     let toy = world.create_toy("one", json!({})).await;
     let metrics = Metrics::new();
-    let (recorder, teller) = recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
-    tokio::spawn(teller.run());
+    let (recorder, event_sender) =
+        recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
+    tokio::spawn(event_sender.run());
     for number in 0..40 {
         recorder.emit(
             "c",
@@ -110,8 +112,9 @@ async fn many_objects_have_their_events_told_at_once_and_each_in_order() {
     let world = World::new(1).await;
     let toy = world.create_toy("one", json!({})).await;
     let metrics = Metrics::new();
-    let (recorder, teller) = recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
-    tokio::spawn(teller.run());
+    let (recorder, event_sender) =
+        recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
+    tokio::spawn(event_sender.run());
     world
         .faults
         .before(|_| Verdict::Delay(Duration::from_secs(1)));
@@ -150,7 +153,7 @@ async fn the_notification_controller_hears_of_it() {
     env.dialer = std::sync::Arc::new(dialer);
     let toy = world.create_toy("one", json!({})).await;
     let metrics = Metrics::new();
-    let (recorder, teller) = recorder(
+    let (recorder, event_sender) = recorder(
         &env,
         &world.client,
         &metrics,
@@ -158,7 +161,7 @@ async fn the_notification_controller_hears_of_it() {
         "pod",
     )
     .unwrap();
-    tokio::spawn(teller.run());
+    tokio::spawn(event_sender.run());
     let heard = tokio::spawn(async move {
         let mut bodies = Vec::new();
         for code in [
@@ -233,9 +236,10 @@ async fn news_of_one_attempt_is_told_in_brief() {
     let world = World::new(1).await;
     let toy = world.create_toy("one", json!({})).await;
     let metrics = Metrics::new();
-    let (recorder, teller) = recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
+    let (recorder, event_sender) =
+        recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
     let recorder = recorder.briefly();
-    tokio::spawn(teller.run());
+    tokio::spawn(event_sender.run());
     let info = |reason: &str, text: &str| Event::new(Severity::Info, reason, text);
     let all = vec![
         info("Progressing", "ConfigMap/a created").with("a", "1"),
@@ -264,10 +268,11 @@ async fn what_is_told_before_it_is_done_is_there_when_it_returns() {
     let mut toy = world.create_toy("one", json!({})).await;
     toy["metadata"]["annotations"] = json!({"event.toolkit.fluxcd.io/team": "blue"});
     let metrics = Metrics::new();
-    let (recorder, teller) = recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
-    tokio::spawn(teller.run());
+    let (recorder, event_sender) =
+        recorder(&world.env, &world.client, &metrics, None, "pod").unwrap();
+    tokio::spawn(event_sender.run());
     let event = Event::new(Severity::Info, "Pruning", "deletes ten objects");
-    recorder.emit_first("c", &toy, event).await;
+    recorder.emit_and_wait("c", &toy, event).await;
     let events = told(&world).await;
     assert_eq!(events[0]["message"], "deletes ten objects");
     assert_eq!(

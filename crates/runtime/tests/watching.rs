@@ -340,7 +340,7 @@ async fn what_the_server_knows_nothing_of_is_read_again_when_there_is_doubt() {
     store.learn(&lost);
     world.sleep(60.0).await;
     assert_eq!(size(&store, "one"), 9);
-    store.doubt();
+    store.request_resync();
     world.sleep(0.1).await;
     assert_eq!(size(&store, "one"), 1);
     resize(&world, "one", 2).await;

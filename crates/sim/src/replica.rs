@@ -13,7 +13,9 @@ use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions}
 use everflow_json::Value;
 use everflow_local::stand_in::{StandIn, StandIns};
 use everflow_runtime::Signal;
-use everflow_runtime::attempt::{Around, Broken, Context, Controller, Interrupted, Next, Report};
+use everflow_runtime::attempt::{
+    Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report,
+};
 use everflow_runtime::client::Client;
 use everflow_runtime::events::recorder;
 use everflow_runtime::lease::{Election, LeaseOptions};
@@ -47,7 +49,7 @@ struct Noted {
     who: Who,
 }
 
-impl Around for Noted {
+impl ControllerWrapper for Noted {
     fn inner(&self) -> &dyn Controller {
         &*self.inner
     }
@@ -276,7 +278,7 @@ async fn live(
         log: Logger::silent(env.clock.clone()),
         metrics: metrics.clone(),
     };
-    let (recorder, teller) = recorder(&env, &client, &metrics, Some("http://sink/"), "sim")
+    let (recorder, event_sender) = recorder(&env, &client, &metrics, Some("http://sink/"), "sim")
         .map_err(|error| error.to_string())?;
     let noted = |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
         let inner = match &all.stand_ins {
@@ -307,7 +309,7 @@ async fn live(
     }
     // Everything dies with this set.
     let mut tasks = JoinSet::new();
-    tasks.spawn(teller.run());
+    tasks.spawn(event_sender.run());
     let files = FileServer::new(&env, ServerLimits::default());
     let mut leadership = None;
     let mut elections = JoinSet::new();

@@ -83,7 +83,9 @@ impl ApplyPlan {
 
 impl Applier {
     fn options(&self) -> WriteOptions {
-        WriteOptions::by(&self.takeover.manager).force().lean()
+        WriteOptions::by(&self.takeover.manager)
+            .force()
+            .without_managed_fields()
     }
 
     /// Rehearses the objects of a stage: what is to be done to each of them.

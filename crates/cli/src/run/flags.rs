@@ -216,7 +216,7 @@ impl Args {
         runtime.min_retry_delay = self.min_retry_delay;
         runtime.max_retry_delay = self.max_retry_delay;
         runtime.interval_jitter_percentage = self.interval_jitter_percentage;
-        runtime.at_once = runtime.at_once.max(self.concurrent);
+        runtime.concurrency = runtime.concurrency.max(self.concurrent);
         // What is cut off then is found and finished by the next process, as after a crash.
         runtime.stop_grace = Duration::from_secs(1);
         Ok(options)

@@ -72,7 +72,7 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     let (storage, artifacts) = parts::storage(args, &env).await?;
     let (metrics, instance) = (Metrics::new(), args.instance());
     let events = args.events_addr.as_deref();
-    let (mut recorder, teller) = recorder(&env, &client, &metrics, events, &instance)
+    let (mut recorder, event_sender) = recorder(&env, &client, &metrics, events, &instance)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     if !args.event_per_message {
         recorder = recorder.briefly();
@@ -91,7 +91,7 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     let mut served = Served::default();
     served.files(&env, artifacts, &log);
     served.texts(args, &handle, &log).await?;
-    let telling = tokio::spawn(teller.run());
+    let telling = tokio::spawn(event_sender.run());
     let stop = Signal::new();
     tokio::spawn(definitions::look(
         client.clone(),
@@ -117,7 +117,7 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
         let _ = within(&*env.clock, LAST_WORDS, leading.hand_over()).await;
     }
     let _ = within(&*env.clock, LAST_WORDS, served.end()).await;
-    // The teller ends when nobody is left who could have something to tell.
+    // The sender ends when all recorders are gone.
     drop((setup, handle));
     let _ = within(&*env.clock, LAST_WORDS, telling).await;
     Ok(())

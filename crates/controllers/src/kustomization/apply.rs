@@ -286,7 +286,7 @@ impl Attempt<'_> {
                 Ok(())
             }
             Ok(_) | Err(ClientError::NotFound(_)) => {
-                context.doubt();
+                context.request_resync();
                 Err(Interrupted::Superseded.into())
             }
             Err(error) => {
@@ -334,7 +334,7 @@ impl Attempt<'_> {
         }
         if gone.len() > MANY && gone.len() > new.entries().len() {
             let event = self.many_deletions(&gone, new.entries().len());
-            self.context.tell_first(&self.value, event).await;
+            self.context.emit_and_wait(&self.value, event).await;
         }
         self.context.check()?;
         for entry in &gone {

@@ -138,7 +138,7 @@ impl Controller for KustomizationController {
         timeout.saturating_mul(2) + BESIDE_TIMEOUT
     }
 
-    fn at_once(&self) -> usize {
+    fn concurrency(&self) -> usize {
         self.options.kustomize.concurrent
     }
 

@@ -440,7 +440,7 @@ impl<S: Source> Controller for SourceController<S> {
         Some(url.authority())
     }
 
-    fn at_once(&self) -> usize {
+    fn concurrency(&self) -> usize {
         self.options.concurrent
     }
 

@@ -69,8 +69,8 @@ pub fn recorded_options() -> Options {
     options.runtime.min_retry_delay = Duration::from_millis(300);
     options.runtime.interval_jitter_percentage = 0;
     options.concurrent = 48;
-    options.runtime.at_once = 48;
-    options.runtime.at_once_per_host = 48;
+    options.runtime.concurrency = 48;
+    options.runtime.concurrency_per_host = 48;
     options.kustomize.http_retry = 1;
     options.kustomize.concurrent = 48;
     options
@@ -323,7 +323,7 @@ impl World {
             metrics: metrics.clone(),
         };
         let sink = format!("http://127.0.0.1:{SINK}/");
-        let (mut recorder, teller) =
+        let (mut recorder, event_sender) =
             recorder(&env, &self.engine_client, &metrics, Some(&sink), "test").unwrap();
         if self.brief {
             recorder = recorder.briefly();
@@ -331,7 +331,7 @@ impl World {
         let engine = setup.engine(&self.kinds, recorder);
         let (handle, stop) = (engine.handle(), Signal::new());
         let ending = stop.clone();
-        tokio::spawn(teller.run());
+        tokio::spawn(event_sender.run());
         let task = tokio::spawn(engine.run(None, ending));
         self.running = Some(Running { handle, stop, task });
     }

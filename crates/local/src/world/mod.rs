@@ -233,7 +233,8 @@ impl World {
                 .await;
         });
         let metrics = Metrics::new();
-        let (recorder, teller) = recorder(&self.env, &self.client, &metrics, None, "everflow-up")?;
+        let (recorder, event_sender) =
+            recorder(&self.env, &self.client, &metrics, None, "everflow-up")?;
         let setup = Setup {
             env: self.env.clone(),
             client: self.client.clone(),
@@ -259,7 +260,7 @@ impl World {
             builder = builder.controller(controller, |_| false);
         }
         let engine = builder.build(recorder);
-        self.tasks.spawn(teller.run());
+        self.tasks.spawn(event_sender.run());
         self.tasks.spawn(engine.run(None, self.stop.clone()));
         Ok(())
     }

@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// How many requests may be under way at once now. The server's answers set it.
-    pub fn at_once(&self) -> usize {
+    pub fn concurrency(&self) -> usize {
         self.shared.budget.limit()
     }
 
@@ -306,7 +306,7 @@ impl Client {
         body: Option<(&str, &Value)>,
         options: &WriteOptions,
     ) -> Result<Value, Error> {
-        let part = match options.lean_answer {
+        let part = match options.discard_managed_fields {
             true => Part::WithoutManagedFields,
             false => Part::Whole,
         };

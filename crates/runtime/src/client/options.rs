@@ -61,7 +61,7 @@ pub struct WriteOptions {
     /// `Ignore`, `Warn`, `Strict` or empty.
     pub field_validation: &'static str,
     /// Whether the answer is read without `managedFields`.
-    pub lean_answer: bool,
+    pub discard_managed_fields: bool,
 }
 
 impl WriteOptions {
@@ -91,8 +91,8 @@ impl WriteOptions {
 
     /// The same, and nobody looks at the `managedFields` of the answer.
     #[must_use]
-    pub fn lean(mut self) -> Self {
-        self.lean_answer = true;
+    pub fn without_managed_fields(mut self) -> Self {
+        self.discard_managed_fields = true;
         self
     }
 

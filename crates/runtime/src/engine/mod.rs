@@ -41,12 +41,12 @@ const AUDIT: Duration = Duration::from_secs(60);
 const FIRST_LISTS: Duration = Duration::from_secs(15);
 
 /// Whether a change of an object matters to those who wait for it.
-pub type Matters = Arc<dyn Fn(&Change) -> bool + Send + Sync>;
+pub type ChangePredicate = Arc<dyn Fn(&Change) -> bool + Send + Sync>;
 
 /// Something to watch beside the controllers' own kinds.
-struct Beside {
+struct ExtraWatch {
     watched: Watched,
-    matters: Matters,
+    matters: ChangePredicate,
 }
 
 /// Puts an [`Engine`] together.
@@ -57,8 +57,8 @@ pub struct Builder {
     log: Logger,
     metrics: Metrics,
     controllers: Vec<Arc<dyn Controller>>,
-    beside: Vec<Beside>,
-    matters: BTreeMap<SmolStr, Matters>,
+    extra_watches: Vec<ExtraWatch>,
+    matters: BTreeMap<SmolStr, ChangePredicate>,
 }
 
 impl fmt::Debug for Builder {
@@ -79,7 +79,7 @@ impl Builder {
             log,
             metrics,
             controllers: Vec::new(),
-            beside: Vec::new(),
+            extra_watches: Vec::new(),
             matters: BTreeMap::new(),
         }
     }
@@ -112,7 +112,7 @@ impl Builder {
         watched: Watched,
         matters: impl Fn(&Change) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.beside.push(Beside {
+        self.extra_watches.push(ExtraWatch {
             watched,
             matters: Arc::new(matters),
         });
@@ -144,23 +144,23 @@ impl Builder {
             stores.insert(resource.kind.clone(), reflector.store());
             resources.insert(resource.kind.clone(), resource.clone());
             reflectors.push(reflector);
-            per_kind.insert(resource.kind.clone(), controller.at_once());
+            per_kind.insert(resource.kind.clone(), controller.concurrency());
             kinds.insert(resource.kind.clone(), controller);
         }
-        for beside in self.beside {
-            let kind = beside.watched.resource.kind.clone();
-            resources.insert(kind.clone(), beside.watched.resource.clone());
-            let reflector = reflect(beside.watched);
+        for extra in self.extra_watches {
+            let kind = extra.watched.resource.kind.clone();
+            resources.insert(kind.clone(), extra.watched.resource.clone());
+            let reflector = reflect(extra.watched);
             stores.insert(kind.clone(), reflector.store());
             reflectors.push(reflector);
-            matters.insert(kind, beside.matters);
+            matters.insert(kind, extra.matters);
         }
         let queue = Queue::new(QueueOptions {
             min_backoff: self.options.min_retry_delay,
             max_backoff: self.options.max_retry_delay,
-            at_once: self.options.at_once,
-            at_once_per_kind: per_kind,
-            at_once_per_host: self.options.at_once_per_host,
+            concurrency: self.options.concurrency,
+            concurrency_per_kind: per_kind,
+            concurrency_per_host: self.options.concurrency_per_host,
         });
         Engine {
             shared: Arc::new(Shared {
@@ -211,7 +211,7 @@ struct Shared {
     stores: Arc<BTreeMap<SmolStr, Store>>,
     resources: BTreeMap<SmolStr, Resource>,
     watches: watches::Watches,
-    matters: BTreeMap<SmolStr, Matters>,
+    matters: BTreeMap<SmolStr, ChangePredicate>,
     state: Mutex<State>,
     turn: Notify,
     stopping: Signal,

@@ -9,7 +9,7 @@ use everflow_json::Value;
 use futures_util::FutureExt as _;
 
 use super::quarantine::{self, Admission};
-use super::{Matters, Shared, watches};
+use super::{ChangePredicate, Shared, watches};
 use crate::attempt::{
     Broken, Context, Controller, Interrupted, Next, Report, Verdict, WatchFor, Watcher,
 };
@@ -34,7 +34,7 @@ const FOREIGN_STATUS: Duration = Duration::from_secs(10);
 struct EngineWatcher(Arc<Shared>);
 
 impl WatchFor for EngineWatcher {
-    fn watch(&self, user: &Key, watched: &Watched, matters: Option<Matters>) -> Store {
+    fn watch(&self, user: &Key, watched: &Watched, matters: Option<ChangePredicate>) -> Store {
         watches::ensure(&self.0, user, watched, matters)
     }
 
@@ -323,7 +323,7 @@ async fn publish(
             Ok(Written::Unchanged) => {}
             Ok(Written::Gone) => {
                 // The watch should say so; until then it is looked at ever more rarely.
-                context.doubt();
+                context.request_resync();
                 return Followup {
                     next: Next::retry("Gone"),
                     result: "requeue",
@@ -331,7 +331,7 @@ async fn publish(
             }
             Ok(Written::GivenUp) => return again_soon(),
             Ok(Written::Rewound) => {
-                context.doubt();
+                context.request_resync();
                 return again_soon();
             }
             Err(error) => return not_written(context, &error),
@@ -340,7 +340,7 @@ async fn publish(
     let reporter = controller.reports_as();
     #[cfg(feature = "wrong")]
     if !report.events.is_empty() && shared.env.is_wrong(Wrong::EventsAwaited) {
-        tell_and_wait(shared).await;
+        post_and_wait(shared).await;
     }
     shared.recorder.emit_all(reporter, known, report.events);
     Followup {
@@ -363,7 +363,7 @@ fn again_soon() -> Followup {
 
 /// Waits for whoever takes events, for as long as that takes.
 #[cfg(feature = "wrong")]
-async fn tell_and_wait(shared: &Shared) {
+async fn post_and_wait(shared: &Shared) {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     if let Ok(mut stream) = shared.env.dialer.connect("sink", 80).await {
         let request = b"POST / HTTP/1.1\r\nHost: sink\r\nContent-Length: 0\r\n\r\n";

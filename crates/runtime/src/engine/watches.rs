@@ -7,7 +7,7 @@ use std::time::Duration;
 use everflow_env::Env;
 use tokio::task::AbortHandle;
 
-use super::{Matters, Shared};
+use super::{ChangePredicate, Shared};
 use crate::client::Client;
 use crate::error::Error;
 use crate::log::Logger;
@@ -69,7 +69,7 @@ pub(super) fn ensure(
     shared: &Arc<Shared>,
     user: &Key,
     watched: &Watched,
-    matters: Option<Matters>,
+    matters: Option<ChangePredicate>,
 ) -> Store {
     let mut watches = shared.watches.lock();
     if let Some(entry) = watches.get_mut(watched) {
@@ -130,7 +130,7 @@ async fn feed(
     shared: std::sync::Weak<Shared>,
     watched: Watched,
     store: Store,
-    matters: Option<Matters>,
+    matters: Option<ChangePredicate>,
 ) {
     let mut changes = store.subscribe();
     while let Some(change) = changes.recv().await {

@@ -158,7 +158,7 @@ impl Lanes {
 
     /// A place at a host is free: all that wait for it go back to their lanes, the most urgent of
     /// them first.
-    pub(super) fn unpark_one(
+    pub(super) fn unpark_all(
         &mut self,
         host: &SmolStr,
         items: &BTreeMap<Key, Item>,

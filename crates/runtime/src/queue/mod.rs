@@ -7,7 +7,7 @@
 
 mod key;
 mod lanes;
-mod look;
+mod view;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,11 +32,11 @@ pub struct QueueOptions {
     /// The longest pause after failures.
     pub max_backoff: Duration,
     /// How many attempts run at once.
-    pub at_once: usize,
+    pub concurrency: usize,
     /// How many attempts run at once for each kind.
-    pub at_once_per_kind: BTreeMap<SmolStr, usize>,
+    pub concurrency_per_kind: BTreeMap<SmolStr, usize>,
     /// How many attempts run at once for each remote host.
-    pub at_once_per_host: usize,
+    pub concurrency_per_host: usize,
 }
 
 impl Default for QueueOptions {
@@ -44,9 +44,9 @@ impl Default for QueueOptions {
         QueueOptions {
             min_backoff: Duration::from_millis(750),
             max_backoff: Duration::from_secs(15 * 60),
-            at_once: 16,
-            at_once_per_kind: BTreeMap::new(),
-            at_once_per_host: 4,
+            concurrency: 16,
+            concurrency_per_kind: BTreeMap::new(),
+            concurrency_per_host: 4,
         }
     }
 }
@@ -236,7 +236,7 @@ impl Queue {
     pub fn pop(&mut self, now: Duration) -> Option<Ticket> {
         self.changes += 1;
         self.wake_up(now);
-        if self.running >= self.options.at_once {
+        if self.running >= self.options.concurrency {
             return None;
         }
         let key = self.choose()?;
@@ -279,7 +279,7 @@ impl Queue {
         count_down(&mut self.running_per_kind, &key.kind);
         if let Some(host) = host {
             count_down(&mut self.running_per_host, &host);
-            for (freed, priority) in self.lanes.unpark_one(&host, &self.items) {
+            for (freed, priority) in self.lanes.unpark_all(&host, &self.items) {
                 self.lanes.push_front(&freed, priority);
             }
         }
@@ -331,11 +331,11 @@ impl Queue {
 
     fn host_is_full(&self, host: &SmolStr) -> bool {
         let running = self.running_per_host.get(host).copied().unwrap_or_default();
-        running >= self.options.at_once_per_host.max(1)
+        running >= self.options.concurrency_per_host.max(1)
     }
 
     fn kind_is_full(&self, kind: &SmolStr) -> bool {
-        let limit = self.options.at_once_per_kind.get(kind).copied();
+        let limit = self.options.concurrency_per_kind.get(kind).copied();
         let running = self.running_per_kind.get(kind).copied().unwrap_or_default();
         limit.is_some_and(|limit| running >= limit.max(1))
     }

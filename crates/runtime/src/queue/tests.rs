@@ -65,7 +65,7 @@ fn what_is_missing_is_found() {
 #[test]
 fn kinds_and_namespaces_take_turns() {
     let mut queue = Queue::new(QueueOptions {
-        at_once: 1,
+        concurrency: 1,
         ..QueueOptions::default()
     });
     let now = seconds(1);
@@ -140,8 +140,8 @@ fn failures_wait_longer_and_longer_until_something_changes() {
 #[test]
 fn a_host_that_hangs_holds_only_its_share() {
     let mut queue = Queue::new(QueueOptions {
-        at_once: 8,
-        at_once_per_host: 2,
+        concurrency: 8,
+        concurrency_per_host: 2,
         ..QueueOptions::default()
     });
     let now = seconds(1);
@@ -171,8 +171,8 @@ fn a_host_that_hangs_holds_only_its_share() {
 #[test]
 fn kinds_have_limits_and_the_oldest_is_not_starved() {
     let mut queue = Queue::new(QueueOptions {
-        at_once: 4,
-        at_once_per_kind: [("A".into(), 1)].into(),
+        concurrency: 4,
+        concurrency_per_kind: [("A".into(), 1)].into(),
         ..QueueOptions::default()
     });
     queue.enqueue(&key("A", "n", "1"), Priority::Spec, seconds(1));
@@ -278,9 +278,9 @@ proptest! {
     #[test]
     fn no_object_is_ever_lost(steps in prop::collection::vec(step(), 1..200)) {
         let mut queue = Queue::new(QueueOptions {
-            at_once: 3,
-            at_once_per_host: 1,
-            at_once_per_kind: [("K0".into(), 2)].into(),
+            concurrency: 3,
+            concurrency_per_host: 1,
+            concurrency_per_kind: [("K0".into(), 2)].into(),
             ..QueueOptions::default()
         });
         let mut now = seconds(1);

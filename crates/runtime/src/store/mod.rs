@@ -58,7 +58,7 @@ struct Shared {
     keep: Keep,
     inner: Mutex<Inner>,
     synced: watch::Sender<bool>,
-    doubted: Notify,
+    resync_requested: Notify,
 }
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ struct Inner {
     heard: Option<Duration>,
     unreadable: BTreeMap<Name, String>,
     /// The server was asked about an object and knows another one, or an older version of it, than was told here.
-    doubted: bool,
+    resync_requested: bool,
     /// How often the server was found to have gone back.
     rewinds: u64,
     /// How often an object came, changed or went.
@@ -97,7 +97,7 @@ impl Store {
                 keep,
                 inner: Mutex::default(),
                 synced: watch::Sender::new(false),
-                doubted: Notify::new(),
+                resync_requested: Notify::new(),
             }),
         }
     }
@@ -253,21 +253,21 @@ impl Store {
 
     /// The server knows nothing of what is known here: it was restored from a backup, or an event was lost. All is read
     /// again, and nothing of ours stays.
-    pub fn doubt(&self) {
-        self.lock().doubted = true;
-        self.shared.doubted.notify_one();
+    pub fn request_resync(&self) {
+        self.lock().resync_requested = true;
+        self.shared.resync_requested.notify_one();
     }
 
-    /// Waits until there is doubt.
-    pub(crate) async fn doubted(&self) {
-        while !self.is_doubted() {
-            self.shared.doubted.notified().await;
+    /// Waits until a resync is requested.
+    pub(crate) async fn resync_requested(&self) {
+        while !self.is_resync_requested() {
+            self.shared.resync_requested.notified().await;
         }
     }
 
-    /// Whether there is doubt that no list has settled yet.
-    pub(crate) fn is_doubted(&self) -> bool {
-        self.lock().doubted
+    /// Whether a resync was requested that no list has answered yet.
+    pub(crate) fn is_resync_requested(&self) -> bool {
+        self.lock().resync_requested
     }
 
     /// An object came or changed, by the watch.
@@ -330,7 +330,7 @@ impl Store {
         let mut inner = self.lock();
         inner.heard = Some(self.shared.clock.elapsed());
         inner.unreadable.clear();
-        inner.doubted = false;
+        inner.resync_requested = false;
         let mut there: BTreeMap<Name, CachedObject> = BTreeMap::new();
         for object in objects {
             match CachedObject::read(object, self.shared.keep) {

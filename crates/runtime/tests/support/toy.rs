@@ -280,7 +280,7 @@ impl Running {
             ..ToyController::default()
         };
         let counts = controller.counts.clone();
-        let (recorder, teller) = recorder(&env, client, &metrics, None, "test").unwrap();
+        let (recorder, event_sender) = recorder(&env, client, &metrics, None, "test").unwrap();
         let engine = Builder::new(
             env,
             client.clone(),
@@ -296,9 +296,9 @@ impl Running {
         let (handle, stop) = (engine.handle(), Signal::new());
         let running = engine.run(leadership, stop.clone());
         let task = tokio::spawn(async move {
-            let teller = std::pin::pin!(teller.run());
+            let event_sender = std::pin::pin!(event_sender.run());
             let running = std::pin::pin!(running);
-            futures_util::future::select(running, teller).await;
+            futures_util::future::select(running, event_sender).await;
         });
         Running {
             handle,

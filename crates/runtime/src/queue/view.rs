@@ -1,4 +1,4 @@
-//! Looking at a queue without changing it.
+//! Reading a queue without changing it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
