@@ -213,48 +213,6 @@ impl<A: ControllerWrapper> Controller for A {
     }
 }
 
-/// A controller in four steps, of which the second and the last are pure. [`stepwise`] makes a
-/// [`Controller::attempt`] of it.
-pub trait Steps: Send + Sync {
-    /// What was observed.
-    type Facts: Send + Sync;
-    /// What is to be done.
-    type Plan: Send + Sync;
-    /// What was done.
-    type Done: Send + Sync;
-    /// Reads what is needed.
-    fn observe<'a>(
-        &'a self,
-        object: &'a Value,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Self::Facts, Interrupted>>;
-    /// Decides what to do.
-    fn decide(&self, object: &Value, facts: &Self::Facts) -> Self::Plan;
-    /// Does it. Every effect can be repeated and taken up again.
-    fn act<'a>(
-        &'a self,
-        object: &'a Value,
-        facts: &'a Self::Facts,
-        plan: &'a Self::Plan,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Self::Done, Interrupted>>;
-    /// Says what came of it.
-    fn report(&self, object: &Value, facts: Self::Facts, done: Self::Done) -> Report;
-}
-
-/// Goes through the four steps, with a safe point between each two.
-pub async fn stepwise<S: Steps + ?Sized>(
-    steps: &S,
-    object: &Value,
-    context: &Context,
-) -> Result<Report, Interrupted> {
-    let facts = steps.observe(object, context).await?;
-    context.check()?;
-    let plan = steps.decide(object, &facts);
-    let done = steps.act(object, &facts, &plan, context).await?;
-    Ok(steps.report(object, facts, done))
-}
-
 /// What an attempt has at hand.
 #[derive(Debug, Clone)]
 pub struct Context {
