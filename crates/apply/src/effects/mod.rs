@@ -8,8 +8,8 @@
 //! no such object yet.
 
 mod admission;
+mod applied_cache;
 mod causes;
-mod memory;
 mod prune;
 mod stage;
 
@@ -24,8 +24,8 @@ use everflow_time::Timestamp;
 use futures_util::{StreamExt as _, stream};
 
 pub use admission::LocalAdmission;
+pub use applied_cache::{AppliedCache, LiveState};
 pub use causes::causes;
-pub use memory::{LiveState, Memory};
 pub use prune::Pruned;
 pub use stage::{Applied, ApplyPlan};
 
@@ -37,11 +37,11 @@ use crate::normalize::Owner;
 use crate::takeover::Takeover;
 
 /// How many requests of one attempt are under way at once. The client has a budget for all.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 
 /// Does work at once, up to a bound; results come in the order of the work.
-pub async fn at_once<T: Send>(work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    stream::iter(work).buffered(AT_ONCE).collect().await
+pub async fn run_concurrently<T: Send>(work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    stream::iter(work).buffered(CONCURRENCY).collect().await
 }
 
 /// How objects are applied.
@@ -108,11 +108,11 @@ impl Applier {
 
     /// How healthy an object is, from the server.
     pub async fn health(&self, entry: &Entry, checks: &CustomChecks, now: Timestamp) -> Assessment {
-        self.look_at(entry, checks, now).await.0
+        self.assess(entry, checks, now).await.0
     }
 
     /// The same with the object, where it is there.
-    pub async fn look_at(
+    pub async fn assess(
         &self,
         entry: &Entry,
         checks: &CustomChecks,

@@ -4,7 +4,7 @@ use everflow_env::{BoxFuture, Wrong, is_wrong};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions};
 
-use super::{Applier, Memory, at_once};
+use super::{AppliedCache, Applier, run_concurrently};
 use crate::change::{Action, Change};
 use crate::error::ApplyError;
 use crate::inventory::Entry;
@@ -35,7 +35,7 @@ impl Applier {
     /// Deletes objects that are ours and do not ask to be kept. Only an answer of the server
     /// counts: what could not be looked at is not taken for gone, nor is what a request of ours that
     /// got no answer may still make again.
-    pub async fn prune(&self, entries: &[Entry], memory: &Memory) -> Pruned {
+    pub async fn prune(&self, entries: &[Entry], cache: &AppliedCache) -> Pruned {
         let mut pruned = Pruned::default();
         let now = self.client.clock().elapsed();
         // Kinds one after the other, the objects of a kind at once.
@@ -44,9 +44,9 @@ impl Applier {
             for entry in group {
                 work.push(Box::pin(self.prune_one(entry)));
             }
-            let results = at_once(work).await;
+            let results = run_concurrently(work).await;
             for (entry, result) in group.iter().zip(results) {
-                match (result, memory.may_land_within(&entry.id, now)) {
+                match (result, cache.may_land_within(&entry.id, now)) {
                     (Ok(Action::Deleted), Some(left)) => {
                         let error = ApplyError::MayLand {
                             entry: entry.clone().into(),

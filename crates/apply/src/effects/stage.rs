@@ -7,8 +7,8 @@ use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions, Patch, Resource, WriteOptions};
 
-use super::memory::Recall;
-use super::{Applier, Live, LiveState, Memory, at_once};
+use super::applied_cache::Recall;
+use super::{AppliedCache, Applier, Live, LiveState, run_concurrently};
 use crate::change::{Action, Change};
 use crate::drift;
 use crate::error::ApplyError;
@@ -49,7 +49,7 @@ enum Plan {
         action: Action,
         payload: Value,
         /// Whether the server has taken it in a dry run.
-        rehearsed: bool,
+        dry_run_passed: bool,
         /// Whether it is written only where there is none yet.
         only_new: bool,
         /// Whose it is now, where it is another's.
@@ -88,31 +88,31 @@ impl Applier {
             .without_managed_fields()
     }
 
-    /// Rehearses the objects of a stage: what is to be done to each of them.
+    /// Plans a stage: what is to be done to each of its objects. Where it is not known otherwise, a dry run says so.
     ///
     /// # Errors
     /// All refusals, in the order of the objects; then nothing of the stage is to be written.
-    pub async fn rehearse(
+    pub async fn prepare(
         &self,
         objects: &[Value],
-        memory: &Memory,
+        cache: &AppliedCache,
         live: &dyn Live,
     ) -> Result<ApplyPlan, Vec<ApplyError>> {
         let mut work: Vec<BoxFuture<'_, Result<Recalled, ClientError>>> = Vec::new();
         for object in objects {
-            work.push(Box::pin(self.recall(object, memory, live)));
+            work.push(Box::pin(self.recall(object, cache, live)));
         }
-        let recalls = at_once(work).await;
+        let recalls = run_concurrently(work).await;
         let to_look_at = recalls
             .iter()
             .filter(|recall| !matches!(recall, Ok((_, _, Recall::Unchanged))));
-        // A write that fails alone leaves nothing half done: it needs no rehearsal.
+        // A write that fails alone leaves nothing half done: it needs no dry run.
         let alone = to_look_at.count() == 1;
         let mut work: Vec<BoxFuture<'_, Result<Plan, ApplyError>>> = Vec::new();
         for (object, recall) in objects.iter().zip(recalls) {
             work.push(Box::pin(self.plan(object, recall, alone)));
         }
-        let planned = at_once(work).await;
+        let planned = run_concurrently(work).await;
         let mut plans = Vec::with_capacity(planned.len());
         let mut errors = Vec::new();
         for (object, plan) in objects.iter().zip(planned) {
@@ -130,14 +130,14 @@ impl Applier {
     /// Does what was rehearsed. When a write fails, what was done beside it comes back too.
     pub async fn commit(
         &self,
-        rehearsed: ApplyPlan,
-        memory: &Memory,
+        plan: ApplyPlan,
+        cache: &AppliedCache,
     ) -> (Vec<Applied>, Vec<ApplyError>) {
         let mut work: Vec<BoxFuture<'_, Result<Applied, ApplyError>>> = Vec::new();
-        for (object, plan) in rehearsed.plans {
-            work.push(Box::pin(self.carry_out(object, plan, memory)));
+        for (object, plan) in plan.plans {
+            work.push(Box::pin(self.carry_out(object, plan, cache)));
         }
-        let written = at_once(work).await;
+        let written = run_concurrently(work).await;
         let (mut done, mut errors) = (Vec::with_capacity(written.len()), Vec::new());
         for result in written {
             match result {
@@ -151,14 +151,14 @@ impl Applier {
     async fn recall(
         &self,
         object: &Value,
-        memory: &Memory,
+        cache: &AppliedCache,
         live: &dyn Live,
     ) -> Result<Recalled, ClientError> {
         let entry = Entry::of(object);
         let resource = self.resource(&entry).await?;
         let at = at(&resource, &entry);
         let seen = live.metadata(&resource, at.namespace, at.name);
-        let recall = memory.recall(&entry.id, object, &seen);
+        let recall = cache.recall(&entry.id, object, &seen);
         Ok((resource, seen, recall))
     }
 
@@ -166,15 +166,15 @@ impl Applier {
         &self,
         object: Value,
         plan: Plan,
-        memory: &Memory,
+        cache: &AppliedCache,
     ) -> Result<Applied, ApplyError> {
         let id = Entry::of(&object).id;
-        let (resource, entry, action, payload, rehearsed, taken_from) =
-            match self.create_or_look(&object, plan, memory).await? {
+        let (resource, entry, action, payload, dry_run_passed, taken_from) =
+            match self.create_or_prepare(&object, plan, cache).await? {
                 Plan::Done(applied) => {
                     if let (Action::Unchanged, Some(live)) = (applied.change.action, &applied.live)
                     {
-                        memory.remember(&id, &object, live);
+                        cache.remember(&id, &object, live);
                     }
                     return Ok(applied);
                 }
@@ -183,14 +183,14 @@ impl Applier {
                     entry,
                     action,
                     payload,
-                    rehearsed,
+                    dry_run_passed,
                     taken_from,
                     ..
-                } => (resource, entry, action, payload, rehearsed, taken_from),
+                } => (resource, entry, action, payload, dry_run_passed, taken_from),
             };
-        memory.begin(&id);
+        cache.begin(&id);
         let mut written = self
-            .write(&resource, entry, action, &payload, rehearsed)
+            .write(&resource, entry, action, &payload, dry_run_passed)
             .await;
         if let Ok(applied) = &mut written {
             applied.taken_from = taken_from;
@@ -198,22 +198,22 @@ impl Applier {
         match &written {
             Ok(Applied {
                 live: Some(live), ..
-            }) => memory.remember(&id, &object, live),
+            }) => cache.remember(&id, &object, live),
             Err(ApplyError::Apply { source, .. } | ApplyError::DryRun { source, .. }) => {
-                memory.failed(&id, source, self.client.clock().elapsed());
+                cache.failed(&id, source, self.client.clock().elapsed());
             }
-            _ => memory.forget(&id),
+            _ => cache.forget(&id),
         }
         written
     }
 
     /// Creates an object that is only to be created; when that does not work, for whatever
     /// reason, it is looked at closely.
-    async fn create_or_look(
+    async fn create_or_prepare(
         &self,
         object: &Value,
         plan: Plan,
-        memory: &Memory,
+        cache: &AppliedCache,
     ) -> Result<Plan, ApplyError> {
         let (resource, entry) = match plan {
             Plan::Write {
@@ -225,7 +225,7 @@ impl Applier {
             plan => return Ok(plan),
         };
         let id = Entry::of(object).id;
-        memory.begin(&id);
+        cache.begin(&id);
         let mut payload = object.clone();
         payload["metadata"]["resourceVersion"] = NO_VERSION.into();
         let patch = Patch::Apply(payload);
@@ -233,19 +233,19 @@ impl Applier {
         let options = self.options();
         match self.client.patch(&resource, place, &patch, &options).await {
             Ok(live) => {
-                memory.remember(&id, object, &live);
+                cache.remember(&id, object, &live);
                 Ok(done(&entry, Action::Created, Some(live)))
             }
             Err(source @ ClientError::Fenced { .. }) => {
-                memory.forget(&id);
+                cache.forget(&id);
                 Err(ApplyError::Apply {
                     entry: entry.into(),
                     source,
                 })
             }
             Err(error) => {
-                memory.failed(&id, &error, self.client.clock().elapsed());
-                self.look_closely(object, resource, entry).await
+                cache.failed(&id, &error, self.client.clock().elapsed());
+                self.plan_by_dry_run(object, resource, entry).await
             }
         }
     }
@@ -256,7 +256,7 @@ impl Applier {
         entry: Entry,
         action: Action,
         payload: &Value,
-        rehearsed: bool,
+        dry_run_passed: bool,
     ) -> Result<Applied, ApplyError> {
         let at = at(resource, &entry);
         let patch = Patch::Apply(payload.clone());
@@ -275,7 +275,7 @@ impl Applier {
             }),
             Err(source) => {
                 let entry = entry.into();
-                Err(match rehearsed {
+                Err(match dry_run_passed {
                     true => ApplyError::Apply { entry, source },
                     false => ApplyError::DryRun { entry, source },
                 })
@@ -334,7 +334,7 @@ impl Applier {
                 entry,
                 action: Action::Configured,
                 payload: object.clone(),
-                rehearsed: false,
+                dry_run_passed: false,
                 only_new: false,
                 taken_from: None,
             });
@@ -349,16 +349,16 @@ impl Applier {
                 entry,
                 action: Action::Created,
                 payload: object.clone(),
-                rehearsed: false,
+                dry_run_passed: false,
                 only_new: true,
                 taken_from: None,
             });
         }
-        self.look_closely(object, resource, entry).await
+        self.plan_by_dry_run(object, resource, entry).await
     }
 
-    /// Rehearses an object on the server.
-    async fn look_closely(
+    /// Plans an object by a dry run on the server.
+    async fn plan_by_dry_run(
         &self,
         object: &Value,
         resource: Resource,
@@ -370,14 +370,14 @@ impl Applier {
         };
         let done = |action, live: Option<Value>| done(&entry, action, live);
         let at = at(&resource, &entry);
-        let mut rehearsed = self.dry_run(&resource, at, object).await;
-        let is_new = matches!(&rehearsed, Ok(wanted) if version(wanted).is_empty());
+        let mut dry_run = self.dry_run(&resource, at, object).await;
+        let is_new = matches!(&dry_run, Ok(wanted) if version(wanted).is_empty());
         let mut current = match is_new {
             true => None,
-            false => match (self.live(&resource, &entry).await, &rehearsed) {
+            false => match (self.live(&resource, &entry).await, &dry_run) {
                 (Ok(current), _) => current,
                 (Err(error), Ok(_)) => return Err(refused(error)),
-                // What the rehearsal says comes first.
+                // What the dry run says comes first.
                 (Err(_), Err(_)) => None,
             },
         };
@@ -386,22 +386,22 @@ impl Applier {
         {
             return Ok(done(Action::Skipped, current));
         }
-        if let (Err(error), Some(live)) = (&rehearsed, &current)
+        if let (Err(error), Some(live)) = (&dry_run, &current)
             && (self.force || Wish::Recreate.of(object) || Wish::Recreate.of(live))
             && is_immutable(error)
         {
             self.delete_and_wait(&resource, &entry, live).await?;
-            rehearsed = self.dry_run(&resource, at, object).await;
+            dry_run = self.dry_run(&resource, at, object).await;
             current = None;
         }
-        let wanted = rehearsed.map_err(refused)?;
+        let wanted = dry_run.map_err(refused)?;
         let Some(mut current) = current else {
             return Ok(Plan::Write {
                 resource,
                 entry,
                 action: Action::Created,
                 payload: object.clone(),
-                rehearsed: true,
+                dry_run_passed: true,
                 only_new: false,
                 taken_from: None,
             });
@@ -428,7 +428,7 @@ impl Applier {
             entry,
             action: Action::Configured,
             payload,
-            rehearsed: true,
+            dry_run_passed: true,
             only_new: false,
             taken_from,
         })

@@ -3,7 +3,7 @@
 mod definitions;
 mod flags;
 mod memory;
-mod parts;
+mod wiring;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::cluster::stop_signal;
 use crate::exit::Failure;
 pub use definitions::{CrdsArgs, print as print_definitions};
 pub use flags::Args;
-use parts::{Leading, Served};
+use wiring::{Leading, Served};
 
 /// How long each of the last things may take: the program ends within two seconds, whatever runs.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -62,14 +62,14 @@ fn kinds(args: &Args) -> Result<Vec<ControllerKind>, Failure> {
 async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     let options = args.options().map_err(Failure::Usage)?;
     let kinds = kinds(args)?;
-    let config = parts::cluster(args)?;
-    let disk = parts::disk(&args.storage_path, args.temporary_quota)?;
+    let config = wiring::cluster(args)?;
+    let disk = wiring::disk(&args.storage_path, args.temporary_quota)?;
     let env = Env::system_with(disk, threads);
     let log = Logger::to_stderr(env.clock.clone(), args.log_level, args.log_encoding);
-    parts::keep_private(&args.storage_path, &log);
+    wiring::keep_private(&args.storage_path, &log);
     let own_namespace = config.namespace.clone();
-    let client = parts::client(&env, config)?;
-    let (storage, artifacts) = parts::storage(args, &env).await?;
+    let client = wiring::client(&env, config)?;
+    let (storage, artifacts) = wiring::storage(args, &env).await?;
     let (metrics, instance) = (Metrics::new(), args.instance());
     let events = args.events_addr.as_deref();
     let (mut recorder, event_sender) = recorder(&env, &client, &metrics, events, &instance)

@@ -9,7 +9,7 @@ use everflow_api::object::Object;
 use everflow_api::reason::Reason;
 use everflow_apply::change::{self, Action, Change};
 use everflow_apply::drift::Ignore;
-use everflow_apply::effects::{Applied, Applier, Live, Memory};
+use everflow_apply::effects::{Applied, AppliedCache, Applier, Live};
 use everflow_apply::inventory::{Entry, Inventory};
 use everflow_apply::normalize::{Owner, normalize};
 use everflow_apply::takeover::Takeover;
@@ -99,7 +99,7 @@ impl Attempt<'_> {
         &mut self,
         applier: &Applier,
         mut objects: Vec<Value>,
-        memory: &Arc<Memory>,
+        cache: &Arc<AppliedCache>,
         live: &dyn Live,
     ) -> Result<Outcome, Refusal> {
         for object in &mut objects {
@@ -109,10 +109,10 @@ impl Attempt<'_> {
         let custom = order::parse_kinds(&custom);
         let mut outcome = Outcome::default();
         let stages = order::staged(objects, &custom);
-        let done = self.apply_stages(applier, stages, memory, live, &mut outcome);
+        let done = self.apply_stages(applier, stages, cache, live, &mut outcome);
         let done = done.await;
         if matches!(done, Err(Refusal::Stop(Stop::Unsettled { .. }))) {
-            self.tell_changes(&outcome);
+            self.record_changes(&outcome);
         }
         done?;
         self.controller.settling().remove(&self.context.key);
@@ -121,7 +121,7 @@ impl Attempt<'_> {
             .into_iter()
             .any(|action| matches!(action, Action::Created | Action::Configured));
         self.name_contested(&outcome);
-        self.tell_changes(&outcome);
+        self.record_changes(&outcome);
         Ok(outcome)
     }
 
@@ -130,23 +130,21 @@ impl Attempt<'_> {
         &mut self,
         applier: &Applier,
         stages: Vec<(order::Stage, Vec<Value>)>,
-        memory: &Arc<Memory>,
+        cache: &Arc<AppliedCache>,
         live: &dyn Live,
         outcome: &mut Outcome,
     ) -> Result<(), Refusal> {
         for (stage, objects) in stages {
             self.context.check()?;
-            let rehearsed = self.rehearse(applier, &objects, memory, live, outcome);
-            let rehearsed = rehearsed.await?;
-            let new: Vec<Entry> = rehearsed.writes().cloned().collect();
-            let makes = rehearsed
-                .actions()
-                .any(|(_, action)| action == Action::Created);
+            let plan = self.prepare(applier, &objects, cache, live, outcome);
+            let plan = plan.await?;
+            let new: Vec<Entry> = plan.writes().cloned().collect();
+            let makes = plan.actions().any(|(_, action)| action == Action::Created);
             if !self.context.env.is_wrong(Wrong::InventoryAfterApply) {
                 self.store_union(&new, makes).await?;
             }
             self.context.check()?;
-            let (applied, errors) = applier.commit(rehearsed, memory).await;
+            let (applied, errors) = applier.commit(plan, cache).await;
             let settling = match stage.settles() {
                 true => self.settle(applier, &applied).await,
                 false => Ok(()),
@@ -205,14 +203,14 @@ impl Attempt<'_> {
             .into()
     }
 
-    fn tell_changes(&mut self, outcome: &Outcome) {
+    fn record_changes(&mut self, outcome: &Outcome) {
         let mut log = changes(outcome);
         for contested in &self.draft.contested {
             log.push('\n');
             log.push_str(contested);
         }
         if !log.is_empty() {
-            self.draft.tell(Severity::Info, log);
+            self.draft.record_event(Severity::Info, log);
         }
     }
 
@@ -320,7 +318,7 @@ impl Attempt<'_> {
         applier: &Applier,
         before: &Inventory,
         outcome: &mut Outcome,
-        memory: &Memory,
+        cache: &AppliedCache,
     ) -> Result<(), Stop> {
         let entries = outcome
             .applied
@@ -338,14 +336,14 @@ impl Attempt<'_> {
         }
         self.context.check()?;
         for entry in &gone {
-            memory.forget(&entry.id);
+            cache.forget(&entry.id);
         }
-        let pruned = applier.prune(&gone, memory).await;
+        let pruned = applier.prune(&gone, cache).await;
         if pruned.failed.iter().any(|(_, error)| error.is_fenced()) {
             return Err(Stop::Interrupted(Interrupted::NotLeading));
         }
         outcome.changed = true;
-        self.tell_pruned(&pruned.changes);
+        self.record_pruned(&pruned.changes);
         let failed = pruned.failed.iter().map(|(entry, _)| entry.clone());
         let remaining = new.union(&Inventory::from_entries(failed));
         self.set_inventory(&remaining);
@@ -384,15 +382,15 @@ impl Attempt<'_> {
             .of(&self.object, &self.context.client, self.options())
             .await?;
         let all = self.inventory()?.without(&Inventory::default());
-        let memory = self.memory(&target);
-        self.applier(&target)?.prune(&all, &memory).await;
+        let cache = self.cache(&target);
+        self.applier(&target)?.prune(&all, &cache).await;
         Ok(())
     }
 
-    pub(super) fn tell_pruned(&mut self, changes: &[Change]) {
+    pub(super) fn record_pruned(&mut self, changes: &[Change]) {
         let log = change::log(changes, |action| action != Action::Unchanged);
         if !log.is_empty() {
-            self.draft.tell(Severity::Info, log);
+            self.draft.record_event(Severity::Info, log);
         }
     }
 }

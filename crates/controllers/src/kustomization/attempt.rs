@@ -10,7 +10,7 @@ use everflow_api::names::FINALIZER;
 use everflow_api::names::condition::{HEALTHY, STALLED};
 use everflow_api::object::Object;
 use everflow_api::reason::Reason;
-use everflow_apply::effects::{Applier, Memory};
+use everflow_apply::effects::{AppliedCache, Applier};
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::inventory::Inventory;
 use everflow_build::Contents;
@@ -116,7 +116,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    pub(super) fn memory(&self, target: &Target) -> Arc<Memory> {
+    pub(super) fn cache(&self, target: &Target) -> Arc<AppliedCache> {
         let metadata = &self.object.metadata;
         let memories = &self.controller.memories;
         memories.of(metadata.namespace(), &metadata.name, target.identity)
@@ -198,7 +198,7 @@ impl<'a> Attempt<'a> {
                 let reason = Reason::HealthCheckCanceled.as_str();
                 let message = wait.superseded_message(&by);
                 let new = std::mem::replace(&mut self.draft.revision, wait.revision.clone());
-                self.draft.tell_as(Severity::Info, reason, message);
+                self.draft.record_event_as(Severity::Info, reason, message);
                 self.draft.revision = new;
             }
         }
@@ -249,7 +249,7 @@ impl<'a> Attempt<'a> {
         let news = self.before().last_applied_revision.as_deref() != Some(&self.draft.revision)
             || self.before().observed_generation != self.draft.generation;
         if news && self.before().last_attempted_revision.as_deref() != Some(&self.draft.revision) {
-            self.tell_warnings(&built.warnings);
+            self.record_warnings(&built.warnings);
         }
         self.progress("Detecting drift");
         let before = self.inventory()?;
@@ -311,16 +311,18 @@ impl<'a> Attempt<'a> {
             Contents::Empty(_) => Vec::new(),
         };
         if self.options().kustomize.as_served {
-            objects.iter_mut().for_each(super::former::as_served);
+            objects
+                .iter_mut()
+                .for_each(super::legacy_versions::as_served);
         }
-        let memory = self.memory(target);
-        memory.await_changes([]);
+        let cache = self.cache(target);
+        cache.await_changes([]);
         if self.context.ticket.priority != Priority::Dependency {
-            memory.relent();
+            cache.reset_contention();
         }
         let eyes = self.eyes(target);
-        let mut outcome = self.apply(applier, objects, &memory, &eyes).await?;
-        self.prune(applier, before, &mut outcome, &memory).await?;
+        let mut outcome = self.apply(applier, objects, &cache, &eyes).await?;
+        self.prune(applier, before, &mut outcome, &cache).await?;
         Ok(outcome)
     }
 
@@ -347,15 +349,15 @@ impl<'a> Attempt<'a> {
             self.hold_worker(&wait, applier, checks, target).await;
         }
         // Whatever changes from here on is not missed.
-        let memory = self.memory(target);
-        memory.await_changes(wait.objects.iter().map(|entry| entry.id.clone()));
+        let cache = self.cache(target);
+        cache.await_changes(wait.objects.iter().map(|entry| entry.id.clone()));
         let applied = &outcome.applied;
         match self
-            .look(applier, checks, &wait.objects, applied, target, false)
+            .assess(applier, checks, &wait.objects, applied, target, false)
             .await
         {
             Verdicts::Healthy => {
-                memory.await_changes([]);
+                cache.await_changes([]);
                 self.healthy(&wait);
                 self.succeed(&wait, target).await
             }
@@ -374,7 +376,7 @@ impl<'a> Attempt<'a> {
         let until = self.now() + self.object.spec.timeout().unsigned();
         while self.now() < until
             && matches!(
-                self.look(applier, checks, &wait.objects, &[], target, true)
+                self.assess(applier, checks, &wait.objects, &[], target, true)
                     .await,
                 Verdicts::Not(_)
             )
@@ -399,12 +401,12 @@ impl<'a> Attempt<'a> {
         // When nothing was told for long, the server is asked.
         let ask = self.context.ticket.priority != Priority::Dependency;
         let verdicts = self
-            .look(&applier, checks, &wait.objects, &[], &target, ask)
+            .assess(&applier, checks, &wait.objects, &[], &target, ask)
             .await;
         match verdicts {
             Verdicts::Healthy => {
                 self.controller.waits().remove(&self.context.key);
-                self.memory(&target).await_changes([]);
+                self.cache(&target).await_changes([]);
                 self.draft.progress(&self.health_message());
                 self.healthy(&wait);
                 self.succeed(&wait, &target).await
@@ -413,7 +415,7 @@ impl<'a> Attempt<'a> {
                 let report = self.unhealthy(&mut wait, open, &target).await;
                 if report.is_err() {
                     self.controller.waits().remove(&self.context.key);
-                    self.memory(&target).await_changes([]);
+                    self.cache(&target).await_changes([]);
                 }
                 report
             }

@@ -270,13 +270,13 @@ impl Attempt<'_> {
     }
 
     /// What should be known of a build, when it is new.
-    pub(super) fn tell_warnings(&mut self, warnings: &[Warning]) {
+    pub(super) fn record_warnings(&mut self, warnings: &[Warning]) {
         for warning in warnings {
             let severity = match warning.grave {
                 true => Severity::Error,
                 false => Severity::Info,
             };
-            self.draft.tell(severity, warning.text.clone());
+            self.draft.record_event(severity, warning.text.clone());
         }
     }
 }

@@ -113,12 +113,17 @@ impl Draft {
     }
 
     /// Tells something.
-    pub(super) fn tell(&mut self, severity: Severity, message: impl Into<String>) {
+    pub(super) fn record_event(&mut self, severity: Severity, message: impl Into<String>) {
         let reason = self.reason();
-        self.tell_as(severity, &reason, message);
+        self.record_event_as(severity, &reason, message);
     }
 
-    pub(super) fn tell_as(&mut self, severity: Severity, reason: &str, message: impl Into<String>) {
+    pub(super) fn record_event_as(
+        &mut self,
+        severity: Severity,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
         let event = self.event(severity, reason, message);
         self.events.push(event);
     }

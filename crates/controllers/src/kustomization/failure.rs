@@ -53,9 +53,11 @@ impl Attempt<'_> {
         }
         match &failure.event {
             Tell::Nothing => {}
-            Tell::Info(text) => self.draft.tell(Severity::Info, text.clone()),
-            Tell::Message => self.draft.tell(Severity::Error, failure.message.clone()),
-            Tell::Text(text) => self.draft.tell(Severity::Error, text.clone()),
+            Tell::Info(text) => self.draft.record_event(Severity::Info, text.clone()),
+            Tell::Message => self
+                .draft
+                .record_event(Severity::Error, failure.message.clone()),
+            Tell::Text(text) => self.draft.record_event(Severity::Error, text.clone()),
         }
         if self.failed_like_before() {
             // How often it failed is not worth a write each time.

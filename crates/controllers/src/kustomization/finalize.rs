@@ -79,21 +79,21 @@ impl Attempt<'_> {
         {
             let names: Vec<String> = entries.iter().map(|entry| entry.id.subject()).collect();
             let message = format!("unable to prune objects: \n{}", names.join("\n"));
-            self.draft.tell(Severity::Error, message);
+            self.draft.record_event(Severity::Error, message);
             return Ok(None);
         }
         let target: Target = targets.of(&self.object, &own, &options).await?;
         let applier = self.applier(&target)?;
-        let memory = self.memory(&target);
-        memory.clear();
+        let cache = self.cache(&target);
+        cache.clear();
         let asked = self.controller.waits().contains_key(&self.context.key);
         let terminating = self.object.spec.deletion_policy() == DeletionPolicy::WaitForTermination;
         if !(asked && terminating) {
-            let pruned = applier.prune(&entries, &memory).await;
+            let pruned = applier.prune(&entries, &cache).await;
             if pruned.failed.iter().any(|(_, error)| error.is_fenced()) {
                 return Err(Stop::Interrupted(Interrupted::NotLeading));
             }
-            self.tell_pruned(&pruned.changes);
+            self.record_pruned(&pruned.changes);
             if let Some(errors) = pruned.errors() {
                 let failed = pruned.failed.iter().map(|(entry, _)| entry.clone());
                 self.set_inventory(&Inventory::from_entries(failed));
@@ -137,7 +137,7 @@ impl Attempt<'_> {
                 "failed to wait for resources termination: {}",
                 still_there(&remaining)
             );
-            self.draft.tell(Severity::Error, message);
+            self.draft.record_event(Severity::Error, message);
             return Ok(None);
         }
         let wait = self.wait_for_end();
@@ -161,7 +161,7 @@ impl Attempt<'_> {
     /// Removes the finalizer.
     async fn let_go(mut self) -> Result<Report, Interrupted> {
         if self.draft.is_ready() && !self.object.spec.suspend {
-            self.tell_finished();
+            self.record_finished();
         }
         self.controller.settling().remove(&self.context.key);
         self.controller.waits().remove(&self.context.key);
@@ -192,8 +192,11 @@ impl Attempt<'_> {
             Stop::Unsettled { .. } => Ok(silent(Next::retry("Unsettled"), Verdict::Waiting)),
             Stop::Failed(failure) => {
                 let message = format!("pruning for deleted resource failed: {}", failure.message);
-                self.draft
-                    .tell_as(Severity::Error, failure.reason.as_str(), message.clone());
+                self.draft.record_event_as(
+                    Severity::Error,
+                    failure.reason.as_str(),
+                    message.clone(),
+                );
                 self.draft.set(
                     READY,
                     everflow_api::condition::ConditionStatus::False,

@@ -9,7 +9,7 @@ use everflow_api::names::condition::{HEALTHY, READY};
 use everflow_api::reason::Reason;
 use everflow_apply::ObjectId;
 use everflow_apply::change::Action;
-use everflow_apply::effects::{Applied, Applier, LiveState, at_once};
+use everflow_apply::effects::{Applied, Applier, LiveState, run_concurrently};
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::health::{Assessment, Health};
 use everflow_apply::inventory::Entry;
@@ -141,7 +141,7 @@ impl Attempt<'_> {
     ///
     /// The watches are the engine's own. Where another account applies they count for objects in the
     /// Kustomization's inventory only: of anything else that account may know only what the server tells it.
-    pub(super) async fn look(
+    pub(super) async fn assess(
         &self,
         applier: &Applier,
         checks: &CustomChecks,
@@ -151,10 +151,10 @@ impl Attempt<'_> {
         ask: bool,
     ) -> Verdicts {
         let clock = &self.context.env.clock;
-        let (memory, eyes, rules) = (self.memory(target), self.eyes(target), self.health_rules());
+        let (cache, eyes, rules) = (self.cache(target), self.eyes(target), self.health_rules());
         let note = |entry: &Entry, assessed: &Assessment, live: &Value| {
             if assessed.health == Health::Current && !always_current(entry) {
-                memory.note_healthy(&entry.id, live, rules);
+                cache.note_healthy(&entry.id, live, rules);
             }
         };
         let known: BTreeMap<&ObjectId, &Value> = applied
@@ -185,12 +185,12 @@ impl Attempt<'_> {
                 continue;
             }
             let seen = applier.seen(entry, &eyes).await;
-            if memory.is_still_healthy(id, &seen, rules) {
+            if cache.is_still_healthy(id, &seen, rules) {
                 continue;
             }
             // The watch may have told more already than the answer to our write did.
             let fresh = match &seen {
-                LiveState::Present(seen) if told && !ask && !memory.is_outdated(id, seen) => {
+                LiveState::Present(seen) if told && !ask && !cache.is_outdated(id, seen) => {
                     Some(seen)
                 }
                 _ => live,
@@ -206,9 +206,9 @@ impl Attempt<'_> {
         }
         let mut work: Vec<BoxFuture<'_, (Assessment, Option<Value>)>> = Vec::new();
         for (_, entry) in &open {
-            work.push(Box::pin(applier.look_at(entry, checks, clock.now())));
+            work.push(Box::pin(applier.assess(entry, checks, clock.now())));
         }
-        let looked = at_once(work).await;
+        let looked = run_concurrently(work).await;
         for ((at, entry), (found, live)) in open.into_iter().zip(looked) {
             if let Some(live) = &live {
                 note(entry, &found, live);
@@ -251,7 +251,7 @@ impl Attempt<'_> {
         // The first time, and when a new revision has changed something.
         let was = everflow_api::condition::is_true(&self.before().conditions, HEALTHY);
         if !was || (wait.news && wait.changed) {
-            self.draft.tell(Severity::Info, message.clone());
+            self.draft.record_event(Severity::Info, message.clone());
         }
         self.draft
             .set(HEALTHY, ConditionStatus::True, Reason::Succeeded, message);
@@ -299,7 +299,7 @@ impl Attempt<'_> {
         let watched = changes.len() >= entries.len() && !target.remote;
         changes.extend(self.wakes());
         self.context.release_watches(&keep);
-        self.memory(target)
+        self.cache(target)
             .await_changes(entries.into_iter().map(|entry| entry.id));
         // What is told by watches that have begun needs no second look.
         let told = told && watched;

@@ -9,7 +9,7 @@ use everflow_api::condition;
 use everflow_api::names::condition::RECONCILING;
 use everflow_api::reason::Reason;
 use everflow_apply::change::Action;
-use everflow_apply::effects::{Applied, Applier, ApplyPlan, Live, Memory};
+use everflow_apply::effects::{Applied, AppliedCache, Applier, ApplyPlan, Live};
 use everflow_apply::health::Health;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::{ApplyError, ObjectId};
@@ -56,11 +56,11 @@ fn served(definition: &Value) -> Vec<((String, String), bool)> {
 
 impl Attempt<'_> {
     /// Rehearses a stage. Kinds whose definitions were applied just now may take a moment to be served.
-    pub(super) async fn rehearse(
+    pub(super) async fn prepare(
         &self,
         applier: &Applier,
         objects: &[Value],
-        memory: &Arc<Memory>,
+        cache: &Arc<AppliedCache>,
         live: &dyn Live,
         before: &Outcome,
     ) -> Result<ApplyPlan, Refusal> {
@@ -74,8 +74,8 @@ impl Attempt<'_> {
         let clock = &self.context.env.clock;
         let until = clock.elapsed() + MOMENT.0;
         loop {
-            let errors = match applier.rehearse(objects, memory, live).await {
-                Ok(rehearsed) => return Ok(rehearsed),
+            let errors = match applier.prepare(objects, cache, live).await {
+                Ok(plan) => return Ok(plan),
                 Err(errors) => errors,
             };
             if !errors.iter().all(|error| is_coming(error, &defined)) {

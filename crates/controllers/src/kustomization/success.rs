@@ -40,7 +40,7 @@ impl Attempt<'_> {
             return Ok(silent(next, Verdict::Success));
         }
         self.note_history(&wait.digest, Reason::ReconciliationSucceeded, wait.started);
-        self.tell_finished();
+        self.record_finished();
         if !wait.changed
             && self.is_unasked()
             && condition::is_true(&self.before().conditions, READY)
@@ -97,7 +97,7 @@ impl Attempt<'_> {
         }
         self.context.release_watches(&keep);
         let mut interval = self.object.spec.interval.unsigned();
-        if self.memory(target).is_fought() {
+        if self.cache(target).is_contended() {
             interval = interval.min(TRUCE);
         }
         let chance = self.context.env.random.unit();
@@ -108,13 +108,13 @@ impl Attempt<'_> {
     }
 
     /// Tells that it is done.
-    pub(super) fn tell_finished(&mut self) {
+    pub(super) fn record_finished(&mut self) {
         let message = format!(
             "Reconciliation finished in {}, next run in {}",
             self.since(self.started),
             self.object.spec.interval
         );
-        self.draft.tell(Severity::Info, message);
+        self.draft.record_event(Severity::Info, message);
         self.draft.as_commit_status();
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use everflow_api::names::label;
 use everflow_apply::ObjectId;
-use everflow_apply::effects::{Live, LiveState, Memory};
+use everflow_apply::effects::{AppliedCache, Live, LiveState};
 use everflow_apply::inventory::Entry;
 use everflow_json::Value;
 use everflow_runtime::attempt::Context;
@@ -33,7 +33,7 @@ pub(super) struct Memories {
 struct Remembered {
     /// The cluster and account it was applied with.
     target: Fingerprint,
-    memory: Arc<Memory>,
+    memory: Arc<AppliedCache>,
 }
 
 impl Memories {
@@ -42,7 +42,7 @@ impl Memories {
     }
 
     /// What a Kustomization has applied to a cluster; of another cluster nothing is known.
-    pub(super) fn of(&self, namespace: &str, name: &str, target: Fingerprint) -> Arc<Memory> {
+    pub(super) fn of(&self, namespace: &str, name: &str, target: Fingerprint) -> Arc<AppliedCache> {
         let mut all = self.lock();
         let key = (namespace.to_owned(), name.to_owned());
         let fresh = || Remembered {
@@ -65,7 +65,7 @@ impl Memories {
         noted.insert(resource.clone(), rewinds);
         if rewinds > 0 {
             let all = self.lock();
-            all.values().for_each(|known| known.memory.doubt());
+            all.values().for_each(|known| known.memory.invalidate());
         }
     }
 

@@ -119,9 +119,9 @@ impl<S: Source> SourceController<S> {
                 .error("failed to add the finalizer", &error.to_string());
             return Ok(unchanged(Next::retry("FinalizerFailed"), Verdict::Failure));
         }
-        let talkative = context.ticket.priority != Priority::Interval
+        let verbose = context.ticket.priority != Priority::Interval
             || object.status.observed_generation() != object.metadata.generation;
-        let mut draft = Draft::new(object, context.env.clock.now(), talkative);
+        let mut draft = Draft::new(object, context.env.clock.now(), verbose);
         let secret = value
             .pointer("/spec/secretRef/name")
             .and_then(Value::as_str);

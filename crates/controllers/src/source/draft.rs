@@ -35,7 +35,7 @@ pub(crate) struct Draft<K: Kind> {
     /// When this attempt began.
     pub now: Timestamp,
     /// Whether those who look closely are told that nothing changed: not at every interval.
-    pub talkative: bool,
+    pub verbose: bool,
     /// Objects whose change asks for another attempt.
     pub wake: Vec<WakeOn>,
     /// The Secret with the credentials for the remote, as `NAMESPACE/NAME`.
@@ -46,13 +46,13 @@ impl<K: Kind> Draft<K>
 where
     K::Status: Reconciled + Produced,
 {
-    pub(crate) fn new(object: Object<K>, now: Timestamp, talkative: bool) -> Self {
+    pub(crate) fn new(object: Object<K>, now: Timestamp, verbose: bool) -> Self {
         Draft {
             before: object.status.clone(),
             object,
             events: Vec::new(),
             now,
-            talkative,
+            verbose,
             wake: Vec::new(),
             secret: None,
         }
@@ -195,16 +195,16 @@ where
     pub(crate) fn conclude(&mut self, result: Result<&Outcome, &Failure>) {
         match result {
             Ok(outcome) => {
-                self.announce(outcome);
+                self.record_success(outcome);
                 self.remove(types::RECONCILING);
                 self.remove(types::STALLED);
             }
-            Err(failure) => self.lament(failure),
+            Err(failure) => self.record_failure(failure),
         }
         self.summarise();
     }
 
-    fn lament(&mut self, failure: &Failure) {
+    fn record_failure(&mut self, failure: &Failure) {
         let (reason, message) = (failure.reason().to_owned(), failure.message().to_owned());
         let reconciling = condition::find(self.object.status.conditions(), types::RECONCILING);
         let (generation, now) = (self.generation(), self.now);
@@ -220,7 +220,7 @@ where
                 });
                 mark_stalled(self.conditions(), &reason, &message, generation, now);
                 // It is looked at again from time to time; saying it once is enough.
-                if !known || self.talkative {
+                if !known || self.verbose {
                     self.event(Severity::Error, reason, message);
                 }
             }
@@ -235,7 +235,7 @@ where
         }
     }
 
-    fn announce(&mut self, outcome: &Outcome) {
+    fn record_success(&mut self, outcome: &Outcome) {
         let (said, new, again) = match outcome {
             Outcome::Done {
                 said, new, again, ..
@@ -261,7 +261,7 @@ where
         if let Outcome::Unchanged {
             reason, message, ..
         } = outcome
-            && self.talkative
+            && self.verbose
         {
             self.event(Severity::Trace, reason.as_str(), message.clone());
         }

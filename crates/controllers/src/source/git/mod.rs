@@ -1,8 +1,8 @@
 //! GitRepository.
 
+mod archive_cache;
 mod auth;
 mod content;
-mod made;
 mod tokens;
 
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) struct Git {
     storage: Storage,
     options: Options,
     tokens: tokens::Tokens,
-    made: made::Made,
+    archives: archive_cache::ArchiveCache,
 }
 
 /// What was found at the remote.
@@ -50,7 +50,7 @@ enum Found {
     /// Something to be stored.
     New(Box<Checkout>),
     /// A copy of what was made for another repository, stored as ours.
-    Copied(Stored, made::Archive),
+    Copied(Stored, archive_cache::Archive),
 }
 
 impl Git {
@@ -64,7 +64,7 @@ impl Git {
             storage: setup.storage.clone(),
             options,
             tokens,
-            made: made::Made::default(),
+            archives: archive_cache::ArchiveCache::default(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Git {
             requester,
             token,
         } = self.remote(draft, context, &deadline).await?;
-        let form = made::Form::of(&draft.object, requester);
+        let form = archive_cache::Form::of(&draft.object, requester);
         draft.wake = wake_on(&draft.object);
         let includes = self.includes(draft, context)?;
         draft.remove(types::ARTIFACT_OUTDATED);
@@ -94,7 +94,7 @@ impl Git {
         }
         context.check()?;
         let found = self
-            .look(draft, context, remote, form.as_ref(), &includes, &deadline)
+            .resolve_and_fetch(draft, context, remote, form.as_ref(), &includes, &deadline)
             .await;
         if let (Err(failure), Some(id)) = (&found, &token)
             && ["authentication required", "authorization failed"]
@@ -113,7 +113,7 @@ impl Git {
     async fn copy(
         &self,
         draft: &mut Draft<GitRepository>,
-        archive: &made::Archive,
+        archive: &archive_cache::Archive,
     ) -> Result<Option<Stored>, Failure> {
         let copying = async {
             let owner = Owner::new("gitrepository", draft.namespace(), draft.name())?;
@@ -129,12 +129,12 @@ impl Git {
     }
 
     /// Asks the remote, and fetches what is not stored yet.
-    async fn look(
+    async fn resolve_and_fetch(
         &self,
         draft: &mut Draft<GitRepository>,
         context: &Context,
         remote: Remote,
-        form: Option<&made::Form>,
+        form: Option<&archive_cache::Form>,
         includes: &[Artifact],
         deadline: &Deadline,
     ) -> Result<Found, Failure> {
@@ -174,11 +174,11 @@ impl Git {
             }
         }
         let now = context.env.clock.elapsed();
-        let made = |resolution: &Resolution| {
-            self.made
+        let cached = |resolution: &Resolution| {
+            self.archives
                 .find(form?, &resolution.reference, &resolution.revision, now)
         };
-        let known = |resolution: &Resolution| !resolution.by_id && made(resolution).is_some();
+        let known = |resolution: &Resolution| !resolution.by_id && cached(resolution).is_some();
         let update = client
             .update_unless(&reference, have.as_deref(), &known, submodules, deadline)
             .await;
@@ -195,12 +195,12 @@ impl Git {
             draft.remove(types::FETCH_FAILED);
             return Ok(Found::Stored(resolution.revision));
         }
-        if let Some(archive) = made(&resolution).filter(|_| !resolution.by_id) {
+        if let Some(archive) = cached(&resolution).filter(|_| !resolution.by_id) {
             if let Some(stored) = self.copy(draft, &archive).await? {
                 draft.remove(types::FETCH_FAILED);
                 return Ok(Found::Copied(stored, archive));
             }
-            self.made.forget(&archive.path);
+            self.archives.forget(&archive.path);
         }
         let found = match client.fetch(resolution, submodules, deadline).await {
             Ok(checkout) => Found::New(Box::new(checkout)),
@@ -216,7 +216,7 @@ impl Git {
         draft: &mut Draft<GitRepository>,
         context: &Context,
         found: Found,
-        form: Option<made::Form>,
+        form: Option<archive_cache::Form>,
         includes: Vec<Artifact>,
     ) -> Result<Outcome, Stop> {
         if let Found::Stored(revision) = &found {
@@ -278,7 +278,7 @@ impl Git {
         draft: &mut Draft<GitRepository>,
         context: &Context,
         checkout: Checkout,
-        form: Option<made::Form>,
+        form: Option<archive_cache::Form>,
         includes: &[Artifact],
     ) -> Result<Stored, Failure> {
         let spec = &draft.object.spec;
@@ -317,7 +317,7 @@ impl Git {
         let written = written.await;
         let stored = written.map_err(|error| self.not_stored(draft, &error))?;
         if let Some(form) = form {
-            let archive = made::Archive {
+            let archive = archive_cache::Archive {
                 path: stored.path.clone(),
                 digest: stored.digest.clone(),
                 size: stored.size,
@@ -326,7 +326,7 @@ impl Git {
                 hash,
             };
             let now = context.env.clock.elapsed();
-            self.made.note(form, &reference, archive, now);
+            self.archives.note(form, &reference, archive, now);
         }
         Ok(stored)
     }

@@ -23,7 +23,7 @@ pub enum LiveState {
 
 /// What one Kustomization has applied, by this process.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct AppliedCache {
     inner: Mutex<Inner>,
 }
 
@@ -37,7 +37,7 @@ struct Inner {
     /// Objects that were healthy when they were looked at last.
     healthy: BTreeMap<ObjectId, Healthy>,
     /// How often each object was changed by others lately.
-    fights: BTreeMap<ObjectId, u32>,
+    corrections: BTreeMap<ObjectId, u32>,
     /// Until when a write that got no answer may still be done, on our clock.
     unanswered: BTreeMap<ObjectId, Duration>,
 }
@@ -46,7 +46,7 @@ struct Inner {
 const MAY_LAND: Duration = Duration::from_secs(60);
 
 /// So often an object that others keep changing is put right at once; then only at the next attempt.
-const FIGHTS: u32 = 5;
+const MAX_CORRECTIONS: u32 = 5;
 
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
@@ -78,7 +78,7 @@ pub(super) enum Recall {
     Nothing,
 }
 
-impl Memory {
+impl AppliedCache {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -200,19 +200,22 @@ impl Memory {
         if !matters || inner.awaited.contains(id) {
             return matters;
         }
-        let fights = inner.fights.entry(id.clone()).or_default();
-        *fights += 1;
-        *fights <= FIGHTS
+        let corrections = inner.corrections.entry(id.clone()).or_default();
+        *corrections += 1;
+        *corrections <= MAX_CORRECTIONS
     }
 
     /// Whether somebody keeps changing an object against us, so that the next change of it may not matter.
-    pub fn is_fought(&self) -> bool {
-        self.lock().fights.values().any(|fights| *fights >= FIGHTS)
+    pub fn is_contended(&self) -> bool {
+        self.lock()
+            .corrections
+            .values()
+            .any(|corrections| *corrections >= MAX_CORRECTIONS)
     }
 
     /// Objects that others keep changing are put right at once again.
-    pub fn relent(&self) {
-        self.lock().fights.clear();
+    pub fn reset_contention(&self) {
+        self.lock().corrections.clear();
     }
 
     /// Whether what a watch tells of an object is from before our own last write of it.
@@ -236,7 +239,7 @@ impl Memory {
     }
 
     /// Versions from before may stand for something else now: all objects have to be looked at.
-    pub fn doubt(&self) {
+    pub fn invalidate(&self) {
         let mut inner = self.lock();
         inner.known.clear();
         inner.healthy.clear();
@@ -350,78 +353,78 @@ mod tests {
 
     #[test]
     fn a_write_without_an_answer_may_be_done_for_a_minute() {
-        let (memory, id) = (Memory::default(), deployment());
+        let (cache, id) = (AppliedCache::default(), deployment());
         let seconds = Duration::from_secs;
         let unanswered = ClientError::Timeout {
             what: "PATCH".into(),
             span: seconds(30),
         };
         let fenced = ClientError::Fenced { epoch: 1 };
-        memory.failed(&id, &fenced, seconds(5));
-        assert_eq!(memory.may_land_within(&id, seconds(5)), None);
-        memory.failed(&id, &unanswered, seconds(10));
-        assert_eq!(memory.may_land_within(&id, seconds(15)), Some(seconds(55)));
+        cache.failed(&id, &fenced, seconds(5));
+        assert_eq!(cache.may_land_within(&id, seconds(5)), None);
+        cache.failed(&id, &unanswered, seconds(10));
+        assert_eq!(cache.may_land_within(&id, seconds(15)), Some(seconds(55)));
         // Whatever becomes of the object meanwhile.
-        memory.forget(&id);
-        memory.clear();
-        assert_eq!(memory.may_land_within(&id, seconds(69)), Some(seconds(1)));
-        assert_eq!(memory.may_land_within(&id, seconds(70)), None);
+        cache.forget(&id);
+        cache.clear();
+        assert_eq!(cache.may_land_within(&id, seconds(69)), Some(seconds(1)));
+        assert_eq!(cache.may_land_within(&id, seconds(70)), None);
     }
 
     #[test]
     fn another_version_of_the_same_number_is_not_ours() {
-        let (memory, id) = (Memory::default(), deployment());
+        let (cache, id) = (AppliedCache::default(), deployment());
         let desired = json!({"a": 1});
-        memory.remember(&id, &desired, &live(5));
+        cache.remember(&id, &desired, &live(5));
         let recalled =
-            |live: &Value| memory.recall(&id, &desired, &LiveState::Present(live.clone()));
+            |live: &Value| cache.recall(&id, &desired, &LiveState::Present(live.clone()));
         assert_eq!(recalled(&live(5)), Recall::Unchanged);
-        assert!(!memory.matters(&id, Some(&live(5))));
+        assert!(!cache.matters(&id, Some(&live(5))));
         let mut other = live(5);
         other["metadata"]["annotations"] = json!({"user.example/note": "kept"});
         assert_eq!(recalled(&other), Recall::Nothing);
-        assert!(memory.matters(&id, Some(&other)));
-        memory.doubt();
+        assert!(cache.matters(&id, Some(&other)));
+        cache.invalidate();
         assert_eq!(recalled(&live(5)), Recall::Nothing);
     }
 
     #[test]
     fn what_a_late_watch_tells_does_not_count_after_our_own_write() {
-        let (memory, rules) = (Memory::default(), [0; 32]);
+        let (cache, rules) = (AppliedCache::default(), [0; 32]);
         let id = deployment();
         let seen = |version| LiveState::Present(live(version));
-        memory.remember(&id, &json!({"a": 1}), &live(5));
-        memory.note_healthy(&id, &live(7), rules);
-        assert!(memory.is_still_healthy(&id, &seen(7), rules));
-        memory.remember(&id, &json!({"a": 2}), &live(9));
-        assert!(!memory.is_still_healthy(&id, &seen(7), rules));
-        assert!(memory.is_outdated(&id, &live(7)));
-        assert!(!memory.is_outdated(&id, &live(9)));
+        cache.remember(&id, &json!({"a": 1}), &live(5));
+        cache.note_healthy(&id, &live(7), rules);
+        assert!(cache.is_still_healthy(&id, &seen(7), rules));
+        cache.remember(&id, &json!({"a": 2}), &live(9));
+        assert!(!cache.is_still_healthy(&id, &seen(7), rules));
+        assert!(cache.is_outdated(&id, &live(7)));
+        assert!(!cache.is_outdated(&id, &live(9)));
         // While it is waited for, whatever is not our own write matters.
-        memory.await_changes([id.clone()]);
-        assert!(!memory.matters(&id, Some(&live(9))));
-        assert!(memory.matters(&id, Some(&live(10))));
-        assert!(memory.matters(&id, None));
+        cache.await_changes([id.clone()]);
+        assert!(!cache.matters(&id, Some(&live(9))));
+        assert!(cache.matters(&id, Some(&live(10))));
+        assert!(cache.matters(&id, None));
     }
 
     #[test]
     fn who_keeps_changing_an_object_is_fought_for_a_while() {
-        let memory = Memory::default();
+        let cache = AppliedCache::default();
         let id = ObjectId {
             namespace: "n".into(),
             name: "a".into(),
             group: String::new(),
             kind: "ConfigMap".into(),
         };
-        memory.remember(&id, &json!({"a": 1}), &live(1));
-        for _ in 0..FIGHTS {
-            assert!(!memory.is_fought());
-            assert!(memory.matters(&id, None));
+        cache.remember(&id, &json!({"a": 1}), &live(1));
+        for _ in 0..MAX_CORRECTIONS {
+            assert!(!cache.is_contended());
+            assert!(cache.matters(&id, None));
         }
-        assert!(memory.is_fought());
-        assert!(!memory.matters(&id, None));
-        memory.relent();
-        assert!(!memory.is_fought());
-        assert!(memory.matters(&id, None));
+        assert!(cache.is_contended());
+        assert!(!cache.matters(&id, None));
+        cache.reset_contention();
+        assert!(!cache.is_contended());
+        assert!(cache.matters(&id, None));
     }
 }

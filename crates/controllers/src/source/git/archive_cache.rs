@@ -56,15 +56,15 @@ pub(super) struct Archive {
 
 /// The archives, by form, reference and revision.
 #[derive(Debug)]
-pub(super) struct Made(Recent<(Form, String, String), Archive>);
+pub(super) struct ArchiveCache(Recent<(Form, String, String), Archive>);
 
-impl Default for Made {
+impl Default for ArchiveCache {
     fn default() -> Self {
-        Made(Recent::new(LASTS, MOST))
+        ArchiveCache(Recent::new(LASTS, MOST))
     }
 }
 
-impl Made {
+impl ArchiveCache {
     /// The archive of a revision of a reference. `now` is a clock that does not jump.
     pub(super) fn find(
         &self,
@@ -120,11 +120,13 @@ mod tests {
             message: "first".into(),
             hash: "1".into(),
         };
-        let made = Made::default();
+        let archives = ArchiveCache::default();
         let (plain, now) = (form(json!({})).unwrap(), Duration::from_secs(9));
-        made.note(plain.clone(), "refs/heads/main", archive, now);
+        archives.note(plain.clone(), "refs/heads/main", archive, now);
         let found = |form: &Form, revision: &str, now| {
-            made.find(form, "refs/heads/main", revision, now).is_some()
+            archives
+                .find(form, "refs/heads/main", revision, now)
+                .is_some()
         };
         assert!(found(&plain, "main@sha1:1", now));
         assert!(!found(&plain, "main@sha1:2", now));
@@ -133,7 +135,7 @@ mod tests {
         assert!(!found(&other, "main@sha1:1", now));
         let stranger = form_of("c", json!({})).unwrap();
         assert!(!found(&stranger, "main@sha1:1", now));
-        made.forget("gitrepository/b/a/1.tar.gz");
+        archives.forget("gitrepository/b/a/1.tar.gz");
         assert!(!found(&plain, "main@sha1:1", now));
         let signed = json!({"verify": {"mode": "head", "secretRef": {"name": "k"}}});
         assert!(form(signed).is_none());
