@@ -10,6 +10,8 @@
 
 #![forbid(unsafe_code)]
 
+mod artifact;
+mod configs;
 mod error;
 mod fingerprint;
 mod kustomization;
@@ -17,6 +19,9 @@ mod manager;
 mod options;
 pub mod resources;
 pub mod source;
+mod stop;
+mod target;
+mod watching;
 
 pub use error::Error;
 pub use fingerprint::{Fingerprint, RemoteClusters};

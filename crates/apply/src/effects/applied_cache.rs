@@ -84,12 +84,12 @@ impl AppliedCache {
     }
 
     /// An object is about to be written.
-    pub(super) fn begin(&self, id: &ObjectId) {
+    pub fn begin(&self, id: &ObjectId) {
         self.lock().writing.insert(id.clone());
     }
 
     /// A write of an object has failed. One that got no answer may still be done.
-    pub(super) fn failed(&self, id: &ObjectId, why: &ClientError, now: Duration) {
+    pub fn failed(&self, id: &ObjectId, why: &ClientError, now: Duration) {
         self.forget(id);
         if why.is_unanswered() {
             let until = now + MAY_LAND;
@@ -110,7 +110,7 @@ impl AppliedCache {
     }
 
     /// Remembers that a live object is what `desired` asks for.
-    pub(super) fn remember(&self, id: &ObjectId, desired: &Value, live: &Value) {
+    pub fn remember(&self, id: &ObjectId, desired: &Value, live: &Value) {
         let text = |field: &str| {
             live["metadata"][field]
                 .as_str()

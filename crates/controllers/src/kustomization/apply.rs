@@ -21,11 +21,11 @@ use everflow_runtime::attempt::{Controller as _, Interrupted};
 use everflow_runtime::client::{At, meta_text};
 use everflow_runtime::events::{Event, Severity};
 
-use super::artifact::Tree;
 use super::attempt::{Attempt, has_same_inventory};
 use super::source::SourceName;
-use super::stop::{Failure, Stop};
-use super::target::{Target, Targets};
+use crate::artifact::Tree;
+use crate::stop::{Failure, Stop};
+use crate::target::Target;
 
 /// A build that deletes so many objects, and more than it keeps, is worth a word.
 const MANY: usize = 3;
@@ -80,7 +80,7 @@ impl Attempt<'_> {
             patience: spec.timeout().unsigned(),
             before: self.inventory()?,
             // Rights of others are known to the server only.
-            admission: match Targets::account(&self.object, self.options()).is_empty() {
+            admission: match self.wanted_target().account(self.options()).is_empty() {
                 true if !target.remote => self.controller.admission.clone(),
                 _ => None,
             },
@@ -377,10 +377,7 @@ impl Attempt<'_> {
 
     /// Deletes everything, as if nothing had been built: what the simulator must find.
     pub(super) async fn prune_everything(&self) -> Result<(), Stop> {
-        let targets = &self.controller.targets;
-        let target = targets
-            .of(&self.object, &self.context.client, self.options())
-            .await?;
+        let target = self.target().await?;
         let all = self.inventory()?.without(&Inventory::default());
         let cache = self.cache(&target);
         self.applier(&target)?.prune(&all, &cache).await;

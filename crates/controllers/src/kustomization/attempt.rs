@@ -24,15 +24,15 @@ use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
 
 use super::apply::{Outcome, Refusal};
-use super::artifact::Tree;
 use super::draft::{Draft, silent};
 use super::health::{Verdicts, Wait};
 use super::source::{Source, SourceName};
-use super::stop::{Failure, Stop, Then};
-use super::target::Target;
-use super::watching::Eyes;
 use super::{KustomizationController, OWNED, depends, inputs};
 use crate::Options;
+use crate::artifact::{Missing, Tree};
+use crate::stop::{Failure, Stop, Tell, Then};
+use crate::target::{Target, Wanted};
+use crate::watching::Eyes;
 
 /// How often a suspended object is looked at: only so that it has a next attempt.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
@@ -105,6 +105,28 @@ impl<'a> Attempt<'a> {
     /// How long ago a moment on our clock was, as Go prints it.
     pub(super) fn since(&self, moment: Duration) -> everflow_time::Duration {
         self.now().saturating_sub(moment).into()
+    }
+
+    /// What the object says of its target.
+    pub(super) fn wanted_target(&self) -> Wanted<'_> {
+        Wanted {
+            namespace: self.object.metadata.namespace(),
+            account: self.object.spec.service_account_name.as_deref(),
+            kube_config: self.object.spec.kube_config.as_ref(),
+        }
+    }
+
+    /// The cluster to apply to, and in whose name.
+    pub(super) async fn target(&self) -> Result<Target, Stop> {
+        let targets = &self.controller.targets;
+        let wanted = self.wanted_target();
+        let found = targets.of(wanted, &self.context.client, self.options());
+        found.await.map_err(|unusable| {
+            let why = unusable.of_kustomization();
+            Failure::new(Reason::ReconciliationFailed, &why)
+                .telling(Tell::Text(format!("failed to build kube client: {why}")))
+                .into()
+        })
     }
 
     /// What watches tell of the objects of a target.
@@ -240,11 +262,7 @@ impl<'a> Attempt<'a> {
     ) -> Result<Report, Stop> {
         let tree = self.fetch(source).await?;
         let built = self.build(tree.clone()).await?;
-        let target = self
-            .controller
-            .targets
-            .of(&self.object, &self.context.client, self.options())
-            .await?;
+        let target = self.target().await?;
         let built = built?;
         let news = self.before().last_applied_revision.as_deref() != Some(&self.draft.revision)
             || self.before().observed_generation != self.draft.generation;
@@ -291,11 +309,30 @@ impl<'a> Attempt<'a> {
         let current = || name.artifact(context);
         let trees = &self.controller.trees;
         let tree = trees.get(&source.artifact, self.options(), &current).await;
+        let tree = tree.map_err(|missing| self.lacks_artifact(missing));
         self.context.check()?;
         if tree.is_err() && self.context.env.is_wrong(Wrong::FailureTakenAsEmpty) {
             self.prune_everything().await?;
         }
         tree
+    }
+
+    fn lacks_artifact(&self, missing: Missing) -> Stop {
+        match missing {
+            Missing::NotFound | Missing::Moved(_) => {
+                let soon = self.options().runtime.requeue_dependency;
+                let soon = everflow_time::Duration::from(soon);
+                let message =
+                    format!("Source is not ready, artifact not found, retrying in {soon}");
+                Failure::new(Reason::ArtifactFailed, message)
+                    .telling(Tell::Nothing)
+                    .then(Then::Wait)
+                    .into()
+            }
+            Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)
+                .passing(transient)
+                .into(),
+        }
     }
 
     /// Applies what was built, and prunes what it has no more.
@@ -390,10 +427,7 @@ impl<'a> Attempt<'a> {
         mut wait: Wait,
         checks: &CustomChecks,
     ) -> Result<Report, Stop> {
-        let targets = &self.controller.targets;
-        let target = targets
-            .of(&self.object, &self.context.client, self.options())
-            .await?;
+        let target = self.target().await?;
         let applier = self.applier(&target)?;
         self.draft.contested = wait.contested.clone();
         self.draft.status.last_attempted_revision = Some(wait.revision.clone());

@@ -14,12 +14,12 @@ use everflow_kustomize::{Cache, Limits};
 use everflow_limits::{Budget, Exceeded};
 use everflow_runtime::events::Severity;
 
-use super::artifact::Tree;
 use super::attempt::Attempt;
 use super::inputs::{self, Unread};
 use super::results::{Key, Results};
-use super::stop::{Failure, Stop, Then};
 use crate::Fingerprint;
+use crate::artifact::Tree;
+use crate::stop::{Failure, Stop, Then};
 
 /// How much room the results of builds may take. It is for what is small and asked for often; a thousand
 /// Kustomizations cost half a kilobyte each, and what has no room is built anew, which costs little.

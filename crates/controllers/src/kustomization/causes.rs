@@ -7,7 +7,7 @@ use everflow_apply::health::{Assessment, Health};
 use everflow_apply::inventory::Entry;
 
 use super::attempt::Attempt;
-use super::target::Target;
+use crate::target::Target;
 
 /// So many objects are looked into.
 const LOOKED_INTO: usize = 5;

@@ -14,7 +14,7 @@ use everflow_runtime::attempt::Context;
 use everflow_runtime::client::At;
 use everflow_runtime::queue::WakeOn;
 
-use super::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, Stop, Tell, Then};
 use crate::{Options, resources};
 
 /// What is said of a dependency that does not exist.

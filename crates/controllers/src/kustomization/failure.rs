@@ -14,7 +14,7 @@ use everflow_runtime::queue::Priority;
 use super::attempt::Attempt;
 use super::depends;
 use super::draft::silent;
-use super::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, Stop, Tell, Then};
 
 /// How long is waited at most for an API server that was busy or away.
 const AWAY: Duration = Duration::from_secs(60);

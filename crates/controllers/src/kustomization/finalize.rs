@@ -13,8 +13,8 @@ use everflow_runtime::metadata::Edited;
 
 use super::attempt::Attempt;
 use super::draft::silent;
-use super::stop::Stop;
-use super::target::Target;
+use crate::stop::Stop;
+use crate::target::Target;
 
 /// How often it is looked whether deleted objects have gone.
 const LOOK: Duration = Duration::from_secs(2);
@@ -73,7 +73,7 @@ impl Attempt<'_> {
         let targets = &self.controller.targets;
         let entries = inventory.without(&Inventory::default());
         if targets
-            .gone(&self.object, &own, &options)
+            .gone(self.wanted_target(), &own, &options)
             .await
             .map_err(|error| failed(&error))?
         {
@@ -82,7 +82,7 @@ impl Attempt<'_> {
             self.draft.record_event(Severity::Error, message);
             return Ok(None);
         }
-        let target: Target = targets.of(&self.object, &own, &options).await?;
+        let target: Target = self.target().await?;
         let applier = self.applier(&target)?;
         let cache = self.cache(&target);
         cache.clear();

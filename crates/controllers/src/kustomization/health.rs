@@ -23,9 +23,9 @@ use everflow_runtime::store::Keep;
 use sha2::{Digest as _, Sha256};
 
 use super::attempt::Attempt;
-use super::stop::Stop;
-use super::target::Target;
-use super::watching::tells_health;
+use crate::stop::Stop;
+use crate::target::Target;
+use crate::watching::tells_health;
 
 /// How often objects are looked at that cannot be watched, and those that can.
 const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));

@@ -2,20 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use everflow_api::common::ConfigKind;
 use everflow_api::kustomization::{Kustomization, SubstituteReference};
 use everflow_api::object::Object;
 use everflow_build::{Keys, add_variables};
-use everflow_json::Value;
 use everflow_limits::Bytes;
 use everflow_runtime::Error as ClientError;
-use everflow_runtime::client::{At, Client, Resource, Selection};
+use everflow_runtime::client::{At, Client, Resource};
 use everflow_runtime::queue::WakeOn;
 use everflow_runtime::reflector::Watched;
-use everflow_runtime::store::Keep;
 
+use crate::configs::{self, data, resource, secret_bytes};
 use crate::{Options, resources};
 
 /// Why an input cannot be had.
@@ -165,43 +161,6 @@ pub(super) async fn keys(
     Ok(keys)
 }
 
-fn resource(kind: ConfigKind) -> Resource {
-    match kind {
-        ConfigKind::Secret => resources::SECRETS,
-        ConfigKind::ConfigMap => resources::CONFIG_MAPS,
-    }
-}
-
-/// The values of a ConfigMap or a Secret.
-fn data(holder: &Value) -> BTreeMap<String, String> {
-    let secret = holder["kind"] == "Secret";
-    let entries = holder["data"].as_object().into_iter().flatten();
-    entries
-        .map(|(key, value)| {
-            let text = value.as_str().unwrap_or_default();
-            let text = match secret {
-                true => {
-                    let bytes = STANDARD.decode(text).unwrap_or_default();
-                    String::from_utf8_lossy(&bytes).into_owned()
-                }
-                false => text.to_owned(),
-            };
-            (key.to_string(), text)
-        })
-        .collect()
-}
-
-/// The bytes of a Secret.
-pub(super) fn secret_bytes(secret: &Value) -> BTreeMap<String, Vec<u8>> {
-    let entries = secret["data"].as_object().into_iter().flatten();
-    entries
-        .map(|(key, value)| {
-            let text = value.as_str().unwrap_or_default();
-            (key.to_string(), STANDARD.decode(text).unwrap_or_default())
-        })
-        .collect()
-}
-
 /// The ConfigMaps and Secrets that a Kustomization refers to.
 fn references(object: &Object<Kustomization>) -> Vec<(Resource, String)> {
     let spec = &object.spec;
@@ -235,16 +194,6 @@ pub(super) fn wakes(object: &Object<Kustomization>, options: &Options) -> Vec<(W
     let namespace = object.metadata.namespace();
     references(object)
         .into_iter()
-        .map(|(resource, name)| {
-            let wake = resource.wake_on(namespace, &name);
-            let labels = options.runtime.watch_configs_label_selector.clone();
-            let watched = Watched {
-                resource,
-                namespace: options.runtime.watch_namespace.clone(),
-                selection: Selection::labelled(labels).metadata(),
-                keep: Keep::Metadata,
-            };
-            (wake, watched)
-        })
+        .map(|(resource, name)| configs::wake(resource, namespace, &name, options))
         .collect()
 }

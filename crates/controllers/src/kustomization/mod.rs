@@ -7,7 +7,6 @@
 //! wake the next attempt. `finalize` is for Kustomizations that go.
 
 mod apply;
-mod artifact;
 mod attempt;
 mod build;
 mod causes;
@@ -21,10 +20,7 @@ mod legacy_versions;
 mod results;
 mod settling;
 mod source;
-mod stop;
 mod success;
-mod target;
-mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,14 +37,14 @@ use everflow_runtime::client::Resource;
 use everflow_runtime::queue::Key;
 use everflow_runtime::store::Change;
 
+use crate::artifact::Trees;
+use crate::target::Targets;
+use crate::watching::{Memories, OwnerLabels};
 use crate::{Options, Setup, resources};
-use artifact::Trees;
 use attempt::Attempt;
 use health::Wait;
 pub use inputs::variables;
 use settling::Settling;
-use target::Targets;
-use watching::Memories;
 
 /// The conditions that are ours.
 const OWNED: [&str; 4] = [
@@ -88,7 +84,7 @@ impl KustomizationController {
             options: setup.options.clone(),
             trees: Trees::new(setup),
             targets: Targets::new(setup),
-            memories: Arc::default(),
+            memories: Arc::new(Memories::new(OwnerLabels::KUSTOMIZATION)),
             waits: Mutex::default(),
             settling: Mutex::default(),
             cache: Arc::new(everflow_kustomize::Cache::new(CACHED)),

@@ -19,7 +19,7 @@ use everflow_runtime::attempt::{Next, Report, Verdict};
 use super::apply::{Outcome, Refusal, changes};
 use super::attempt::Attempt;
 use super::health::state;
-use super::stop::Stop;
+use crate::stop::Stop;
 
 /// How long a worker waits, and how often it looks.
 const MOMENT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(250));

@@ -13,7 +13,7 @@ use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{At, Resource};
 use everflow_runtime::queue::WakeOn;
 
-use super::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, Stop, Tell, Then};
 use crate::{Options, resources};
 
 /// Which source is meant.

@@ -17,8 +17,8 @@ use super::apply;
 use super::attempt::Attempt;
 use super::draft::silent;
 use super::health::Wait;
-use super::stop::Stop;
-use super::target::Target;
+use crate::stop::Stop;
+use crate::target::Target;
 
 /// After so long an object that others kept changing is put right once more.
 const TRUCE: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use everflow_runtime::attempt::Interrupted;
 
 /// Why an attempt does not get through.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// There is no point in going on.
     Interrupted(Interrupted),
     /// Something has to be there or be right first.
@@ -25,20 +25,20 @@ pub(super) enum Stop {
 
 /// What failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// The reason of the Ready condition and of the event.
-    pub(super) reason: Reason,
+    pub(crate) reason: Reason,
     /// The message of the Ready condition.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// What the event says.
-    pub(super) event: Tell,
+    pub(crate) event: Tell,
     /// What has to happen.
-    pub(super) then: Then,
+    pub(crate) then: Then,
 }
 
 /// What is told of a failure in an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Tell {
+pub(crate) enum Tell {
     /// The message.
     Message,
     /// Another text.
@@ -51,7 +51,7 @@ pub(super) enum Tell {
 
 /// What has to happen before an attempt can get further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(crate) enum Then {
     /// Time, or anything that wakes it.
     Retry,
     /// The API server has to come back, which may be any moment: nothing is wrong with what is delivered.
@@ -65,13 +65,13 @@ pub(super) enum Then {
 }
 
 impl Stop {
-    pub(super) fn failed(reason: Reason, message: impl Into<String>) -> Self {
+    pub(crate) fn failed(reason: Reason, message: impl Into<String>) -> Self {
         Failure::new(reason, message).into()
     }
 }
 
 impl Failure {
-    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
         Failure {
             reason,
             message: message.into(),
@@ -80,20 +80,20 @@ impl Failure {
         }
     }
 
-    pub(super) fn telling(mut self, event: Tell) -> Self {
+    pub(crate) fn telling(mut self, event: Tell) -> Self {
         self.event = event;
         self
     }
 
     /// What may pass by itself is tried again sooner.
-    pub(super) fn passing(self, transient: bool) -> Self {
+    pub(crate) fn passing(self, transient: bool) -> Self {
         match transient {
             true => self.then(Then::Return),
             false => self,
         }
     }
 
-    pub(super) fn then(mut self, then: Then) -> Self {
+    pub(crate) fn then(mut self, then: Then) -> Self {
         self.then = then;
         self
     }

@@ -21,9 +21,33 @@ use crate::Fingerprint;
 /// For so long after the server was heard what it said counts.
 const FRESH: Duration = Duration::from_secs(180);
 
-/// What each Kustomization has applied, by namespace and name.
-#[derive(Debug, Default)]
-pub(super) struct Memories {
+/// The labels that say whose an object is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnerLabels {
+    /// The name of the owner.
+    pub(crate) name: &'static str,
+    /// Its namespace.
+    pub(crate) namespace: &'static str,
+}
+
+impl OwnerLabels {
+    /// Those of Kustomizations.
+    pub(crate) const KUSTOMIZATION: OwnerLabels = OwnerLabels {
+        name: label::KUSTOMIZATION_NAME,
+        namespace: label::KUSTOMIZATION_NAMESPACE,
+    };
+    /// Those of HelmReleases.
+    #[expect(dead_code)]
+    pub(crate) const HELM_RELEASE: OwnerLabels = OwnerLabels {
+        name: label::HELM_RELEASE_NAME,
+        namespace: label::HELM_RELEASE_NAMESPACE,
+    };
+}
+
+/// What each owner has applied, by namespace and name.
+#[derive(Debug)]
+pub(crate) struct Memories {
+    labels: OwnerLabels,
     all: Mutex<BTreeMap<(String, String), Remembered>>,
     /// How often the server had gone back when the store of each kind was looked at last.
     rewinds: Mutex<BTreeMap<Resource, u64>>,
@@ -37,12 +61,20 @@ struct Remembered {
 }
 
 impl Memories {
+    pub(crate) fn new(labels: OwnerLabels) -> Self {
+        Memories {
+            labels,
+            all: Mutex::default(),
+            rewinds: Mutex::default(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Remembered>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a Kustomization has applied to a cluster; of another cluster nothing is known.
-    pub(super) fn of(&self, namespace: &str, name: &str, target: Fingerprint) -> Arc<AppliedCache> {
+    pub(crate) fn of(&self, namespace: &str, name: &str, target: Fingerprint) -> Arc<AppliedCache> {
         let mut all = self.lock();
         let key = (namespace.to_owned(), name.to_owned());
         let fresh = || Remembered {
@@ -69,13 +101,13 @@ impl Memories {
         }
     }
 
-    pub(super) fn forget(&self, namespace: &str, name: &str) {
+    pub(crate) fn forget(&self, namespace: &str, name: &str) {
         self.lock().remove(&(namespace.to_owned(), name.to_owned()));
     }
 
     /// Whether a change of an object that has an owner's labels matters to that owner.
     fn matter(&self, resource: &Resource, change: &Change) -> bool {
-        let owner = |stored: &Option<Arc<CachedObject>>| owner(&stored.as_ref()?.value());
+        let owner = |stored: &Option<Arc<CachedObject>>| self.owner(&stored.as_ref()?.value());
         let (before, now) = (owner(&change.old), owner(&change.new));
         let new = OnceCell::new();
         let new = || new.get_or_init(|| change.new.as_ref().map(|stored| stored.value()));
@@ -95,20 +127,17 @@ impl Memories {
             memory.is_some_and(|memory| change.goes_back() || memory.matters(&id, new().as_ref()))
         })
     }
-}
 
-fn owner(object: &Value) -> Option<(String, String)> {
-    let labels = object.pointer("/metadata/labels")?;
-    let text = |key: &str| labels.get(key)?.as_str().map(str::to_owned);
-    Some((
-        text(label::KUSTOMIZATION_NAMESPACE)?,
-        text(label::KUSTOMIZATION_NAME)?,
-    ))
+    fn owner(&self, object: &Value) -> Option<(String, String)> {
+        let labels = object.pointer("/metadata/labels")?;
+        let text = |key: &str| labels.get(key)?.as_str().map(str::to_owned);
+        Some((text(self.labels.namespace)?, text(self.labels.name)?))
+    }
 }
 
 /// Kinds whose health is in their status and changes often while they are waited for: they are
 /// watched with it, so that nobody has to ask at each change.
-pub(super) fn tells_health(group: &str, kind: &str) -> bool {
+pub(crate) fn tells_health(group: &str, kind: &str) -> bool {
     matches!(
         (group, kind),
         ("apps", "Deployment" | "StatefulSet" | "DaemonSet") | ("batch", "Job")
@@ -118,17 +147,17 @@ pub(super) fn tells_health(group: &str, kind: &str) -> bool {
 /// Watches applied objects: one watch for each kind, whoever owns them, for its metadata or also its
 /// health.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Eyes<'a> {
-    pub(super) context: &'a Context,
-    pub(super) memories: &'a Arc<Memories>,
+pub(crate) struct Eyes<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) memories: &'a Arc<Memories>,
     /// Whether the objects are in this cluster.
-    pub(super) local: bool,
+    pub(crate) local: bool,
 }
 
 impl Eyes<'_> {
     /// What is watched of a kind.
-    pub(super) fn watched(resource: &Resource) -> Watched {
-        let selection = Selection::labelled(label::KUSTOMIZATION_NAME);
+    pub(crate) fn watched(&self, resource: &Resource) -> Watched {
+        let selection = Selection::labelled(self.memories.labels.name);
         let (selection, keep) = match tells_health(&resource.group, &resource.kind) {
             true => (selection, Keep::WithoutTemplates),
             false => (selection.metadata(), Keep::Metadata),
@@ -144,14 +173,14 @@ impl Eyes<'_> {
     fn store(&self, resource: &Resource) -> Store {
         let (memories, kind) = (self.memories.clone(), resource.clone());
         let matters = Arc::new(move |change: &Change| memories.matter(&kind, change));
-        let watched = Self::watched(resource);
+        let watched = self.watched(resource);
         let store = self.context.watch_where(&watched, matters);
         self.memories.note_rewinds(resource, store.rewinds());
         store
     }
 
     /// Has the kinds of these objects watched, and says what wakes their owner.
-    pub(super) async fn watch(&self, entries: &[Entry], keep: &mut Vec<Watched>) -> Vec<WakeOn> {
+    pub(crate) async fn watch(&self, entries: &[Entry], keep: &mut Vec<Watched>) -> Vec<WakeOn> {
         let mut wakes = Vec::with_capacity(entries.len());
         if !self.local {
             return wakes;
@@ -167,7 +196,7 @@ impl Eyes<'_> {
                 continue;
             };
             self.store(&resource);
-            let watched = Self::watched(&resource);
+            let watched = self.watched(&resource);
             if !keep.contains(&watched) {
                 keep.push(watched);
             }
@@ -183,7 +212,7 @@ impl Eyes<'_> {
 
 impl Eyes<'_> {
     /// Whether a watch that has begun tells the health of an object.
-    pub(super) async fn tells(&self, entry: &Entry) -> bool {
+    pub(crate) async fn tells(&self, entry: &Entry) -> bool {
         let id = &entry.id;
         if !tells_health(&id.group, &id.kind) {
             return false;

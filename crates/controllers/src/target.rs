@@ -1,21 +1,17 @@
-//! Which cluster a Kustomization applies to, and in whose name.
+//! Which cluster a Kustomization or a HelmRelease is applied to, and in whose name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use everflow_api::common::{KubeConfigReference, SecretKeyReference};
-use everflow_api::kustomization::Kustomization;
-use everflow_api::object::Object;
-use everflow_api::reason::Reason;
 use everflow_env::Env;
 use everflow_json::{Value, json};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, Client, Impersonation};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport, Login};
 
-use super::inputs::secret_bytes;
-use super::stop::{Failure, Stop, Tell};
+use crate::configs::secret_bytes;
 use crate::fingerprint::{Fingerprint, Parts};
 use crate::{Options, RemoteClusters, Setup, resources};
 
@@ -25,22 +21,109 @@ const TOKEN: (Duration, Duration) = (Duration::from_secs(3_600), Duration::from_
 /// memory.
 const KEPT: usize = 256;
 
-/// The cluster of a Kustomization.
+/// What an object says of its target.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The namespace of the object.
+    pub(crate) namespace: &'a str,
+    /// The service account that it names.
+    pub(crate) account: Option<&'a str>,
+    /// The cluster that it names.
+    pub(crate) kube_config: Option<&'a KubeConfigReference>,
+}
+
+impl Wanted<'_> {
+    /// The service account in whose name objects are applied; empty for our own.
+    pub(crate) fn account(&self, options: &Options) -> String {
+        let named = self.account.filter(|name| !name.is_empty());
+        named.map_or_else(
+            || options.runtime.default_service_account.clone(),
+            str::to_owned,
+        )
+    }
+}
+
+/// Why a kubeconfig cannot be used.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    /// Its Secret cannot be read.
+    Secret {
+        /// The Secret, in quotes.
+        shown: String,
+        /// Why.
+        why: String,
+        /// What to do, in parentheses; or nothing.
+        remedy: &'static str,
+    },
+    /// Its Secret has no kubeconfig.
+    Key {
+        /// The Secret, in quotes.
+        shown: String,
+        /// The key that was asked for.
+        key: Option<String>,
+    },
+    /// Something else.
+    Other(String),
+}
+
+impl Unusable {
+    /// In the words that Flux has for Kustomizations.
+    pub(crate) fn of_kustomization(&self) -> String {
+        match self {
+            Unusable::Secret { shown, why, remedy } => {
+                format!("unable to read KubeConfig secret {shown} error: {why}{remedy}")
+            }
+            Unusable::Key { shown, key } => {
+                let key = key.as_deref().unwrap_or("value");
+                format!(
+                    "KubeConfig secret {shown} does not contain a '{key}' key with a kubeconfig"
+                )
+            }
+            Unusable::Other(why) => why.clone(),
+        }
+    }
+
+    /// In the words that Flux has for HelmReleases.
+    #[expect(dead_code)]
+    pub(crate) fn of_release(&self) -> String {
+        match self {
+            Unusable::Secret { shown, why, remedy } => {
+                format!("could not get KubeConfig secret {shown}: {why}{remedy}")
+            }
+            Unusable::Key { shown, key } => {
+                let keys = match key {
+                    Some(key) => format!("'{key}' key"),
+                    None => "'value' or 'value.yaml' key".to_owned(),
+                };
+                format!("KubeConfig secret {shown} does not contain a {keys} with data")
+            }
+            Unusable::Other(why) => why.clone(),
+        }
+    }
+}
+
+impl From<String> for Unusable {
+    fn from(why: String) -> Self {
+        Unusable::Other(why)
+    }
+}
+
+/// The cluster of an object.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
-    pub(super) client: Client,
+pub(crate) struct Target {
+    pub(crate) client: Client,
     /// Another cluster than ours: what is there is not watched.
-    pub(super) remote: bool,
+    pub(crate) remote: bool,
     /// Requests are made in the name of a service account, which may read less than the engine does.
-    pub(super) impersonates: bool,
+    pub(crate) impersonates: bool,
     /// Tells clusters and accounts apart: who has other credentials is somebody else.
-    pub(super) identity: Fingerprint,
+    pub(crate) identity: Fingerprint,
 }
 
 /// Clients of other clusters, by namespace and the whole text of the kubeconfig they were made from; and
 /// tokens, by namespace, account and audiences.
 #[derive(Debug)]
-pub(super) struct Targets {
+pub(crate) struct Targets {
     env: Env,
     remotes: Mutex<BTreeMap<Fingerprint, Client>>,
     tokens: Mutex<BTreeMap<Fingerprint, (String, Duration)>>,
@@ -56,7 +139,7 @@ struct Kubeconfig {
 }
 
 impl Targets {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &Setup) -> Self {
         Targets {
             env: setup.env.clone(),
             remotes: Mutex::default(),
@@ -64,32 +147,23 @@ impl Targets {
         }
     }
 
-    /// The service account in whose name objects are applied; empty for our own.
-    pub(super) fn account(object: &Object<Kustomization>, options: &Options) -> String {
-        let named = object.spec.service_account_name.clone();
-        let named = named.filter(|name| !name.is_empty());
-        named.unwrap_or_else(|| options.runtime.default_service_account.clone())
-    }
-
     /// The cluster and the name to use.
-    pub(super) async fn of(
+    pub(crate) async fn of(
         &self,
-        object: &Object<Kustomization>,
+        wanted: Wanted<'_>,
         own: &Client,
         options: &Options,
-    ) -> Result<Target, Stop> {
-        let namespace = object.metadata.namespace();
-        let (mut client, remote, identity) = match &object.spec.kube_config {
+    ) -> Result<Target, Unusable> {
+        let namespace = wanted.namespace;
+        let (mut client, remote, identity) = match wanted.kube_config {
             None => (own.clone(), false, Parts::of("this cluster")),
             Some(reference) => {
-                let read = self.config(reference, namespace, own, options).await;
-                let read = read.map_err(|why| unusable(&why))?;
+                let read = self.config(reference, namespace, own, options).await?;
                 let identity = Parts::of("another cluster").and(read.identity);
-                let client = self.remote(read).map_err(|why| unusable(&why))?;
-                (client, true, identity)
+                (self.remote(read)?, true, identity)
             }
         };
-        let account = Self::account(object, options);
+        let account = wanted.account(options);
         if !account.is_empty() {
             client = client.impersonating(Impersonation::service_account(namespace, &account));
         }
@@ -122,15 +196,18 @@ impl Targets {
         namespace: &str,
         own: &Client,
         options: &Options,
-    ) -> Result<Kubeconfig, String> {
+    ) -> Result<Kubeconfig, Unusable> {
         allowed(reference, namespace, options)?;
         match (&reference.secret_ref, &reference.config_map_ref) {
             (Some(secret), _) => from_secret(secret, namespace, own, options).await,
-            (None, Some(map)) => self.config_of_map(&map.name, namespace, own, options).await,
-            (None, None) => Err(
+            (None, Some(map)) => {
+                let read = self.config_of_map(&map.name, namespace, own, options).await;
+                Ok(read?)
+            }
+            (None, None) => Err(Unusable::Other(
                 "exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be specified"
                     .into(),
-            ),
+            )),
         }
     }
 
@@ -205,7 +282,7 @@ impl Targets {
         Ok(Kubeconfig { identity, ..read })
     }
 
-    /// A token of a service account of the Kustomization's namespace.
+    /// A token of a service account of the object's namespace.
     async fn token(
         &self,
         namespace: &str,
@@ -253,17 +330,17 @@ impl Targets {
 
     /// Whether the account to apply as, and the kubeconfig, are there: without them nothing can
     /// be deleted any more.
-    pub(super) async fn gone(
+    pub(crate) async fn gone(
         &self,
-        object: &Object<Kustomization>,
+        wanted: Wanted<'_>,
         own: &Client,
         options: &Options,
     ) -> Result<bool, ClientError> {
-        let account = Self::account(object, options);
-        if account.is_empty() || object.spec.kube_config.is_some() {
+        let account = wanted.account(options);
+        if account.is_empty() || wanted.kube_config.is_some() {
             return Ok(false);
         }
-        let at = At::new(object.metadata.namespace(), &account);
+        let at = At::new(wanted.namespace, &account);
         match own.get_metadata(&resources::SERVICE_ACCOUNTS, at).await {
             Ok(_) => Ok(false),
             Err(ClientError::NotFound(_)) => Ok(true),
@@ -312,29 +389,24 @@ fn given(secret: &Value, shown: &str, options: &Options) -> Result<(), String> {
     ))
 }
 
-fn unusable(why: &str) -> Stop {
-    Failure::new(Reason::ReconciliationFailed, why)
-        .telling(Tell::Text(format!("failed to build kube client: {why}")))
-        .into()
-}
-
 async fn from_secret(
     reference: &SecretKeyReference,
     namespace: &str,
     own: &Client,
     options: &Options,
-) -> Result<Kubeconfig, String> {
+) -> Result<Kubeconfig, Unusable> {
     let shown = format!("'{namespace}/{}'", reference.name);
     let at = At::new(namespace, &reference.name);
     let secret = own.get(&resources::SECRETS, at).await;
-    let secret = secret.map_err(|error| {
-        let remedy = match error {
+    let secret = secret.map_err(|error| Unusable::Secret {
+        shown: shown.clone(),
+        remedy: match error {
             ClientError::NotFound(_) => {
                 " (spec.kubeConfig names it: create it with the kubeconfig of the other cluster)"
             }
             _ => "",
-        };
-        format!("unable to read KubeConfig secret {shown} error: {error}{remedy}")
+        },
+        why: error.to_string(),
     })?;
     given(&secret, &shown, options)?;
     let data = secret_bytes(&secret);
@@ -345,12 +417,12 @@ async fn from_secret(
     };
     let found = keys.iter().find_map(|key| data.get(*key));
     let Some(text) = found else {
-        let key = keys[0];
-        return Err(format!(
-            "KubeConfig secret {shown} does not contain a '{key}' key with a kubeconfig"
-        ));
+        return Err(Unusable::Key {
+            shown,
+            key: named.map(str::to_owned),
+        });
     };
-    parse(text, namespace, options)
+    Ok(parse(text, namespace, options)?)
 }
 
 /// Reads a kubeconfig of someone else's: nothing in it may run programs or weaken the trust,

@@ -1,4 +1,4 @@
-//! The files of an artifact.
+//! What artifacts hold, unpacked and kept as long as there is room.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek as _, SeekFrom};
@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use everflow_api::common::Artifact;
-use everflow_api::reason::Reason;
 use everflow_env::{Env, run_budgeted};
 use everflow_fetch::archive::{
-    Budgeted, Digest, Item, Limits, Links, copy_content, digest_of, digest_reader, read_archive,
+    Budgeted, Digest, Item, Links, copy_content, digest_of, digest_reader, read_archive,
 };
 use everflow_fetch::http::{Client, ClientOptions};
 use everflow_fetch::storage::Storage;
@@ -17,7 +16,6 @@ use everflow_fetch::{Error as FetchError, Url};
 use everflow_kustomize::MemoryView;
 use everflow_limits::Budget;
 
-use super::stop::{Failure, Stop, Tell, Then};
 use crate::fingerprint::{Fingerprint, Parts};
 use crate::{Options, Setup};
 
@@ -34,30 +32,47 @@ const DOWNLOAD: Duration = Duration::from_secs(300);
 
 /// The files of an artifact, unpacked.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     /// The digest of the archive.
-    pub(super) digest: String,
-    pub(super) files: MemoryView,
+    pub(crate) digest: String,
+    pub(crate) files: MemoryView,
     size: usize,
 }
 
-/// Unpacked artifacts by address and digest: Kustomizations of one source share them. A digest alone does
-/// not do: who only claims to have a content gets it from where they say it is, or not at all.
-#[derive(Debug)]
-pub(super) struct Trees {
-    env: Env,
-    storage: Storage,
-    slots: Mutex<Slots>,
+/// What the bytes of an artifact are made into.
+pub(crate) trait Unpacked: Send + Sync + Sized + 'static {
+    /// Unpacks the bytes. The error is what is wrong with them, and whether that may pass.
+    fn unpack(
+        packed: &mut dyn Read,
+        artifact: &Artifact,
+        options: &Options,
+        budget: &Budget,
+    ) -> Result<Self, (String, bool)>;
+
+    /// How many bytes it takes in memory.
+    fn size(&self) -> usize;
 }
 
+/// Unpacked artifacts by address and digest: objects of one source share them. A digest alone does
+/// not do: who only claims to have a content gets it from where they say it is, or not at all.
+#[derive(Debug)]
+pub(crate) struct Artifacts<T> {
+    env: Env,
+    storage: Storage,
+    slots: Mutex<Slots<T>>,
+}
+
+/// The files of artifacts.
+pub(crate) type Trees = Artifacts<Tree>;
+
 /// What a source has by now.
-pub(super) type Current<'a> = &'a (dyn Fn() -> Option<Artifact> + Sync);
+pub(crate) type Current<'a> = &'a (dyn Fn() -> Option<Artifact> + Sync);
 
-type Slot = Arc<tokio::sync::Mutex<Option<Arc<Tree>>>>;
+type Slot<T> = Arc<tokio::sync::Mutex<Option<Arc<T>>>>;
 
-#[derive(Debug, Default)]
-struct Slots {
-    by_key: BTreeMap<Fingerprint, Slot>,
+#[derive(Debug)]
+struct Slots<T> {
+    by_key: BTreeMap<Fingerprint, Slot<T>>,
     /// The oldest first.
     order: Vec<Kept>,
 }
@@ -77,7 +92,8 @@ fn key(artifact: &Artifact) -> Fingerprint {
 }
 
 /// Why an artifact cannot be had.
-enum Missing {
+#[derive(Debug)]
+pub(crate) enum Missing {
     /// It is not there any more, or not yet.
     NotFound,
     /// The same is to be had elsewhere now.
@@ -106,23 +122,26 @@ impl Missing {
     }
 }
 
-impl Trees {
-    pub(super) fn new(setup: &Setup) -> Self {
-        Trees {
+impl<T: Unpacked> Artifacts<T> {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        Artifacts {
             env: setup.env.clone(),
             storage: setup.storage.clone(),
-            slots: Mutex::default(),
+            slots: Mutex::new(Slots {
+                by_key: BTreeMap::new(),
+                order: Vec::new(),
+            }),
         }
     }
 
-    /// The files of an artifact. `current` is what the source has by now: it may move while the download is tried again, as
+    /// What an artifact holds. `current` is what the source has by now: it may move while the download is tried again, as
     /// when another engine has taken over.
-    pub(super) async fn get(
+    pub(crate) async fn get(
         &self,
         artifact: &Artifact,
         options: &Options,
         current: Current<'_>,
-    ) -> Result<Arc<Tree>, Stop> {
+    ) -> Result<Arc<T>, Missing> {
         let key = key(artifact);
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,11 +157,11 @@ impl Trees {
             Err(missing) => {
                 let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
                 slots.by_key.remove(&key);
-                return Err(refused(missing, options));
+                return Err(missing);
             }
         };
         *kept = Some(tree.clone());
-        self.keep(key, artifact, tree.size);
+        self.keep(key, artifact, tree.size());
         Ok(tree)
     }
 
@@ -172,7 +191,7 @@ impl Trees {
         artifact: &Artifact,
         options: &Options,
         current: Current<'_>,
-    ) -> Result<Tree, Missing> {
+    ) -> Result<T, Missing> {
         let mut artifact = artifact.clone();
         loop {
             match self.fetch_from(&artifact, options, current).await {
@@ -187,16 +206,16 @@ impl Trees {
         artifact: &Artifact,
         options: &Options,
         current: Current<'_>,
-    ) -> Result<Tree, Missing> {
+    ) -> Result<T, Missing> {
         let digest = Digest::parse(&artifact.digest)
             .map_err(|error| Missing::because("failed to verify archive", &error))?;
-        let limits = options.artifact_limits();
         if artifact.url == self.storage.url(&artifact.path)
-            && let Some(tree) = self.stored(&artifact.path, &digest, limits).await
+            && let Some(tree) = self.stored(artifact, &digest, options).await
         {
             return tree;
         }
         let bytes = self.download(artifact, options, current).await?;
+        let (artifact, options) = (artifact.clone(), options.clone());
         let work = move |budget: &Budget| {
             let charged = budget.charge(bytes.len()).map_err(FetchError::Limit);
             charged.map_err(|error| Missing::because("failed to verify archive", &error))?;
@@ -208,7 +227,7 @@ impl Trees {
                     digest.as_str()
                 )));
             }
-            unpack(&bytes[..], &digest, limits, budget)
+            unpack(&mut &bytes[..], &artifact, &options, budget)
         };
         let tree = run_budgeted(&*self.env.blocking, work).await;
         tree.unwrap_or_else(|| Err(Missing::failed("failed to untar archive")))
@@ -217,19 +236,20 @@ impl Trees {
     /// An artifact of our own storage needs no download, as long as it is what it should be.
     async fn stored(
         &self,
-        path: &str,
+        artifact: &Artifact,
         digest: &Digest,
-        limits: Limits,
-    ) -> Option<Result<Tree, Missing>> {
-        let (disk, path, digest) = (self.env.disk.clone(), path.to_owned(), digest.clone());
+        options: &Options,
+    ) -> Option<Result<T, Missing>> {
+        let (disk, digest) = (self.env.disk.clone(), digest.clone());
+        let (artifact, options) = (artifact.clone(), options.clone());
         let work = move |budget: &Budget| {
-            let mut file = Budgeted::new(disk.open(&path).ok()?, budget);
+            let mut file = Budgeted::new(disk.open(&artifact.path).ok()?, budget);
             let found = digest_reader(digest.algorithm(), &mut file).ok()?;
             if found != digest {
                 return None;
             }
             file.seek(SeekFrom::Start(0)).ok()?;
-            Some(unpack(file, &digest, limits, budget))
+            Some(unpack(&mut file, &artifact, &options, budget))
         };
         run_budgeted(&*self.env.blocking, work).await.flatten()
     }
@@ -294,59 +314,63 @@ impl Trees {
     }
 }
 
-fn refused(missing: Missing, options: &Options) -> Stop {
-    match missing {
-        Missing::NotFound | Missing::Moved(_) => {
-            let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
-            let message = format!("Source is not ready, artifact not found, retrying in {soon}");
-            Failure::new(Reason::ArtifactFailed, message)
-                .telling(Tell::Nothing)
-                .then(Then::Wait)
-                .into()
-        }
-        Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)
-            .passing(transient)
-            .into(),
-    }
+fn unpack<T: Unpacked>(
+    packed: &mut dyn Read,
+    artifact: &Artifact,
+    options: &Options,
+    budget: &Budget,
+) -> Result<T, Missing> {
+    let unpacked = T::unpack(packed, artifact, options, budget);
+    unpacked.map_err(|(message, transient)| Missing::Failed { message, transient })
 }
 
 /// What a file takes in memory beside its path and content, in bytes.
 const FILE_WEIGHT: usize = 128;
 
-fn unpack(
-    packed: impl Read,
-    digest: &Digest,
-    limits: Limits,
-    budget: &Budget,
-) -> Result<Tree, Missing> {
-    let mut files = MemoryView::new();
-    let mut size = 0;
-    let unpacked = read_archive(packed, limits, Links::Skip, budget, &mut |path, item| {
-        match item {
-            Item::Directory => files.add_directory(path),
-            Item::File {
-                size: length,
-                content,
-                ..
-            } => {
-                let weight = usize::try_from(length)
-                    .unwrap_or(usize::MAX)
-                    .saturating_add(path.len() + FILE_WEIGHT);
-                budget.charge(weight)?;
-                let mut text = Vec::new();
-                copy_content(content, &mut text, path)?;
-                size += weight;
-                files.insert(path, text);
+impl Unpacked for Tree {
+    fn unpack(
+        packed: &mut dyn Read,
+        artifact: &Artifact,
+        options: &Options,
+        budget: &Budget,
+    ) -> Result<Self, (String, bool)> {
+        let mut files = MemoryView::new();
+        let mut size = 0;
+        let limits = options.artifact_limits();
+        let unpacked = read_archive(packed, limits, Links::Skip, budget, &mut |path, item| {
+            match item {
+                Item::Directory => files.add_directory(path),
+                Item::File {
+                    size: length,
+                    content,
+                    ..
+                } => {
+                    let weight = usize::try_from(length)
+                        .unwrap_or(usize::MAX)
+                        .saturating_add(path.len() + FILE_WEIGHT);
+                    budget.charge(weight)?;
+                    let mut text = Vec::new();
+                    copy_content(content, &mut text, path)?;
+                    size += weight;
+                    files.insert(path, text);
+                }
             }
-        }
-        Ok(())
-    });
-    unpacked.map_err(|error| Missing::because("failed to untar archive", &error))?;
-    Ok(Tree {
-        digest: digest.to_string(),
-        files,
-        size,
-    })
+            Ok(())
+        });
+        unpacked.map_err(|error| {
+            let transient = error.is_transient();
+            (format!("failed to untar archive: {error}"), transient)
+        })?;
+        Ok(Tree {
+            digest: artifact.digest.clone(),
+            files,
+            size,
+        })
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
 }
 
 #[cfg(test)]
