@@ -3,8 +3,13 @@
 //! A crate lists its readers in `tests/hostile_input/readers.rs`, and its test runs them all with
 //! [`Trial::run`]: nothing panics, and neither time, memory nor stack grows beyond what the input is
 //! worth. The guided targets below `fuzz/` take the same lists.
+//!
+//! An input that a reader once failed on is a file in `tests/hostile_input/found/READER/`, with `-` for the
+//! spaces in the name of the reader.
 
 use std::fmt;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use peak_alloc::PeakAlloc;
@@ -119,6 +124,21 @@ pub fn from_lines(name: &str, most: usize, part: impl Fn(&str) -> Option<Vec<u8>
     found
 }
 
+/// What a reader of the crate under test once failed on.
+pub fn found(reader: &str) -> Vec<Vec<u8>> {
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    let directory = Path::new(&root)
+        .join("tests/hostile_input/found")
+        .join(reader.replace(' ', "-"));
+    let Ok(entries) = std::fs::read_dir(&directory) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let read = |path| std::fs::read(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    paths.iter().map(read).collect()
+}
+
 /// One change of an input.
 #[derive(Debug, Clone)]
 enum Change {
@@ -199,12 +219,16 @@ impl Trial {
         Trial { memory }
     }
 
-    /// Tries all readers with the same inputs in every run.
+    /// Tries all readers with the same inputs in every run, in a process where errors carry backtraces: making
+    /// and printing these takes more than most readers may.
     ///
     /// # Panics
     /// When a reader panics, takes too long or takes too much memory. One that overflows its stack ends the process:
-    /// `--nocapture` shows which.
+    /// the last name in the output is its name.
     pub fn run(&self, readers: &[Reader]) {
+        if std::env::var_os("RUST_BACKTRACE").is_none_or(|set| set == "0") {
+            return run_again_with_backtraces();
+        }
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK);
             let all = || {
@@ -241,6 +265,10 @@ impl Trial {
         for seed in (reader.recorded)() {
             self.feed(reader, &seed);
             seeds.push(seed);
+        }
+        for input in found(reader.name) {
+            self.feed(reader, &input);
+            seeds.push(input);
         }
         let tokens = [reader.tokens, &COMMON].concat();
         for token in reader.tokens {
@@ -297,6 +325,22 @@ impl Trial {
     }
 }
 
+fn run_again_with_backtraces() {
+    let program = std::env::current_exe().unwrap_or_else(|error| panic!("{error}"));
+    let ran = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .env("RUST_BACKTRACE", "1")
+        .env("RUST_TEST_NOCAPTURE", "1")
+        .output()
+        .unwrap_or_else(|error| panic!("{error}"));
+    println!(
+        "{}{}",
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    assert!(ran.status.success(), "{}", ran.status);
+}
+
 fn runner(at: usize, cases: u32) -> TestRunner {
     let config = Config {
         cases,
@@ -304,6 +348,13 @@ fn runner(at: usize, cases: u32) -> TestRunner {
         max_shrink_iters: 200,
         ..Config::default()
     };
-    let seed = [u8::try_from(at % 256).unwrap_or_default(); 32];
+    let mut seed = [u8::try_from(at % 256).unwrap_or_default(); 32];
+    // Other inputs than those of every run: a number.
+    if let Some(other) = std::env::var("EVERFLOW_HOSTILE_SEED")
+        .ok()
+        .and_then(|number| number.parse::<u64>().ok())
+    {
+        seed[..8].copy_from_slice(&other.to_le_bytes());
+    }
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }

@@ -16,6 +16,7 @@ mod format;
 mod keys;
 mod metadata;
 mod openpgp;
+pub mod packets;
 mod report;
 mod rules;
 mod shamir;

@@ -3,19 +3,20 @@
 use std::io::Read;
 
 use everflow_limits::Budget;
-use pgp::composed::{Deserializable, Message, SignedSecretKey};
+use pgp::composed::{Message, SignedSecretKey};
 use pgp::types::{Password, S2kParams, SecretParams, StringToKey};
 
 use crate::error::Fault;
+use crate::packets::{explain, read_armored};
 
 /// How long a decrypted data key, or a part of one, may be: messages may be compressed.
 const LONGEST: u64 = 64 << 10;
 
 /// The secret keys of an armored text.
 pub fn read_keys(armored: &[u8]) -> Result<Vec<SignedSecretKey>, String> {
-    let (keys, _) = SignedSecretKey::from_armor_many(armored)
+    let keys = read_armored::<SignedSecretKey>(armored)
         .map_err(|error| format!("the armor cannot be read: {error}"))?;
-    let keys: Result<Vec<_>, _> = keys.collect();
+    let keys: Result<Vec<_>, _> = keys.into_iter().collect();
     let keys = keys.map_err(|error| format!("the key cannot be read: {error}"))?;
     if keys.iter().any(is_costly) {
         return Err(
@@ -62,12 +63,12 @@ pub fn decrypt(armored: &str, keys: &[SignedSecretKey], budget: &Budget) -> Resu
 
 fn decrypt_with(armored: &str, key: &SignedSecretKey) -> Result<Vec<u8>, String> {
     let (message, _) = Message::from_armor(armored.as_bytes())
-        .map_err(|e| format!("armor decoding failed: {e}"))?;
+        .map_err(|error| format!("armor decoding failed: {}", explain(&error)))?;
     let message = message
         .decrypt(&Password::empty(), key)
-        .map_err(|error| format!("reading PGP message failed: {error}"))?;
+        .map_err(|error| format!("reading PGP message failed: {}", explain(&error)))?;
     let message = match message.is_compressed() {
-        true => message.decompress().map_err(|error| error.to_string())?,
+        true => message.decompress().map_err(|error| explain(&error))?,
         false => message,
     };
     let mut plain = Vec::new();

@@ -1,6 +1,7 @@
 //! Signatures of commits and tags: OpenPGP and SSH.
 
-use pgp::composed::{Deserializable, DetachedSignature, SignedPublicKey};
+use everflow_sops::packets::read_armored;
+use pgp::composed::{DetachedSignature, SignedPublicKey};
 use pgp::packet::{Signature, SignatureType};
 use pgp::types::KeyDetails;
 use russh::keys::ssh_key::{HashAlg, PublicKey, SshSig};
@@ -241,7 +242,11 @@ fn verify_pgp(
     rings: &[String],
     now: i64,
 ) -> Result<String, String> {
-    let (signature, _) = DetachedSignature::from_string(signature)
+    let signature = read_armored::<DetachedSignature>(signature.as_bytes())
+        .and_then(|read| {
+            let first = read.into_iter().next();
+            first.unwrap_or_else(|| Err("no matching packet found".to_owned()))
+        })
         .map_err(|error| format!("unable to read the armored signature: {error}"))?;
     if expired(
         signature.signature.created(),
@@ -253,10 +258,10 @@ fn verify_pgp(
     let mut unread = None;
     let mut tried = false;
     for ring in rings {
-        let keys: Vec<SignedPublicKey> = match SignedPublicKey::from_string_many(ring.trim()) {
-            Ok((keys, _)) => keys.filter_map(Result::ok).collect(),
+        let keys: Vec<SignedPublicKey> = match read_armored(ring.trim().as_bytes()) {
+            Ok(keys) => keys.into_iter().filter_map(Result::ok).collect(),
             Err(error) => {
-                unread.get_or_insert(error.to_string());
+                unread.get_or_insert(error);
                 continue;
             }
         };
