@@ -32,6 +32,8 @@ pub enum Verb {
     Cluster(cluster::Args),
     /// Print the definitions of Flux's kinds, to be applied to a cluster
     Crds(run::CrdsArgs),
+    /// Print what the controllers work with: final values and variables, statuses, histories
+    Debug(flux::debug::Args),
     /// Show what a change of a repository changes in the cluster, with no cluster
     Diff(up::diff::Args),
     /// Print events of Flux objects

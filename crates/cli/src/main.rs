@@ -45,6 +45,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Build(args) => flux::build::run(&args),
         Verb::Crds(args) => run::print_definitions(&args),
+        Verb::Debug(args) => flux::debug::run(&args),
         Verb::Events(args) => flux::events::run(&args),
         Verb::Get(args) => flux::get::run(&args),
         Verb::Logs(args) => flux::logs::run(&args),

@@ -19,7 +19,7 @@ use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Patch, Resource, Selection, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 
-const VERBS: [&str; 8] = [
+const VERBS: [&str; 9] = [
     "get",
     "suspend",
     "resume",
@@ -28,6 +28,7 @@ const VERBS: [&str; 8] = [
     "events",
     "logs",
     "build",
+    "debug",
 ];
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 const CRDS: Resource = Resource::cluster(
@@ -48,7 +49,7 @@ fn client(cluster: &Cluster) -> Client {
 /// Values of the recording's run, as something that the API accepts.
 fn concrete(value: &mut Value) {
     match value {
-        Value::String(text) if text == "$TIME" => *text = "2026-11-15T00:00:00Z".into(),
+        Value::String(text) if text == "$TIME" => *text = MOMENT.into(),
         Value::Array(items) => items.iter_mut().for_each(concrete),
         Value::Object(map) => map.values_mut().for_each(concrete),
         _ => {}
@@ -197,6 +198,30 @@ fn ages(line: &str) -> String {
     cells.collect::<Vec<_>>().join("\t")
 }
 
+/// The moment that `concrete` puts in the place of every recorded one.
+const MOMENT: &str = "2026-11-15T00:00:00Z";
+
+/// What the recording does not show: moments, spans of time, and digests that depend on them.
+fn without_moments(text: &str, recorded: &str) -> String {
+    let text = text.replace(MOMENT, "$TIME");
+    let is_hidden = recorded.contains("$DIGEST_TIME_DEPENDENT");
+    let line = |line: &str| {
+        if let Some((indent, _)) = line.split_once("digest: sha256:")
+            && is_hidden
+            && indent.trim().is_empty()
+        {
+            return format!("{indent}digest: $DIGEST_TIME_DEPENDENT\n");
+        }
+        match line.split_once("Duration: ") {
+            Some((field, _)) if recorded.contains("$DURATION") => {
+                format!("{field}Duration: $DURATION\n")
+            }
+            _ => format!("{line}\n"),
+        }
+    };
+    text.lines().map(line).collect()
+}
+
 /// Columns may be wider or narrower than in the recording, where values were replaced.
 fn folded(text: &str) -> String {
     let words = text.lines().map(|line| {
@@ -241,6 +266,7 @@ fn compare(cluster: &Cluster, call: &Value) -> Result<(), String> {
         .to_string();
     let shown = |bytes: &[u8]| folded(&String::from_utf8_lossy(bytes).replace(&work, "$WORK"));
     let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
+    let stdout = folded(&without_moments(&stdout, &text(&call["stdout"])));
     // What to do about it is said on lines of its own, which flux does not have.
     let stderr = without_remedies(&stderr);
     let exit = i64::from(output.status.code().unwrap_or(-1));

@@ -78,6 +78,31 @@ pub enum Error {
         /// The directory.
         path: String,
     },
+    /// There is no such HelmRelease.
+    #[error("{name} is not among the objects of the directory: {known}")]
+    NoRelease {
+        /// What was looked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The name of a HelmRelease says too little.
+    #[error("there are {first} and {other}: say which one with --namespace")]
+    SeveralReleases {
+        /// One of them.
+        first: String,
+        /// Another one.
+        other: String,
+    },
+    /// A HelmRelease cannot be taken as it is.
+    #[error("{0}")]
+    Release(String),
+    /// The chart of a HelmRelease cannot be had; what its sources say.
+    #[error("the chart cannot be had: {0}")]
+    NoChart(String),
+    /// The chart of a HelmRelease does not render with its values.
+    #[error(transparent)]
+    Rendering(everflow_release::Error),
     /// `--source` was not understood.
     #[error("--source {0}: expected [KIND/]NAME=DIR, such as GitRepository/apps=../apps")]
     SourceMapping(String),
@@ -97,6 +122,11 @@ impl Error {
             Error::Runtime(_) | Error::Server(_) => "SetupFailed",
             Error::Fetch(error) => error.reason(),
             Error::NoRepository { .. } => "NoRepository",
+            Error::NoRelease { .. } => "ReleaseNotFound",
+            Error::SeveralReleases { .. } => "ReleaseAmbiguous",
+            Error::Release(_) => "InvalidRelease",
+            Error::NoChart(_) => "ChartUnavailable",
+            Error::Rendering(_) => "RenderFailed",
             Error::SourceMapping(_) => "InvalidSourceMapping",
         }
     }

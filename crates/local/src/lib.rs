@@ -8,7 +8,9 @@
 //! - [`flux`]: the Flux that it installs.
 //! - [`gates`]: the feature gates that it says its clusters have.
 //! - [`stand_in`]: directories on this machine that stand for sources.
+//! - [`cache`]: what was fetched before, kept between runs.
 //! - [`references`]: references to objects that do not exist.
+//! - [`release`]: what a HelmRelease applies.
 //! - [`applied`]: the manifest that was applied, from the object that the server keeps.
 //! - [`golden`]: rendered manifests as text.
 //! - [`git`]: the files of a commit.
@@ -18,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod applied;
+pub mod cache;
 pub mod entry;
 mod error;
 pub mod flux;
@@ -29,6 +32,7 @@ mod neighbours;
 mod pack;
 pub mod picture;
 pub mod references;
+pub mod release;
 pub mod remote;
 pub mod services;
 pub mod stand_in;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use everflow_api::names::condition::READY;
 use everflow_api::view;
+use everflow_env::disk::read_all;
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::archive::Summary;
 use everflow_fetch::storage::{Owner, Storage, Stored};
@@ -15,7 +16,9 @@ use everflow_runtime::attempt::{
     Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report, Verdict,
 };
 use everflow_runtime::client::Resource;
+use everflow_runtime::events::Event;
 
+use crate::cache::{CacheKey, LARGEST, SourceCache};
 use crate::entry::{same_name, same_repository, used_sources};
 use crate::picture::{NOT_SUPPORTED, SKIPPED};
 use crate::tree::{Contents, Tree};
@@ -33,6 +36,8 @@ pub struct StandIns {
     pub mapped: Vec<Mapped>,
     /// Whether sources that no directory stands for are left out instead of fetched.
     pub offline: bool,
+    /// What was fetched by runs before.
+    pub cache: Option<SourceCache>,
 }
 
 /// The repository that is brought up.
@@ -151,21 +156,140 @@ impl ControllerWrapper for StandIn {
         }
         match self.stand_ins.tree_of(object) {
             Some(tree) => Box::pin(self.store(object, tree.clone(), context)),
-            None if self.stand_ins.offline && is_remote(object) => {
-                let message = "not fetched: --offline (--source NAME=DIR takes a directory for it)";
-                Box::pin(async move { Ok(left_out(object, SKIPPED, message, context)) })
-            }
-            None => self.inner.attempt(object, context),
+            None => Box::pin(self.fetch(object, context)),
         }
     }
 }
 
-/// Whether a source needs the network. Charts come from other sources.
+/// Whether a source needs the network. Charts of directories come from other sources.
 fn is_remote(object: &Value) -> bool {
-    object["kind"] != "HelmChart" && object["kind"] != "ExternalArtifact"
+    match object["kind"].as_str().unwrap_or_default() {
+        "ExternalArtifact" => false,
+        "HelmChart" => object.pointer("/spec/sourceRef/kind") == Some(&json!("HelmRepository")),
+        _ => true,
+    }
+}
+
+/// Whether an event tells of charts that a chart of a directory depends on.
+fn brought_dependencies(event: &Event) -> bool {
+    event.reason == "ResolvedDependencies"
+}
+
+/// Why a source is not there when the network is not used.
+fn why_left_out(object: &Value, cache: Option<&SourceCache>) -> String {
+    match (object["kind"].as_str(), cache) {
+        (Some("HelmChart"), Some(cache)) => {
+            let text = |at: &str| {
+                object
+                    .pointer(at)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            format!(
+                "not fetched: --offline, and chart {} {} of HelmRepository {} is not in {}: a run without \
+                 --offline fetches it",
+                text("/spec/chart"),
+                text("/spec/version"),
+                text("/spec/sourceRef/name"),
+                cache.name(),
+            )
+        }
+        _ => "not fetched: --offline (--source NAME=DIR takes a directory for it)".to_owned(),
+    }
 }
 
 impl StandIn {
+    /// What was fetched before, as far as it may still be used, else from where it is.
+    async fn fetch(&self, object: &Value, context: &Context) -> Result<Report, Interrupted> {
+        let cache = self.stand_ins.cache.as_ref();
+        let key = cache.and_then(|_| CacheKey::of(object, context));
+        let known = cache.zip(key.as_ref());
+        if let Some((cache, key)) = known
+            && let Some(kept) = self.kept(cache, key, object, context).await
+        {
+            return Ok(kept);
+        }
+        if self.stand_ins.offline && is_remote(object) {
+            let message = why_left_out(object, cache);
+            return Ok(left_out(object, SKIPPED, &message, context));
+        }
+        let report = self.inner.attempt(object, context).await?;
+        let needed_network = is_remote(object) || report.events.iter().any(brought_dependencies);
+        if let Some((cache, key)) = known
+            && needed_network
+        {
+            self.keep(cache, key, &report, context).await;
+        }
+        Ok(report)
+    }
+
+    /// The outcome of what is kept, unless it is too old or somebody asks for what is there now.
+    async fn kept(
+        &self,
+        cache: &SourceCache,
+        key: &CacheKey,
+        object: &Value,
+        context: &Context,
+    ) -> Option<Report> {
+        let asked = view::requested_at(object) != view::last_handled_reconcile_at(object);
+        if asked && !self.stand_ins.offline {
+            return None;
+        }
+        let (from, wanted) = (cache.clone(), key.clone());
+        let found = run_blocking(&*context.env.blocking, move || from.find(&wanted)).await;
+        let kept = found.flatten()?;
+        let offline = self.stand_ins.offline;
+        if !offline && !key.is_fresh(kept.fetched, context.env.clock.now()) {
+            return None;
+        }
+        let path = kept.status.pointer("/artifact/path")?.as_str()?;
+        let file = path.rsplit('/').next()?.to_owned();
+        let kind = object["kind"].as_str()?;
+        let owner = Owner::new(kind, view::namespace(object), view::name(object)).ok()?;
+        let stored = self.storage.publish_bytes(kept.bytes, &owner, &file).await;
+        let stored = stored.ok()?;
+        // What was there before may still be read by somebody, and goes with this run.
+        let message = format!("fetched at {}", kept.fetched.rfc3339());
+        let mut status = status(object, "Cached", &message, true, context);
+        for (field, value) in kept.status.as_object()? {
+            if !["conditions", "observedGeneration", "lastHandledReconcileAt"]
+                .contains(&field.as_str())
+            {
+                status[field.as_str()] = value.clone();
+            }
+        }
+        status["artifact"]["path"] = json!(stored.path);
+        status["artifact"]["url"] = json!(stored.url);
+        Some(Report {
+            status: Some(status),
+            events: Vec::new(),
+            next: Next::At(INTERVAL),
+            verdict: Verdict::Success,
+        })
+    }
+
+    /// Keeps what an attempt brought. A cache that cannot be written is no failure of the attempt.
+    async fn keep(&self, cache: &SourceCache, key: &CacheKey, report: &Report, context: &Context) {
+        let (Some(status), Verdict::Success) = (&report.status, report.verdict) else {
+            return;
+        };
+        let path = status.pointer("/artifact/path").and_then(Value::as_str);
+        let Some(path) = path.map(str::to_owned) else {
+            return;
+        };
+        let (cache, key, status) = (cache.clone(), key.clone(), status.clone());
+        let (disk, now) = (context.env.disk.clone(), context.env.clock.now());
+        let kept = run_blocking(&*context.env.blocking, move || {
+            let bytes = read_all(&*disk, &path, LARGEST)?;
+            cache.keep(&key, &status, &bytes, now)
+        });
+        if let Some(Err(error)) = kept.await {
+            context
+                .log
+                .error("the cache of sources cannot be written", &error.to_string());
+        }
+    }
+
     async fn store(
         &self,
         object: &Value,

@@ -1,4 +1,4 @@
-//! `everflow build kustomization`
+//! `everflow build`
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +24,7 @@ use super::kinds;
 use crate::build_limits::BuildLimits;
 use crate::exit::Failure;
 use crate::output::print_text;
+use crate::up;
 
 /// What stands in the place of values that are encrypted.
 const MASK: &str = "**SOPS**";
@@ -42,7 +43,10 @@ pub struct Args {
 enum What {
     /// Build a Kustomization from a local directory
     #[command(visible_alias = "ks")]
-    Kustomization(KustomizationArgs),
+    Kustomization(Box<KustomizationArgs>),
+    /// Render what a HelmRelease of a repository applies, with no cluster
+    #[command(visible_alias = "hr")]
+    Helmrelease(Box<up::build::Args>),
 }
 
 /// `everflow build kustomization`
@@ -88,7 +92,10 @@ struct KustomizationArgs {
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let What::Kustomization(args) = &args.what;
+    let args = match &args.what {
+        What::Kustomization(args) => args,
+        What::Helmrelease(args) => return up::build::run(args),
+    };
     let Some(name) = &args.name else {
         return Err(Failure::Work("kustomization name is required".to_owned()));
     };

@@ -2,7 +2,8 @@
 
 pub mod build;
 mod connection;
-mod disk_tree;
+pub mod debug;
+pub mod disk_tree;
 pub mod events;
 pub mod get;
 mod kinds;

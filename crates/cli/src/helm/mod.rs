@@ -10,7 +10,7 @@ mod work;
 
 use clap::Subcommand;
 
-pub use chart_source::load as load_chart;
+pub use chart_source::{load as load_chart, print_warnings};
 pub use source::SystemSource;
 pub use stack::{STACK_BYTES, render_limits};
 pub use work::default_budget;

@@ -67,6 +67,7 @@ pub fn scenario(
         }),
         mapped: Vec::new(),
         offline: true,
+        cache: None,
     };
     let about = format!(
         "The repository {} from {:?} on.",

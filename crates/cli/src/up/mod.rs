@@ -1,5 +1,7 @@
 //! `everflow up` and `everflow test`: a whole repository with no cluster.
 
+pub mod build;
+mod cache;
 mod contested;
 mod data;
 pub mod diff;
@@ -27,6 +29,7 @@ use crate::args::span;
 use crate::build_limits::BuildLimits;
 use crate::exit::Failure;
 use crate::output::{DataFormat, print_data, print_text};
+use cache::CacheFlags;
 use lines::Paint;
 use repository::Opened;
 use screen::Screen;
@@ -43,6 +46,8 @@ pub struct Common {
     /// Fetch nothing: other sources are skipped, and what depends on them
     #[arg(long)]
     pub offline: bool,
+    #[command(flatten)]
+    pub cache: CacheFlags,
     /// Take a directory for another source; may be given several times
     #[arg(long = "source", value_name = "[KIND/]NAME=DIR")]
     pub sources: Vec<String>,
@@ -147,7 +152,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     in_runtime(up(args))
 }
 
-fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

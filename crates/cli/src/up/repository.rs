@@ -7,6 +7,7 @@ use std::sync::Arc;
 use everflow_controllers::Fingerprint;
 use everflow_env::{Clock, Disk, RealDisk, SystemClock};
 use everflow_json::{Value, json};
+use everflow_local::cache::SourceCache;
 use everflow_local::entry::{self, Entry, FLUX_SYSTEM, Reach};
 use everflow_local::flux::{self, Installed};
 use everflow_local::gates::{self, Gate};
@@ -55,6 +56,8 @@ pub struct Opened {
     given: Vec<Value>,
     /// The Secrets of `--with`: only their kubeconfigs may lead to other clusters.
     kubeconfigs: BTreeSet<Fingerprint>,
+    /// What was fetched by runs before.
+    cache: Option<SourceCache>,
     /// What is neither a file nor a directory, and is left out.
     special: Vec<String>,
 }
@@ -129,6 +132,7 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
         given,
         kubeconfigs,
         special: contents.special,
+        cache: options.cache.open()?,
     })
 }
 
@@ -170,6 +174,7 @@ impl Opened {
                 }),
                 mapped: self.mapped.clone(),
                 offline: options.offline,
+                cache: self.cache.clone(),
             },
             kubeconfigs: self.kubeconfigs.clone(),
             features: options
@@ -327,7 +332,7 @@ fn age_keys(file: &Path) -> Result<Value, Failure> {
     }))
 }
 
-fn open_tree(directory: &Path) -> Result<Tree, Failure> {
+pub fn open_tree(directory: &Path) -> Result<Tree, Failure> {
     let refused = |why: &dyn std::fmt::Display| {
         Failure::Usage(format!(
             "{}: {why}; it must be a directory",
@@ -368,7 +373,7 @@ fn definitions(path: &Path) -> Result<Vec<Value>, Failure> {
     }
 }
 
-fn objects(file: &Path) -> Result<Vec<Value>, Failure> {
+pub fn objects(file: &Path) -> Result<Vec<Value>, Failure> {
     let refused =
         |why: &dyn std::fmt::Display| Failure::Usage(format!("{}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| refused(&error))?;

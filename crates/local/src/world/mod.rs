@@ -13,7 +13,7 @@ use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService, Options as ServerOptions};
 use everflow_controllers::{ControllerKind, Fingerprint, Options, RemoteClusters, Setup};
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport, ServerWorld};
-use everflow_env::{Env, OfflineDialer};
+use everflow_env::{Disk, Env, OfflineDialer};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::{Value, json};
 use everflow_kustomize::Limits;
@@ -69,6 +69,27 @@ pub struct Plan {
     pub workload_delay: Duration,
     /// Where the log goes.
     pub log: Logger,
+}
+
+impl Plan {
+    /// A plan of an ordinary cluster with nothing in it.
+    pub fn new(stand_ins: StandIns, log: Logger) -> Self {
+        Plan {
+            first: Vec::new(),
+            stand_ins,
+            kubeconfigs: BTreeSet::new(),
+            as_served: false,
+            placeholders: false,
+            build_limits: Limits::default(),
+            keys: String::new(),
+            features: Vec::new(),
+            service_range: None,
+            dual_stack: false,
+            unset_variables: false,
+            workload_delay: Duration::ZERO,
+            log,
+        }
+    }
 }
 
 /// A world that runs.
@@ -139,6 +160,17 @@ impl World {
         &self.client
     }
 
+    /// What artifacts lie on.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.env.disk
+    }
+
+    /// Applies one more object, in a namespace that is there then.
+    pub async fn add(&self, object: &Value) -> Result<(), Error> {
+        self.ensure_namespace(view::namespace(object)).await?;
+        self.apply(object).await
+    }
+
     /// How many connections to others were refused, because the network is not used.
     pub fn refused_connections(&self) -> u64 {
         self.offline.as_ref().map_or(0, OfflineDialer::refused)
@@ -170,8 +202,7 @@ impl World {
             self.apply(&object).await?;
         }
         for object in &plan.first {
-            self.ensure_namespace(view::namespace(object)).await?;
-            self.apply(object).await?;
+            self.add(object).await?;
         }
         Ok(())
     }
