@@ -55,6 +55,64 @@ impl LeaseOptions {
     }
 }
 
+/// What keeps times of a Lease from working together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseTimesError {
+    /// Others could take the Lease before its holder has stopped.
+    #[error(
+        "the lease duration ({duration:?}) must be longer than the renew deadline ({deadline:?}): else another may begin \
+         before the holder has stopped"
+    )]
+    Overlap {
+        /// The lease duration.
+        duration: Duration,
+        /// The renew deadline.
+        deadline: Duration,
+    },
+    /// One renewal that is late or lost would end it.
+    #[error(
+        "the renew deadline ({deadline:?}) must be longer than 1.2 times the retry period ({period:?}): else one late \
+         renewal ends the lease"
+    )]
+    NoRetry {
+        /// The renew deadline.
+        deadline: Duration,
+        /// The retry period.
+        period: Duration,
+    },
+    /// A Lease is counted in whole seconds.
+    #[error("the lease duration ({0:?}) must be at least one second")]
+    TooShort(Duration),
+    /// It would be renewed without a pause.
+    #[error("the retry period must be longer than zero")]
+    NoPause,
+}
+
+impl LeaseOptions {
+    /// Whether the times can work together: what client-go refuses is refused.
+    pub fn check(&self) -> Result<(), LeaseTimesError> {
+        let (duration, deadline, period) = (self.duration, self.renew_deadline, self.retry_period);
+        if duration < Duration::from_secs(1) {
+            return Err(LeaseTimesError::TooShort(duration));
+        }
+        if duration <= deadline {
+            return Err(LeaseTimesError::Overlap { duration, deadline });
+        }
+        if period.is_zero() {
+            return Err(LeaseTimesError::NoPause);
+        }
+        if deadline <= period.mul_f64(1.2) {
+            return Err(LeaseTimesError::NoRetry { deadline, period });
+        }
+        Ok(())
+    }
+
+    /// The duration as it is written: whole seconds, never less than what is meant.
+    fn whole_seconds(&self) -> u64 {
+        self.duration.as_secs() + u64::from(self.duration.subsec_nanos() > 0)
+    }
+}
+
 /// The name of a controller's Lease, as Flux forms it.
 pub fn lease_name(controller: &str, selector: &str) -> String {
     if selector.is_empty() {
@@ -349,7 +407,7 @@ impl Election {
         let now = self.env.clock.now().rfc3339_micro();
         json!({
             "holderIdentity": self.options.identity,
-            "leaseDurationSeconds": self.options.duration.as_secs(),
+            "leaseDurationSeconds": self.options.whole_seconds(),
             "acquireTime": acquired.unwrap_or_else(|| now.clone()),
             "renewTime": now,
             "leaseTransitions": transitions,
@@ -365,6 +423,34 @@ impl Election {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_that_cannot_work_together_are_refused() {
+        let with = |duration: f64, deadline: f64, period: f64| {
+            let mut options = LeaseOptions::new("a", "b", "", "c".into());
+            options.duration = Duration::from_secs_f64(duration);
+            options.renew_deadline = Duration::from_secs_f64(deadline);
+            options.retry_period = Duration::from_secs_f64(period);
+            options
+        };
+        for (duration, deadline, period) in
+            [(35.0, 30.0, 5.0), (60.0, 40.0, 5.0), (15.0, 10.0, 2.0)]
+        {
+            assert_eq!(with(duration, deadline, period).check(), Ok(()));
+        }
+        let refused = [
+            (30.0, 30.0, 5.0, "before the holder has stopped"),
+            (10.0, 9.0, 8.0, "1.2 times the retry period (8s)"),
+            (0.5, 0.4, 0.1, "at least one second"),
+            (10.0, 5.0, 0.0, "longer than zero"),
+        ];
+        for (duration, deadline, period, word) in refused {
+            let error = with(duration, deadline, period).check().unwrap_err();
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        // Nobody may take it before the whole of the last second is over.
+        assert_eq!(with(1.9, 1.5, 0.5).whole_seconds(), 2);
+    }
 
     #[test]
     fn leases_are_named_as_flux_names_them() {

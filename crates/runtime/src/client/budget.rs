@@ -1,7 +1,8 @@
 //! How many requests are under way at once.
 //!
 //! The server's own signals set it, not a fixed rate: it grows while answers are good, and is
-//! halved when the server says that it has too much to do.
+//! halved when the server says that it has too much to do. Writes of statuses have places of their
+//! own, so that bulk work does not keep the engine from reporting; leases take none at all.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,8 @@ const LEAST: f64 = 4.0;
 const MOST: f64 = 256.0;
 /// The first guess.
 const FIRST: f64 = 64.0;
+/// Writes of statuses that may be under way at once.
+const STATUSES: usize = 8;
 /// It is halved at most so often: one overload has many answers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -23,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Budget {
     clock: Arc<dyn Clock>,
     places: Arc<Semaphore>,
+    statuses: Arc<Semaphore>,
     inner: Mutex<Inner>,
 }
 
@@ -48,6 +52,7 @@ impl Budget {
         Budget {
             clock,
             places: Arc::new(Semaphore::new(FIRST as usize)),
+            statuses: Arc::new(Semaphore::new(STATUSES)),
             inner: Mutex::new(Inner {
                 limit: FIRST,
                 places: FIRST as usize,
@@ -73,6 +78,11 @@ impl Budget {
             permit: self.places.clone().acquire_owned().await.ok(),
             budget: self.clone(),
         }
+    }
+
+    /// Waits for a place for the write of a status.
+    pub(super) async fn enter_status(&self) -> Option<OwnedSemaphorePermit> {
+        self.statuses.clone().acquire_owned().await.ok()
     }
 
     /// An answer was good.
@@ -162,6 +172,12 @@ mod tests {
         };
         let impatient = everflow_env::within(&*clock, Duration::from_secs(1), budget.enter()).await;
         assert!(impatient.is_err());
+        // Bulk work does not keep statuses from being written.
+        let mut statuses = Vec::new();
+        for _ in 0..STATUSES {
+            statuses.push(budget.enter_status().await);
+        }
+        assert_eq!(budget.statuses.available_permits(), 0);
         drop(held);
         assert_eq!(budget.places.available_permits(), 256);
     }

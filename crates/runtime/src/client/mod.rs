@@ -296,6 +296,22 @@ impl Client {
         options.query(&mut query);
         let target = query.on(resource.object_path(&at));
         let body = Some((patch.media_type(), patch.body()));
+        if at.subresource == "status" && !self.view.urgent {
+            let work = async {
+                let _place = self.shared.budget.enter_status().await;
+                let client = self.urgent();
+                client.write(Method::PATCH, &target, body, options).await
+            };
+            // Waiting for a place counts to the deadline, as for all others.
+            let span = self.view.deadline;
+            return match within(&*self.shared.clock, span, work).await {
+                Ok(result) => result,
+                Err(_) => Err(Error::Timeout {
+                    what: format!("PATCH {target}"),
+                    span,
+                }),
+            };
+        }
         self.write(Method::PATCH, &target, body, options).await
     }
 
