@@ -107,6 +107,21 @@ const KNOWN: &[(&str, Shape, &str)] = &[
         "Whether this process leads",
     ),
     (
+        "everflow_api_endpoint_healthy",
+        Shape::Gauge,
+        "Whether an address of the API servers works, as far as is known",
+    ),
+    (
+        "everflow_api_endpoint_taken",
+        Shape::Gauge,
+        "Whether requests go to this address of the API servers",
+    ),
+    (
+        "everflow_api_endpoint_changes_total",
+        Shape::Counter,
+        "How often requests went to another address of the API servers from then on, by why",
+    ),
+    (
         "rest_client_requests_total",
         Shape::Counter,
         "Number of HTTP requests, partitioned by status code, method, and host.",

@@ -9,8 +9,12 @@ use everflow_fetch::archive::Algorithm;
 use everflow_fetch::storage::StorageOptions;
 use everflow_runtime::lease::LeaseOptions;
 use everflow_runtime::log::{Encoding, Level};
+use everflow_runtime::transport::ClusterConfig;
 
 use crate::build_limits::BuildCounts;
+
+/// The name of the process in its lease.
+const CONTROLLER: &str = "source-controller";
 
 /// `everflow run`
 #[derive(clap::Args, Debug)]
@@ -154,13 +158,24 @@ pub struct Args {
     /// Features to switch, as NAME=true,OTHER=false
     #[arg(long, value_name = "GATES", default_value = "")]
     pub feature_gates: String,
+    /// A further address of the cluster's API servers, for when the kubeconfig's (inside a cluster: the Service's) does not
+    /// work from here; may be given several times. The certificate there must be for the same name
+    #[arg(long, value_name = "URL")]
+    pub api_endpoint: Vec<String>,
+    /// A file with addresses of the API servers, one ADDRESS:PORT on each line: the key "endpoints" of the ConfigMap
+    /// everflow-api-endpoints, mounted. It may be missing
+    #[arg(long, value_name = "FILE")]
+    pub api_endpoints_file: Option<PathBuf>,
+    /// Do not use the API servers' own addresses, which the cluster tells in the EndpointSlice default/kubernetes
+    #[arg(long)]
+    pub no_api_endpoint_discovery: bool,
     /// Run only while this process holds the lease
     #[arg(long)]
     pub enable_leader_election: bool,
-    /// How long a lease holds
+    /// How long a lease holds: longer than the renew deadline
     #[arg(long, value_name = "DURATION", default_value = "35s", value_parser = duration)]
     pub leader_election_lease_duration: Duration,
-    /// How long a lease is renewed in vain before it is given up
+    /// How long a lease is renewed in vain before it is given up: longer than 1.2 times the retry period
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
     /// How often a lease is looked at
@@ -245,10 +260,18 @@ impl Args {
     }
 
     /// How leadership is held.
-    pub fn lease(&self, lease: &mut LeaseOptions) {
-        lease.duration = self.leader_election_lease_duration;
-        lease.renew_deadline = self.leader_election_renew_deadline;
-        lease.retry_period = self.leader_election_retry_period;
+    pub fn lease(&self, namespace: &str, selector: &str, instance: String) -> LeaseOptions {
+        LeaseOptions {
+            duration: self.leader_election_lease_duration,
+            renew_deadline: self.leader_election_renew_deadline,
+            retry_period: self.leader_election_retry_period,
+            ..LeaseOptions::new(namespace, CONTROLLER, selector, instance)
+        }
+    }
+
+    /// The namespace that this process keeps its own things in.
+    pub fn own_namespace(&self, config: &ClusterConfig) -> String {
+        std::env::var("RUNTIME_NAMESPACE").unwrap_or_else(|_| config.namespace.clone())
     }
 
     /// What this process is called: the name of its pod, or one of its own.

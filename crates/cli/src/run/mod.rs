@@ -3,6 +3,7 @@
 mod definitions;
 mod flags;
 mod memory;
+mod ways;
 mod wiring;
 
 use std::sync::Arc;
@@ -67,10 +68,14 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     let env = Env::system_with(disk, threads);
     let log = Logger::to_stderr(env.clock.clone(), args.log_level, args.log_encoding);
     wiring::keep_private(&args.storage_path, &log);
-    let own_namespace = config.namespace.clone();
-    let client = wiring::client(&env, config)?;
-    let (storage, artifacts) = wiring::storage(args, &env).await?;
     let (metrics, instance) = (Metrics::new(), args.instance());
+    let selector = &options.runtime.watch_label_selector;
+    let lease = args.lease(&args.own_namespace(&config), selector, instance.clone());
+    lease
+        .check()
+        .map_err(|error| Failure::Usage(format!("--leader-election-lease-duration: {error}")))?;
+    let (client, learner) = ways::connect(args, &env, config, &log, &metrics).await?;
+    let (storage, artifacts) = wiring::storage(args, &env).await?;
     let events = args.events_addr.as_deref();
     let (mut recorder, event_sender) = recorder(&env, &client, &metrics, events, &instance)
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -98,10 +103,11 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
         kinds.clone(),
         log.clone(),
     ));
-    let leading = args.enable_leader_election.then(|| {
-        let selector = &setup.options.runtime.watch_label_selector;
-        Leading::start(args, &env, client, selector, own_namespace, instance)
-    });
+    if let Some(learner) = learner {
+        tokio::spawn(learner.run());
+    }
+    let elects = args.enable_leader_election;
+    let leading = elects.then(|| Leading::start(&env, client, lease));
     let names: Vec<String> = kinds.iter().map(ToString::to_string).collect();
     log.info("running controllers", &[("kinds", &names.join(","))]);
     let ending = stop.clone();

@@ -14,15 +14,12 @@ use everflow_runtime::engine::Handle;
 use everflow_runtime::http::serve_plain;
 use everflow_runtime::lease::{Election, Leadership, LeaseOptions};
 use everflow_runtime::log::Logger;
-use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
+use everflow_runtime::transport::ClusterConfig;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::flags::Args;
 use crate::exit::Failure;
-
-/// The name of the process in its lease.
-const CONTROLLER: &str = "source-controller";
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::Work(format!("{what}: {error}"))
@@ -40,13 +37,6 @@ pub(super) fn cluster(args: &Args) -> Result<ClusterConfig, Failure> {
             "{error}; outside a cluster, name one with --kubeconfig FILE"
         )),
     })
-}
-
-/// A client of that cluster.
-pub(super) fn client(env: &Env, config: ClusterConfig) -> Result<Client, Failure> {
-    let transport = HttpsTransport::new(env, config);
-    let transport = transport.map_err(|error| Failure::Work(error.to_string()))?;
-    Ok(Client::new(Arc::new(transport), env.clock.clone()))
 }
 
 /// The directory of the store, which is made; what attempts under way keep in it is bounded.
@@ -177,17 +167,7 @@ pub(super) struct Leading {
 }
 
 impl Leading {
-    pub(super) fn start(
-        args: &Args,
-        env: &Env,
-        client: Client,
-        selector: &str,
-        own_namespace: String,
-        instance: String,
-    ) -> Self {
-        let namespace = std::env::var("RUNTIME_NAMESPACE").unwrap_or(own_namespace);
-        let mut lease = LeaseOptions::new(&namespace, CONTROLLER, selector, instance);
-        args.lease(&mut lease);
+    pub(super) fn start(env: &Env, client: Client, lease: LeaseOptions) -> Self {
         let election = Election::new(env.clone(), client, lease);
         let (leadership, stop) = (election.leadership(), Signal::new());
         let task = tokio::spawn(election.run(stop.clone()));

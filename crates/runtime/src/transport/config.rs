@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_json::Value;
 
+use super::endpoint::Endpoint;
 use crate::error::Error;
 
 /// Where the files of a pod's service account are.
@@ -210,14 +211,27 @@ impl ClusterConfig {
         })
     }
 
+    /// The address.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            tls: self.tls,
+            host: self.host.clone(),
+            port: self.port,
+            prefix: self.prefix.clone(),
+        }
+    }
+
     /// The address, for messages.
     pub fn url(&self) -> String {
-        let scheme = if self.tls { "https" } else { "http" };
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
-        };
-        format!("{scheme}://{host}:{}{}", self.port, self.prefix)
+        self.endpoint().to_string()
+    }
+
+    /// Whether the servers' own addresses, as the cluster tells them, can be used beside the
+    /// configured one: only where a server proves by its certificate that it belongs to the
+    /// cluster, and where the configured address is a server's and no gateway's with paths and
+    /// credentials of its own.
+    pub fn can_learn(&self) -> bool {
+        self.tls && !self.insecure && self.authority.is_some() && self.prefix.is_empty()
     }
 }
 
@@ -253,19 +267,13 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
 
 /// Scheme, host, port and path of a server's address.
 fn split_url(text: &str) -> Option<(bool, String, u16, String)> {
-    let text = match text.contains("://") {
-        true => text.to_owned(),
-        false => format!("https://{text}"),
-    };
-    let uri: http::Uri = text.parse().ok()?;
-    let tls = match uri.scheme_str()? {
-        "https" => true,
-        "http" => false,
-        _ => return None,
-    };
-    let host = uri.host()?.trim_matches(['[', ']']).to_owned();
-    let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
-    Some((tls, host, port, uri.path().trim_end_matches('/').to_owned()))
+    let Endpoint {
+        tls,
+        host,
+        port,
+        prefix,
+    } = Endpoint::parse(text)?;
+    Some((tls, host, port, prefix))
 }
 
 struct Reader<'a> {
