@@ -82,8 +82,7 @@ fn dependencies_point_down_only() {
 }
 
 /// All crates of ours that a crate is built with, tests left out.
-fn dependencies_of(name: &str) -> BTreeSet<String> {
-    let packages = workspace_packages();
+fn dependencies_of(packages: &[Value], name: &str) -> BTreeSet<String> {
     let uses = |name: &str| {
         let package = packages.iter().find(|package| package["name"] == name);
         let used = package.unwrap()["dependencies"].as_array().unwrap().iter();
@@ -102,10 +101,47 @@ fn dependencies_of(name: &str) -> BTreeSet<String> {
     all
 }
 
+/// The crates in their order, each with those that it is built with; what another of them brings anyway is left out.
+fn crate_graph() -> String {
+    let packages = workspace_packages();
+    let short = |name: &str| name.trim_start_matches("everflow-").to_owned();
+    let names = layer_order().into_iter().chain(["everflow".to_owned()]);
+    let lines = names.map(|name| {
+        let all = dependencies_of(&packages, &name);
+        let brought = all.iter().flat_map(|used| dependencies_of(&packages, used));
+        let brought: BTreeSet<String> = brought.collect();
+        let direct: Vec<String> = all.difference(&brought).map(|used| short(used)).collect();
+        let name = match name.as_str() {
+            "everflow" => "cli".to_owned(),
+            name => short(name),
+        };
+        format!("{name:<12} {}", direct.join(", ")).trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `EVERFLOW_UPDATE=1` writes the graph instead of comparing it.
+#[test]
+fn the_crate_graph_in_the_architecture_is_that_of_the_manifests() {
+    const BEGIN: &str = "<!-- The crate graph, made by crates/cli/tests/layering.rs -->\n```text\n";
+    let path = workspace_root().join("ARCHITECTURE.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (shown, after) = rest.split_once("\n```\n").unwrap();
+    let graph = crate_graph();
+    if std::env::var_os("EVERFLOW_UPDATE").is_some() {
+        let text = format!("{before}{BEGIN}{graph}\n```\n{after}");
+        std::fs::write(path, text).unwrap();
+        return;
+    }
+    assert_eq!(shown, graph, "EVERFLOW_UPDATE=1 writes it anew");
+}
+
 #[test]
 fn runtime_and_apply_do_not_depend_on_the_embedded_server() {
+    let packages = workspace_packages();
     for name in ["everflow-runtime", "everflow-apply", "everflow-controllers"] {
-        let used = dependencies_of(name);
+        let used = dependencies_of(&packages, name);
         for server in ["everflow-cluster", "everflow-embedded"] {
             assert!(!used.contains(server), "{name} must not depend on {server}");
         }
@@ -184,4 +220,54 @@ fn the_simulator_can_steer_the_controllers() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The bodies of planted mistakes are in `sim`; elsewhere there are marks, which compile to nothing without the feature.
+#[test]
+fn planted_mistakes_have_no_body_outside_the_simulator() {
+    let mut wrong = Vec::new();
+    for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap() {
+        let directory = entry.unwrap().path();
+        if directory.ends_with("sim") || directory.ends_with("env") {
+            continue;
+        }
+        let mut files = Vec::new();
+        sources(&directory.join("src"), &mut files);
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for word in ["feature = \"wrong\"", "Mistake::"] {
+                if text.contains(word) {
+                    wrong.push(format!("{}: {word}", file.display()));
+                }
+            }
+        }
+    }
+    for package in workspace_packages() {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let features = dependency["features"].as_array().unwrap();
+            let switched_on = features.iter().any(|feature| feature == "wrong");
+            if switched_on && (name != "everflow-sim" || dependency["kind"] != "dev") {
+                wrong.push(format!("{name} switches mistakes on"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Files that the documents name are there.
+#[test]
+fn files_named_in_the_documents_exist() {
+    let mut missing = Vec::new();
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/dependencies.md"] {
+        let text = std::fs::read_to_string(workspace_root().join(document)).unwrap();
+        let quoted = text.split('`').skip(1).step_by(2);
+        for path in quoted.filter(|quoted| quoted.starts_with("crates/")) {
+            let path = path.split_whitespace().next().unwrap();
+            if !workspace_root().join(path).exists() {
+                missing.push(format!("{document}: {path}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
