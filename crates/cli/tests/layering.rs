@@ -115,7 +115,9 @@ fn crate_graph() -> String {
             "everflow" => "cli".to_owned(),
             name => short(name),
         };
-        format!("{name:<12} {}", direct.join(", ")).trim_end().to_owned()
+        format!("{name:<12} {}", direct.join(", "))
+            .trim_end()
+            .to_owned()
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -20,9 +20,9 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn elapsed(&self) -> Duration;
     /// Waits.
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()>;
-    /// The behaviour that is wrong on purpose.
+    /// The mistake that was planted in the process that has this clock.
     #[cfg(feature = "wrong")]
-    fn wrong(&self) -> Option<crate::Wrong> {
+    fn mistake(&self) -> Option<&dyn crate::Mistake> {
         None
     }
 }

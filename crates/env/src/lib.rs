@@ -14,10 +14,10 @@ mod dialer;
 pub mod disk;
 pub mod memory;
 mod offline;
+mod planted;
 mod random;
 pub mod tls;
 pub mod watch;
-mod wrong;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -32,8 +32,10 @@ pub use deadline::{Elapsed, within};
 pub use dialer::{Dialer, MemoryDialer, Stream, TcpDialer};
 pub use disk::{BoundedDisk, Disk, MemoryDisk, RealDisk};
 pub use offline::OfflineDialer;
+#[cfg(feature = "wrong")]
+pub use planted::Mistake;
+pub use planted::{Place, planted};
 pub use random::{Random, SeededRandom, SystemRandom};
-pub use wrong::{Wrong, is_wrong};
 
 /// A future that any thread may finish.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -54,12 +56,6 @@ pub struct Env {
 }
 
 impl Env {
-    /// Whether a behaviour is wrong on purpose. Never, but in tests of the simulator.
-    #[inline(always)]
-    pub fn is_wrong(&self, which: Wrong) -> bool {
-        is_wrong(&*self.clock, which)
-    }
-
     /// The same world on behalf of one object, whose blocking work takes turns with that of others.
     #[must_use]
     pub fn on_behalf_of(&self, lane: Lane) -> Self {

@@ -1,78 +1,77 @@
-//! Behaviours that are wrong on purpose, each the mistake of a real program. The simulator must find every one of them.
+//! Places where the simulator's own tests plant a mistake, to see that it is found.
+//!
+//! A mark only names the place and the value; what a mistake makes of the value is written in the crate of the simulator.
+//! Without the feature `wrong`, which no program that ships has, a mark compiles to nothing.
 
+use std::any::Any;
+
+#[cfg(feature = "wrong")]
 use crate::Clock;
+use crate::Env;
 
-/// Whether a behaviour is wrong on purpose. Never, but in tests of the simulator.
+/// A place at which a value can be changed on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// How long an attempt may take: a `Duration`.
+    AttemptDeadline,
+    /// How long a step of a fetch may take: a `Duration`.
+    FetchDeadline,
+    /// How long `Retry-After` is obeyed at most: a `Duration`.
+    RetryAfterLimit,
+    /// When an object has its next turn: a `Due` of the queue.
+    NextTurn,
+    /// What follows a status that could not be written: a `Next`.
+    AfterStatusError,
+    /// In which time of leadership an attempt may write: an `Option<Epoch>`.
+    Fence,
+    /// Whether a change of an object whose attempt runs is dropped: a `bool`.
+    WakeWhileRunning,
+    /// Whether a change came for which the attempt that ended was waiting: a `bool`.
+    MissedWake,
+    /// Whether a list that is older than what is known is believed: a `bool`.
+    OlderList,
+    /// Whether an object is left alone that was to be pruned: a `bool`.
+    SkippedByPrune,
+    /// Which objects the inventory must have before they are applied: a `Vec<Entry>`.
+    NewEntries,
+}
+
+/// A mistake: what it makes of the values at the places it knows.
+#[cfg(feature = "wrong")]
+pub trait Mistake: Send + Sync + std::fmt::Debug {
+    /// Changes a value.
+    fn alter(&self, place: Place, value: &mut dyn Any);
+}
+
+/// Marks a place where no [`Env`] is at hand.
 #[cfg(not(feature = "wrong"))]
 #[inline(always)]
-pub fn is_wrong(_clock: &dyn Clock, _which: Wrong) -> bool {
-    false
-}
+pub fn planted<T: Any>(_clock: &dyn crate::Clock, _place: Place, _value: &mut T) {}
 
-/// Whether a behaviour is wrong on purpose.
+/// Marks a place where no [`Env`] is at hand.
 #[cfg(feature = "wrong")]
-pub fn is_wrong(clock: &dyn Clock, which: Wrong) -> bool {
-    clock.wrong() == Some(which)
+pub fn planted<T: Any>(clock: &dyn Clock, place: Place, value: &mut T) {
+    if let Some(mistake) = clock.mistake() {
+        mistake.alter(place, value);
+    }
 }
 
-macro_rules! wrongs {
-    ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
-        /// A behaviour that is wrong on purpose.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Wrong {
-            $($(#[doc = $doc])+ $name,)*
-        }
+impl Env {
+    /// Marks a place where the tests of the simulator may change a value. Nothing happens in the program.
+    #[inline(always)]
+    pub fn planted<T: Any>(&self, place: Place, value: &mut T) {
+        planted(&*self.clock, place, value);
+    }
+}
 
-        impl Wrong {
-            /// All of them.
-            pub const ALL: &'static [Wrong] = &[$(Wrong::$name,)*];
+/// Marks a place where a mistake may have the function return early, under a condition.
+#[macro_export]
+macro_rules! planted_return {
+    ($env:expr, $place:expr, $condition:expr) => {
+        let mut returns = false;
+        $env.planted($place, &mut returns);
+        if returns && $condition {
+            return;
         }
     };
-}
-
-wrongs! {
-    /// The status goes in three patches, the first of which has a `resourceVersion` (source-controller 2012).
-    StatusInThreePatches,
-    /// Who was Ready once is not looked at again (source-controller 155).
-    ReadyRemembered,
-    /// A build that fails counts as an empty one, and is pruned (Argo CD 18480).
-    FailureTakenAsEmpty,
-    /// The inventory is stored after the objects were applied.
-    InventoryAfterApply,
-    /// Writes go on when leadership is over (Kubernetes 23731).
-    WritesWithoutLease,
-    /// A wait for health holds its worker (flux2 5622).
-    WaitHoldsWorker,
-    /// What is stalled is not tried again (flux2 5592).
-    NoRetryWhenStalled,
-    /// The generation counts as observed only on success (source-controller 729).
-    ObservedOnlyOnSuccess,
-    /// Old artifacts go before the status names the new one (source-controller 208).
-    ArtifactDeletedFirst,
-    /// Files are renamed without having been synced.
-    NoSyncBeforeRename,
-    /// What is to be pruned is not looked at before, whoever it belongs to by now (kustomize-controller 339).
-    StoreTrustedForDeletion,
-    /// A list older than what is known is believed (time travel).
-    OlderListBelieved,
-    /// A change that comes while an attempt runs is forgotten (kustomize-controller 1624).
-    WakeLostWhileRunning,
-    /// There is no deadline on fetches (source-controller 402).
-    NoDeadlineOnFetch,
-    /// Objects known before a forced push are asked for again and again (go-git 1443).
-    OldCommitAskedFor,
-    /// The finalizer goes before what it protects (flux2 4872).
-    FinalizerRemovedFirst,
-    /// A conflict counts as success.
-    ConflictTakenAsSuccess,
-    /// Events are told before the attempt goes on (kustomize-controller 1479).
-    EventsAwaited,
-    /// Failures are tried again at once.
-    NoBackoff,
-    /// `Retry-After` is obeyed, however long (kube-rs).
-    RetryAfterUnbounded,
-    /// A failed status write ends it: there is no next attempt (flux2 5607).
-    NoRequeueAfterStatusError,
-    /// What was applied is remembered by name, and not looked at when it is gone.
-    DriftForgotten,
 }

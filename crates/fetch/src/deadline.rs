@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_env::{Clock, Wrong, is_wrong, within};
+use everflow_env::{Clock, Place, planted, within};
 
 /// A point on a clock. Waits share it, so that many short waits cannot add up to a long one.
 #[derive(Debug, Clone)]
@@ -15,7 +15,8 @@ pub struct Deadline {
 
 impl Deadline {
     /// So long from now.
-    pub fn after(clock: &Arc<dyn Clock>, span: Duration) -> Self {
+    pub fn after(clock: &Arc<dyn Clock>, mut span: Duration) -> Self {
+        planted(&**clock, Place::FetchDeadline, &mut span);
         Deadline {
             clock: clock.clone(),
             at: clock.elapsed().saturating_add(span),
@@ -44,14 +45,11 @@ impl Deadline {
     /// moments came first: `true` for this deadline.
     pub async fn wait_at_most<T>(
         &self,
-        span: Duration,
+        mut span: Duration,
         work: impl Future<Output = T>,
     ) -> Result<T, bool> {
+        planted(&*self.clock, Place::FetchDeadline, &mut span);
         let left = self.left();
-        let span = match is_wrong(&*self.clock, Wrong::NoDeadlineOnFetch) {
-            true => left,
-            false => span,
-        };
         within(&*self.clock, left.min(span), work)
             .await
             .map_err(|_| left <= span)

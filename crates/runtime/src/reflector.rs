@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_env::{Env, Wrong, within};
+use everflow_env::{Env, Place, within};
 use everflow_json::Value;
 
 use crate::client::{
@@ -303,7 +303,9 @@ impl Reflector {
         let known = self.store.revision();
         let resync_requested = self.store.is_resync_requested();
         let rewound = told < known || resync_requested;
-        if rewound && !resync_requested && !self.env.is_wrong(Wrong::OlderListBelieved) {
+        let mut believed = resync_requested;
+        self.env.planted(Place::OlderList, &mut believed);
+        if rewound && !believed {
             self.older_lists += 1;
             if self.older_lists < REWIND_AFTER {
                 let why = format!("it is of revision {told}, but {known} was told before");

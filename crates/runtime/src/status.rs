@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use everflow_env::{Env, Wrong};
+use everflow_env::{Env, Place};
 use everflow_json::{Text, Value, json};
 
 use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text, revision};
@@ -96,9 +96,6 @@ impl StatusWriter<'_> {
         pointless: impl Fn() -> bool,
         enough: impl Fn(&Value) -> bool,
     ) -> Result<Written, Error> {
-        if self.env.is_wrong(Wrong::StatusInThreePatches) {
-            return self.write_in_pieces(known, status).await;
-        }
         let started = self.env.clock.elapsed();
         let uid = meta_text(known, "uid").to_owned();
         let mut base = Cow::Borrowed(known);
@@ -149,9 +146,6 @@ impl StatusWriter<'_> {
                     }
                     Err(error) => return Err(error),
                 },
-                Error::Conflict(_) if self.env.is_wrong(Wrong::ConflictTakenAsSuccess) => {
-                    return Ok(Written::Unchanged);
-                }
                 error @ Error::Conflict(_) if patient => self.pause(&mut failures, &error).await,
                 error if error.is_transient() && patient => {
                     self.pause(&mut failures, &error).await;
@@ -159,31 +153,6 @@ impl StatusWriter<'_> {
                 error => return Err(error),
             }
         }
-    }
-
-    /// As Flux does it: what the simulator must find.
-    async fn write_in_pieces(&self, known: &Value, status: &Value) -> Result<Written, Error> {
-        let mut rest = status.clone();
-        let mut locked = json!({});
-        for field in ["conditions", "observedGeneration"] {
-            if let Some(value) = rest.as_object_mut().and_then(|rest| rest.remove(field)) {
-                locked[field] = value;
-            }
-        }
-        let options = WriteOptions::by(self.field_manager);
-        let version = meta_text(known, "resourceVersion");
-        let locked = json!({"metadata": {"resourceVersion": version}, "status": locked});
-        let mut written = Written::Unchanged;
-        for patch in [locked, json!({"status": rest})] {
-            let at = At::of(known).status();
-            let patch = Patch::Merge(patch);
-            match self.client.patch(self.resource, at, &patch, &options).await {
-                Ok(object) => written = Written::Stored(object),
-                Err(Error::NotFound(_)) => return Ok(Written::Gone),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(written)
     }
 
     /// The object as it is on the server; `None` when it is gone.
@@ -201,10 +170,9 @@ impl StatusWriter<'_> {
         let pause = doubled
             .min(MAX_PAUSE)
             .mul_f64(0.5 + 0.5 * self.env.random.unit());
-        let mut asked = error.retry_after().unwrap_or_default();
-        if !self.env.is_wrong(Wrong::RetryAfterUnbounded) {
-            asked = asked.min(MAX_PAUSE);
-        }
+        let mut longest = MAX_PAUSE;
+        self.env.planted(Place::RetryAfterLimit, &mut longest);
+        let asked = error.retry_after().unwrap_or_default().min(longest);
         self.env.clock.sleep(pause.max(asked)).await;
     }
 }

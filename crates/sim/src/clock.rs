@@ -21,7 +21,7 @@ pub struct WrongClock {
     /// Until when the process stands still, in nanoseconds since the start.
     stopped: Arc<AtomicU64>,
     #[cfg(feature = "wrong")]
-    wrong: Option<everflow_env::Wrong>,
+    mistake: Option<crate::Mistake>,
 }
 
 impl WrongClock {
@@ -33,14 +33,14 @@ impl WrongClock {
             drift,
             stopped: Arc::default(),
             #[cfg(feature = "wrong")]
-            wrong: None,
+            mistake: None,
         }
     }
 
-    /// Carries a behaviour that is wrong on purpose.
+    /// The clock of a process with a mistake.
     #[cfg(feature = "wrong")]
-    pub fn with_wrong(mut self, wrong: Option<everflow_env::Wrong>) -> Self {
-        self.wrong = wrong;
+    pub fn with_mistake(mut self, mistake: Option<crate::Mistake>) -> Self {
+        self.mistake = mistake;
         self
     }
 
@@ -114,8 +114,9 @@ impl Clock for WrongClock {
     }
 
     #[cfg(feature = "wrong")]
-    fn wrong(&self) -> Option<everflow_env::Wrong> {
-        self.wrong
+    fn mistake(&self) -> Option<&dyn everflow_env::Mistake> {
+        let mistake = self.mistake.as_ref()?;
+        Some(mistake)
     }
 }
 

@@ -18,6 +18,8 @@ mod error;
 mod healing;
 mod history;
 mod hooks;
+#[cfg(feature = "wrong")]
+mod mistakes;
 mod net;
 pub mod oracles;
 pub mod plan;
@@ -34,6 +36,8 @@ mod users;
 
 pub use error::Error;
 pub use history::{History, Who};
+#[cfg(feature = "wrong")]
+pub use mistakes::Mistake;
 pub use oracles::Finding;
 pub use plan::{Fault, Plan};
 pub use run::{Calm, Outcome, Settings, Stats, calm, run};

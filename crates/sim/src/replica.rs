@@ -16,7 +16,7 @@ use everflow_runtime::Signal;
 use everflow_runtime::attempt::{
     Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report,
 };
-use everflow_runtime::client::Client;
+use everflow_runtime::client::{Client, Transport};
 use everflow_runtime::events::recorder;
 use everflow_runtime::lease::{Election, LeaseOptions};
 use everflow_runtime::log::Logger;
@@ -161,6 +161,35 @@ pub struct Life {
     pub stand_ins: Option<Arc<StandIns>>,
     /// Whether objects come from the API server as trees.
     pub trees: bool,
+    /// A mistake that every replica makes.
+    #[cfg(feature = "wrong")]
+    pub mistake: Option<crate::Mistake>,
+}
+
+#[cfg(feature = "wrong")]
+impl Life {
+    /// The world and the way to the API server of a replica that makes the mistake, if there is one.
+    fn with_mistake(&self, mut env: Env, inner: Arc<dyn Transport>) -> (Env, Arc<dyn Transport>) {
+        use crate::mistakes::{disk::MistakenDisk, transport::MistakenTransport};
+        let Some(mistake) = self.mistake else {
+            return (env, inner);
+        };
+        let disk = env.disk;
+        env.disk = Arc::new(MistakenDisk {
+            inner: disk,
+            mistake,
+        });
+        (env, Arc::new(MistakenTransport { inner, mistake }))
+    }
+
+    /// A controller that makes the mistake, if there is one.
+    fn mistaken(&self, inner: Arc<dyn Controller>) -> Arc<dyn Controller> {
+        use crate::mistakes::controller::MistakenController;
+        match self.mistake {
+            Some(mistake) => Arc::new(MistakenController { inner, mistake }),
+            None => inner,
+        }
+    }
 }
 
 /// Starts a life. When that fails, the next one is planned.
@@ -218,7 +247,10 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
         .with_line(line)
         .with_faults(hook);
     let transport = EmbeddedTransport::new(service).with_trees(all.trees);
-    let client = Client::new(Arc::new(transport), env.clock.clone());
+    let transport: Arc<dyn Transport> = Arc::new(transport);
+    #[cfg(feature = "wrong")]
+    let (env, transport) = all.with_mistake(env, transport);
+    let client = Client::new(transport, env.clock.clone());
     let (shared, hosts, all) = (shared.clone(), hosts.clone(), all.clone());
     let task = tokio::spawn({
         let shared = shared.clone();
@@ -263,6 +295,10 @@ async fn live(
         .map_err(|error| error.to_string())?;
     let metrics = Metrics::new();
     let mut options = Options::default();
+    #[cfg(feature = "wrong")]
+    if all.mistake == Some(crate::Mistake::DriftForgotten) {
+        options.kustomize.watch_applied = false;
+    }
     let selector = shard.unwrap_or_default();
     options.runtime.watch_label_selector = selector.clone();
     if all.stand_ins.is_some() {
@@ -289,6 +325,8 @@ async fn live(
             }),
             _ => inner,
         };
+        #[cfg(feature = "wrong")]
+        let inner = all.mistaken(inner);
         Arc::new(Noted {
             inner,
             shared: shared.clone(),

@@ -45,9 +45,9 @@ pub struct Settings {
     pub trees: bool,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
-    /// A behaviour that is wrong on purpose.
+    /// A mistake that every replica makes.
     #[cfg(feature = "wrong")]
-    pub wrong: Option<everflow_env::Wrong>,
+    pub mistake: Option<crate::Mistake>,
 }
 
 /// What was counted in a run.
@@ -196,6 +196,8 @@ pub(crate) struct World<'a> {
     stand_ins: Option<Arc<StandIns>>,
     webhooks: bool,
     trees: bool,
+    #[cfg(feature = "wrong")]
+    mistake: Option<crate::Mistake>,
 }
 
 impl<'a> World<'a> {
@@ -218,7 +220,7 @@ impl<'a> World<'a> {
             };
             let clock = WrongClock::new(start, offset, drift);
             #[cfg(feature = "wrong")]
-            let clock = clock.with_wrong(settings.wrong);
+            let clock = clock.with_mistake(settings.mistake);
             replicas.push(ReplicaState {
                 life: 0,
                 alive: false,
@@ -274,6 +276,8 @@ impl<'a> World<'a> {
             stand_ins: settings.stand_ins.clone(),
             webhooks: settings.webhooks,
             trees: settings.trees,
+            #[cfg(feature = "wrong")]
+            mistake: settings.mistake,
         };
         world.supervise(inbox);
         world
@@ -329,6 +333,8 @@ impl<'a> World<'a> {
             shards: self.scenario.shards.clone(),
             stand_ins: self.stand_ins.clone(),
             trees: self.trees,
+            #[cfg(feature = "wrong")]
+            mistake: self.mistake,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The simulator's own proof: behaviours that are wrong on purpose, modelled on real bugs, are all found.
+//! The simulator's own proof: mistakes that were planted, modelled on real bugs, are all found.
 //!
 //! `wrong.txt` says which scenario and seed find each of them; those are run every day. The whole search, which shows after
 //! how many seeds each is found when nobody knows where to look, is
@@ -7,16 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use everflow_env::Wrong;
+use everflow_sim::Mistake;
 use everflow_sim::search::{Plans, Ready, search};
 use everflow_sim::{Scenario, Settings};
 
 /// Within so many seeds each must be found.
 const WITHIN: u64 = 2_000;
 
-fn wrong_named(name: &str) -> Wrong {
-    let mut all = Wrong::ALL.iter();
-    *all.find(|wrong| format!("{wrong:?}") == name).unwrap()
+fn mistake_named(name: &str) -> Mistake {
+    let mut all = Mistake::ALL.iter();
+    *all.find(|mistake| format!("{mistake:?}") == name).unwrap()
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn each_is_found_where_it_was_found_before() {
         .filter(|line| !line.starts_with('#') && !line.starts_with("missing "))
     {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let (wrong, name, seed) = (wrong_named(words[0]), words[1], words[2].parse().unwrap());
+        let (mistake, name, seed) = (mistake_named(words[0]), words[1], words[2].parse().unwrap());
         let ready = ready.entry(name.to_owned()).or_insert_with(|| {
             Ready::new(Scenario::find(name).unwrap(), Settings::default()).unwrap()
         });
@@ -40,19 +40,19 @@ fn each_is_found_where_it_was_found_before() {
             [],
             "{name}, seed {seed}: the right code is blamed"
         );
-        ready.settings.wrong = Some(wrong);
+        ready.settings.mistake = Some(mistake);
         let outcome = ready.run(&plan).unwrap();
-        ready.settings.wrong = None;
+        ready.settings.mistake = None;
         if outcome.findings.is_empty() {
             missed.push(line);
         }
-        named.push(wrong);
+        named.push(mistake);
     }
     assert!(missed.is_empty(), "not found: {missed:#?}");
-    let unnamed: Vec<String> = Wrong::ALL
+    let unnamed: Vec<String> = Mistake::ALL
         .iter()
-        .filter(|wrong| !named.contains(wrong))
-        .map(|wrong| format!("{wrong:?}"))
+        .filter(|mistake| !named.contains(mistake))
+        .map(|mistake| format!("{mistake:?}"))
         .collect();
     let missing: Vec<&str> = include_str!("wrong.txt")
         .lines()
@@ -73,25 +73,25 @@ fn each_is_found_within_two_thousand_seeds() {
         })
         .map(|scenario| Ready::new(scenario, Settings::default()).unwrap())
         .collect();
-    let only = std::env::var("EVERFLOW_SIM_WRONG").ok();
+    let only = std::env::var("EVERFLOW_SIM_MISTAKE").ok();
     let mut missed = Vec::new();
-    for wrong in Wrong::ALL {
+    for mistake in Mistake::ALL {
         if only
             .as_ref()
-            .is_some_and(|only| !only.contains(&format!("{wrong:?}")))
+            .is_some_and(|only| !only.contains(&format!("{mistake:?}")))
         {
             continue;
         }
         for one in &mut ready {
-            one.settings.wrong = Some(*wrong);
+            one.settings.mistake = Some(*mistake);
         }
         let (tally, bad) = search(&ready, &Plans::Seeds(0..WITHIN), 1, 1, &|_| true).unwrap();
         match bad.first() {
-            None => missed.push(wrong),
+            None => missed.push(mistake),
             Some(bad) => {
                 let (name, seed) = (&ready[bad.scenario].scenario.name, bad.seed.unwrap());
                 println!(
-                    "{wrong:?} {name} {seed} # {} after {} seeds",
+                    "{mistake:?} {name} {seed} # {} after {} seeds",
                     bad.finding.oracle, tally.runs
                 );
             }
@@ -103,7 +103,7 @@ fn each_is_found_within_two_thousand_seeds() {
     );
 }
 
-/// Prints what happens: `EVERFLOW_SIM_WRONG`, `EVERFLOW_SIM_SCENARIO` and `EVERFLOW_SIM_SEED` say of what.
+/// Prints what happens: `EVERFLOW_SIM_MISTAKE`, `EVERFLOW_SIM_SCENARIO` and `EVERFLOW_SIM_SEED` say of what.
 #[test]
 #[ignore = "for looking at one"]
 fn one_is_shown() {
@@ -111,7 +111,7 @@ fn one_is_shown() {
     let scenario = Scenario::find(&chosen("SCENARIO")).unwrap();
     let mut ready = Ready::new(scenario, Settings::default()).unwrap();
     let plan = ready.plan(chosen("SEED").parse().unwrap());
-    ready.settings.wrong = Some(wrong_named(&chosen("WRONG")));
+    ready.settings.mistake = Some(mistake_named(&chosen("MISTAKE")));
     let outcome = ready.run_traced(&plan).unwrap();
     println!(
         "{plan:?}\n{}\n{:#?}",

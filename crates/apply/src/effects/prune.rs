@@ -1,6 +1,6 @@
 //! Deletes what is no longer asked for.
 
-use everflow_env::{BoxFuture, Wrong, is_wrong};
+use everflow_env::{BoxFuture, Place, planted};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::client::{At, DeleteOptions};
 
@@ -86,8 +86,9 @@ impl Applier {
             Err(ClientError::NotFound(_)) => return Ok(Action::Deleted),
             Err(source) => return Err(unknown(source)),
         };
-        let trusting = is_wrong(&**self.client.clock(), Wrong::StoreTrustedForDeletion);
-        if !trusting && (!self.owner.owns(&live) || policy::survives_prune(&live)) {
+        let mut skipped = !self.owner.owns(&live) || policy::survives_prune(&live);
+        planted(&**self.client.clock(), Place::SkippedByPrune, &mut skipped);
+        if skipped {
             return Ok(Action::Skipped);
         }
         if self.lives_in(entry) {

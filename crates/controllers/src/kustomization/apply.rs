@@ -14,7 +14,7 @@ use everflow_apply::inventory::{Entry, Inventory};
 use everflow_apply::normalize::{Owner, normalize};
 use everflow_apply::takeover::Takeover;
 use everflow_apply::{ApplyError, order};
-use everflow_env::Wrong;
+use everflow_env::Place;
 use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Controller as _, Interrupted};
@@ -138,11 +138,10 @@ impl Attempt<'_> {
             self.context.check()?;
             let plan = self.prepare(applier, &objects, cache, live, outcome);
             let plan = plan.await?;
-            let new: Vec<Entry> = plan.writes().cloned().collect();
+            let mut new: Vec<Entry> = plan.writes().cloned().collect();
             let makes = plan.actions().any(|(_, action)| action == Action::Created);
-            if !self.context.env.is_wrong(Wrong::InventoryAfterApply) {
-                self.store_union(&new, makes).await?;
-            }
+            self.context.env.planted(Place::NewEntries, &mut new);
+            self.store_union(&new, makes).await?;
             self.context.check()?;
             let (applied, errors) = applier.commit(plan, cache).await;
             let settling = match stage.settles() {
@@ -373,15 +372,6 @@ impl Attempt<'_> {
         );
         let reason = self.draft.reason();
         self.draft.event(Severity::Info, &reason, message)
-    }
-
-    /// Deletes everything, as if nothing had been built: what the simulator must find.
-    pub(super) async fn prune_everything(&self) -> Result<(), Stop> {
-        let target = self.target().await?;
-        let all = self.inventory()?.without(&Inventory::default());
-        let cache = self.cache(&target);
-        self.applier(&target)?.prune(&all, &cache).await;
-        Ok(())
     }
 
     pub(super) fn record_pruned(&mut self, changes: &[Change]) {

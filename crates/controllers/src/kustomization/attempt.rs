@@ -14,7 +14,6 @@ use everflow_apply::effects::{AppliedCache, Applier};
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::inventory::Inventory;
 use everflow_build::Contents;
-use everflow_env::Wrong;
 use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
@@ -175,9 +174,7 @@ impl<'a> Attempt<'a> {
             }
             return Ok(self.draft.report(Next::At(SUSPENDED), Verdict::Success));
         }
-        if !self.context.env.is_wrong(Wrong::ObservedOnlyOnSuccess) {
-            self.draft.status.observe(self.draft.generation);
-        }
+        self.draft.status.observe(self.draft.generation);
         self.draft.remove(STALLED);
         match self.reconcile().await {
             Ok(report) => Ok(report),
@@ -311,9 +308,6 @@ impl<'a> Attempt<'a> {
         let tree = trees.get(&source.artifact, self.options(), &current).await;
         let tree = tree.map_err(|missing| self.lacks_artifact(missing));
         self.context.check()?;
-        if tree.is_err() && self.context.env.is_wrong(Wrong::FailureTakenAsEmpty) {
-            self.prune_everything().await?;
-        }
         tree
     }
 
@@ -382,9 +376,6 @@ impl<'a> Attempt<'a> {
             return self.succeed(&wait, target).await;
         };
         wait.objects = objects;
-        if self.context.env.is_wrong(Wrong::WaitHoldsWorker) {
-            self.hold_worker(&wait, applier, checks, target).await;
-        }
         // Whatever changes from here on is not missed.
         let cache = self.cache(target);
         cache.await_changes(wait.objects.iter().map(|entry| entry.id.clone()));
@@ -399,26 +390,6 @@ impl<'a> Attempt<'a> {
                 self.succeed(&wait, target).await
             }
             Verdicts::Not(open) => self.unhealthy(&mut wait, open, target).await,
-        }
-    }
-
-    /// What must not be done: waiting for health here.
-    async fn hold_worker(
-        &mut self,
-        wait: &Wait,
-        applier: &Applier,
-        checks: &CustomChecks,
-        target: &Target,
-    ) {
-        let until = self.now() + self.object.spec.timeout().unsigned();
-        while self.now() < until
-            && matches!(
-                self.assess(applier, checks, &wait.objects, &[], target, true)
-                    .await,
-                Verdicts::Not(_)
-            )
-        {
-            self.context.env.clock.sleep(Duration::from_secs(2)).await;
         }
     }
 

@@ -6,7 +6,6 @@ use everflow_api::condition;
 use everflow_api::kustomization::KustomizationStatus;
 use everflow_api::names::condition::READY;
 use everflow_api::reason::Reason;
-use everflow_env::Wrong;
 use everflow_runtime::attempt::{Next, Report, Verdict};
 use everflow_runtime::events::Severity;
 use everflow_runtime::queue::Priority;
@@ -73,10 +72,7 @@ impl Attempt<'_> {
             Then::WaitForSource => (retry, Verdict::Waiting),
             Then::Wait => (soon, Verdict::Waiting),
             Then::Change => {
-                let mut slowest = self.options().runtime.max_retry_delay;
-                if self.context.env.is_wrong(Wrong::NoRetryWhenStalled) {
-                    slowest = Duration::from_secs(365 * 86_400);
-                }
+                let slowest = self.options().runtime.max_retry_delay;
                 (slowest.max(spec.interval.unsigned()), Verdict::Stalled)
             }
         };

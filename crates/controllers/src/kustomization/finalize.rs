@@ -6,7 +6,6 @@ use everflow_api::kustomization::DeletionPolicy;
 use everflow_api::names::FINALIZER;
 use everflow_api::names::condition::{READY, RECONCILING};
 use everflow_apply::inventory::{Entry, Inventory};
-use everflow_env::Wrong;
 use everflow_runtime::attempt::{Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::Severity;
 use everflow_runtime::metadata::Edited;
@@ -51,9 +50,6 @@ impl Attempt<'_> {
             Ok(inventory) => inventory,
             Err(stop) => return self.held_up(stop),
         };
-        if self.context.env.is_wrong(Wrong::FinalizerRemovedFirst) {
-            let _ = self.context.remove_finalizer(&self.value, FINALIZER).await;
-        }
         if delete && !inventory.is_empty() {
             match self.delete_all(&inventory).await {
                 Ok(None) => {}

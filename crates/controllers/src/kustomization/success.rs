@@ -8,7 +8,6 @@ use everflow_api::history::{self, Attempt as Noted};
 use everflow_api::kustomization::KustomizationStatus;
 use everflow_api::names::condition::{HEALTHY, READY};
 use everflow_api::reason::Reason;
-use everflow_env::Wrong;
 use everflow_runtime::attempt::{Next, Report, Verdict};
 use everflow_runtime::events::Severity;
 use everflow_runtime::queue::Priority;
@@ -90,7 +89,6 @@ impl Attempt<'_> {
         let mut changes = self.wakes();
         if let Ok(inventory) = self.inventory()
             && self.options().kustomize.watch_applied
-            && !self.context.env.is_wrong(Wrong::DriftForgotten)
         {
             let eyes = self.eyes(target);
             changes.extend(eyes.watch(inventory.entries(), &mut keep).await);

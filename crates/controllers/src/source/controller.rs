@@ -8,7 +8,7 @@ use everflow_api::names::{FINALIZER, condition as types, manager};
 use everflow_api::object::Kind;
 use everflow_api::source::Produced;
 use everflow_api::{Object, Reason, to_value};
-use everflow_env::{BoxFuture, Wrong, run_blocking};
+use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::Url;
 use everflow_fetch::archive::Digest;
 use everflow_fetch::storage::{Owner, Storage};
@@ -131,11 +131,6 @@ impl<S: Source> SourceController<S> {
             draft.summarise();
             return Ok(finished(draft, Next::At(SUSPENDED), Verdict::Success));
         }
-        let known = draft.object.status.observed_generation() == draft.object.metadata.generation;
-        if context.env.is_wrong(Wrong::ReadyRemembered) && known && draft.is_true(types::READY) {
-            let interval = S::interval(&draft.object.spec);
-            return Ok(unchanged(Next::At(interval), Verdict::Success));
-        }
         draft.begin();
         let result = match self.look_at_storage(&mut draft, &owner, context).await {
             Ok(()) => {
@@ -176,10 +171,7 @@ impl<S: Source> SourceController<S> {
             Ok(_) => (by(interval, changes), Verdict::Success),
             Err(Failure::Passing { reason, .. }) => (retry(&reason, changes), Verdict::Failure),
             Err(Failure::Stalling { .. }) => {
-                let mut slowest = interval.max(runtime.max_retry_delay);
-                if context.env.is_wrong(Wrong::NoRetryWhenStalled) {
-                    slowest = Duration::from_secs(365 * 86_400);
-                }
+                let slowest = interval.max(runtime.max_retry_delay);
                 (by(slowest, changes), Verdict::Stalled)
             }
             Err(Failure::Waiting { no_later_than, .. }) => {

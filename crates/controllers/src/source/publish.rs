@@ -2,9 +2,7 @@
 
 use everflow_api::common::Artifact;
 use everflow_api::names::condition as types;
-use everflow_api::source::Produced;
 use everflow_api::{Kind, Reason};
-use everflow_env::Wrong;
 use everflow_fetch::Error;
 use everflow_fetch::archive::Digest;
 use everflow_fetch::storage::{Owner, Storage};
@@ -61,11 +59,6 @@ pub(super) async fn publish<S: Source>(
 where
     S::Kind: Kind,
 {
-    if context.env.is_wrong(Wrong::ArtifactDeletedFirst)
-        && let Some(old) = draft.object.status.artifact()
-    {
-        let _ = context.env.disk.remove(&old.path);
-    }
     let published = async {
         let owner = Owner::new(S::NAME, draft.namespace(), draft.name())?;
         let Finished {

@@ -566,7 +566,6 @@ pub async fn write_archive(
     options: CheckoutOptions,
 ) -> Result<Summary, Error> {
     let (disk, path) = (env.disk.clone(), path.to_owned());
-    let careless = env.is_wrong(everflow_env::Wrong::NoSyncBeforeRename);
     let work = move |budget: &Budget| {
         let file = disk
             .create(&path)
@@ -576,10 +575,8 @@ pub async fn write_archive(
         let mut file = file
             .into_inner()
             .map_err(|error| Error::disk("write", &path, error.into_error()))?;
-        if !careless {
-            file.sync()
-                .map_err(|error| Error::disk("sync", &path, error))?;
-        }
+        file.sync()
+            .map_err(|error| Error::disk("sync", &path, error))?;
         Ok(summary)
     };
     run_budgeted(&*env.blocking, work)

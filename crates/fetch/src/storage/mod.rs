@@ -253,7 +253,7 @@ impl Storage {
         let copied = self
             .blocking(move |disk| {
                 let (file, writer) = TemporaryFile::create(&env, "copy")?;
-                if !copy(&env, disk, &from, file.path(), writer, &expected)? {
+                if !copy(disk, &from, file.path(), writer, &expected)? {
                     return Ok(false);
                 }
                 put_in_place(disk, file.path(), &directory, &to)?;
@@ -498,7 +498,6 @@ fn put_in_place(disk: &dyn Disk, from: &str, directory: &str, to: &str) -> Resul
 
 /// Copies a file and makes it durable; whether it was there, with its digest.
 fn copy(
-    env: &Env,
     disk: &dyn Disk,
     from: &str,
     to: &str,
@@ -526,9 +525,7 @@ fn copy(
     if digester.finish() != *digest {
         return Ok(false);
     }
-    if !env.is_wrong(everflow_env::Wrong::NoSyncBeforeRename) {
-        writer.sync().map_err(failed)?;
-    }
+    writer.sync().map_err(failed)?;
     Ok(true)
 }
 

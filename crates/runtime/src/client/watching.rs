@@ -3,7 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use everflow_env::{Wrong, is_wrong};
 use everflow_json::Value;
 use http::Method;
 
@@ -77,9 +76,6 @@ impl Client {
                 query.add("sendInitialEvents", "true");
                 query.add("resourceVersionMatch", "NotOlderThan");
                 // Without a revision the server must be up to date first; with 0 it need not be.
-                if is_wrong(&*self.shared.clock, Wrong::OlderListBelieved) {
-                    query.add("resourceVersion", "0");
-                }
             }
         }
         query.add("timeoutSeconds", &span.as_secs().max(1).to_string());

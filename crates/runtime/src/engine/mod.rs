@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use everflow_env::{Env, Wrong, watch};
+use everflow_env::{Env, Place, planted_return, watch};
 use smol_str::SmolStr;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -250,9 +250,11 @@ impl Shared {
     /// Asks for an attempt, and tells one that runs that it is superseded.
     fn enqueue(&self, key: &Key, priority: Priority) {
         let mut state = self.lock();
-        if state.running.contains_key(key) && self.env.is_wrong(Wrong::WakeLostWhileRunning) {
-            return;
-        }
+        planted_return!(
+            self.env,
+            Place::WakeWhileRunning,
+            state.running.contains_key(key)
+        );
         if state.queue.enqueue(key, priority, self.now())
             && let Some(signal) = state.running.get(key)
         {

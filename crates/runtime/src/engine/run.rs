@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_env::{Wrong, within};
+use everflow_env::{Place, within};
 use everflow_json::Value;
 use futures_util::FutureExt as _;
 
@@ -98,7 +98,7 @@ impl Guard<'_> {
             shared.turn.notify_one();
             return;
         };
-        let (due, changes) = match followup.next {
+        let (mut due, changes) = match followup.next {
             Next::At(span) => (Due::After(span), Vec::new()),
             Next::Retry { cause, at_least } => (Due::Backoff { cause, at_least }, Vec::new()),
             Next::RetryOrWhen { cause, changes } => {
@@ -110,14 +110,12 @@ impl Guard<'_> {
                 no_later_than,
             } => (Due::After(no_later_than), changes),
         };
-        let due = match due {
-            Due::Backoff { .. } if shared.env.is_wrong(Wrong::NoBackoff) => Due::Now,
-            due => due,
-        };
+        shared.env.planted(Place::NextTurn, &mut due);
         let chance = shared.env.random.unit();
         let next = state.queue.finish(self.key, &due, now, chance);
-        let missed = !state.waits.wait(self.key, &changes, mark);
-        if next.is_some() && missed && !shared.env.is_wrong(Wrong::WakeLostWhileRunning) {
+        let mut missed = !state.waits.wait(self.key, &changes, mark);
+        shared.env.planted(Place::MissedWake, &mut missed);
+        if next.is_some() && missed {
             state.queue.enqueue(self.key, Priority::Dependency, now);
         }
         let ours = state.own_writes.get(self.key).copied();
@@ -200,10 +198,10 @@ async fn make(
         .log
         .for_attempt(controller.name(), &resource.group, &key, &id);
     let mut client = shared.client.clone();
-    if let Some(epoch) = &epoch
-        && !shared.env.is_wrong(Wrong::WritesWithoutLease)
-    {
-        client = client.fenced(Arc::new(epoch.clone()));
+    let mut fence = epoch.clone();
+    shared.env.planted(Place::Fence, &mut fence);
+    if let Some(fence) = fence {
+        client = client.fenced(Arc::new(fence));
     }
     let (env, mark) = quarantine::marked(&shared.env, &key);
     let context = Context {
@@ -245,9 +243,7 @@ async fn attempt(
 ) -> Result<Report, Interrupted> {
     context.check()?;
     let mut span = controller.deadline(object);
-    if shared.env.is_wrong(Wrong::NoDeadlineOnFetch) {
-        span = Duration::from_secs(86_400);
-    }
+    shared.env.planted(Place::AttemptDeadline, &mut span);
     let work = AssertUnwindSafe(async { controller.attempt(object, context).await });
     let broken = match within(&*shared.env.clock, span, work.catch_unwind()).await {
         Ok(Ok(result)) => return result,
@@ -338,10 +334,6 @@ async fn publish(
         }
     }
     let reporter = controller.reports_as();
-    #[cfg(feature = "wrong")]
-    if !report.events.is_empty() && shared.env.is_wrong(Wrong::EventsAwaited) {
-        post_and_wait(shared).await;
-    }
     shared.recorder.emit_all(reporter, known, report.events);
     Followup {
         result: match report.verdict {
@@ -361,36 +353,20 @@ fn again_soon() -> Followup {
     }
 }
 
-/// Waits for whoever takes events, for as long as that takes.
-#[cfg(feature = "wrong")]
-async fn post_and_wait(shared: &Shared) {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    if let Ok(mut stream) = shared.env.dialer.connect("sink", 80).await {
-        let request = b"POST / HTTP/1.1\r\nHost: sink\r\nContent-Length: 0\r\n\r\n";
-        let _ = stream.write_all(request).await;
-        let _ = stream.read_u8().await;
-    }
-}
-
 fn not_written(context: &Context, error: &Error) -> Followup {
     context
         .log
         .error("failed to write the status", &error.to_string());
-    if context.env.is_wrong(Wrong::NoRequeueAfterStatusError) {
-        return Followup {
-            next: Next::At(Duration::from_secs(365 * 86_400)),
-            result: "error",
-        };
-    }
-    let mut asked = error.retry_after().unwrap_or_default();
-    if !context.env.is_wrong(Wrong::RetryAfterUnbounded) {
-        asked = asked.min(Duration::from_secs(60));
-    }
+    let mut longest = Duration::from_secs(60);
+    context.env.planted(Place::RetryAfterLimit, &mut longest);
+    let asked = error.retry_after().unwrap_or_default();
+    let mut next = Next::Retry {
+        cause: "StatusWriteFailed".into(),
+        at_least: asked.min(longest),
+    };
+    context.env.planted(Place::AfterStatusError, &mut next);
     Followup {
-        next: Next::Retry {
-            cause: "StatusWriteFailed".into(),
-            at_least: asked,
-        },
+        next,
         result: "error",
     }
 }

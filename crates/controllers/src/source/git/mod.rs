@@ -14,7 +14,7 @@ use everflow_api::source::{
     DEFAULT_TIMEOUT, GitRepository, GitRepositorySpec, GitVerificationMode,
 };
 use everflow_api::{Object, Reason};
-use everflow_env::{BoxFuture, Wrong};
+use everflow_env::BoxFuture;
 use everflow_fetch::git::signature::{TrustedKeys, VerifyMode, verify};
 use everflow_fetch::git::{
     Checkout, CheckoutOptions, GitClient, GitRef, Include, Remote, Resolution, Update,
@@ -74,10 +74,7 @@ impl Git {
         context: &Context,
     ) -> Result<Outcome, Stop> {
         draft.forget_failed_verification();
-        let mut timeout = Self::timeout(&draft.object.spec);
-        if context.env.is_wrong(Wrong::NoDeadlineOnFetch) {
-            timeout = Duration::from_secs(86_400);
-        }
+        let timeout = Self::timeout(&draft.object.spec);
         let deadline = Deadline::after(&context.env.clock, timeout);
         let auth::Way {
             remote,
@@ -161,18 +158,6 @@ impl Git {
         let stored = draft.is_true(types::ARTIFACT_IN_STORAGE);
         let have = draft.object.status.artifact.as_ref().filter(|_| stored);
         let have = have.map(|artifact| artifact.revision.clone());
-        if let Some(have) = &have
-            && context.env.is_wrong(Wrong::OldCommitAskedFor)
-        {
-            let id = have.rsplit(':').next().unwrap_or_default().to_owned();
-            let old = GitRef {
-                commit: id,
-                ..reference.clone()
-            };
-            if let Err(error) = client.update(&old, None, submodules, deadline).await {
-                return Err(failed(draft, &error));
-            }
-        }
         let now = context.env.clock.elapsed();
         let cached = |resolution: &Resolution| {
             self.archives
