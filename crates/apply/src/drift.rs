@@ -51,6 +51,7 @@ pub struct Ignore {
 #[derive(Debug, Clone)]
 struct Rule {
     paths: Vec<String>,
+    whole: bool,
     target: Target,
 }
 
@@ -66,6 +67,30 @@ struct Target {
 }
 
 impl Ignore {
+    /// Reads the rules; an empty path stands for the whole object.
+    ///
+    /// # Errors
+    /// As [`Ignore::read`].
+    pub fn read_with_whole(rules: &[IgnoreRule]) -> Result<Self, ApplyError> {
+        let mut rules = rules.to_vec();
+        let mut whole = Vec::with_capacity(rules.len());
+        for rule in &mut rules {
+            whole.push(rule.paths.iter().any(String::is_empty));
+            rule.paths.retain(|path| !path.is_empty());
+        }
+        let mut read = Ignore::read(&rules)?;
+        for (rule, whole) in read.rules.iter_mut().zip(whole) {
+            rule.whole = whole;
+        }
+        Ok(read)
+    }
+
+    /// Whether an object is left to others as a whole.
+    pub fn covers(&self, object: &Value) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|rule| rule.whole && rule.target.matches(object))
+    }
+
     /// Reads the rules.
     ///
     /// # Errors
@@ -103,6 +128,7 @@ impl Ignore {
             };
             read.push(Rule {
                 paths: rule.paths.clone(),
+                whole: false,
                 target,
             });
         }
@@ -165,7 +191,7 @@ impl Target {
 }
 
 /// Removes what a pointer points to.
-fn remove(object: &mut Value, path: &str) {
+pub fn remove(object: &mut Value, path: &str) {
     let Some((parent, last)) = path.rsplit_once('/') else {
         return;
     };

@@ -104,6 +104,43 @@ impl Takeover {
     }
 }
 
+/// The JSON patch that hands over to server-side apply what a manager wrote by updates, or `None` when there is
+/// nothing of the kind.
+pub fn own_updates(manager: &str, live: &Value) -> Option<Value> {
+    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let is_whole = |entry: &Value| {
+        let subresource = entry.get("subresource").and_then(Value::as_str);
+        entry["manager"] == manager && subresource.unwrap_or_default().is_empty()
+    };
+    let is = |entry: &Value, operation: &str| is_whole(entry) && entry["operation"] == operation;
+    let updates: Vec<&Value> = entries.iter().filter(|one| is(one, "Update")).collect();
+    if updates.is_empty() {
+        return None;
+    }
+    let mut own = entries.iter().find(|one| is(one, "Apply")).cloned();
+    for update in updates {
+        own = Some(match own {
+            None => {
+                let mut own = update.clone();
+                own["operation"] = "Apply".into();
+                own
+            }
+            Some(mut own) => {
+                own["fieldsV1"] = united(&own["fieldsV1"], &update["fieldsV1"]);
+                own
+            }
+        });
+    }
+    let is_other = |one: &&Value| !is(one, "Update") && !is(one, "Apply");
+    let mut all: Vec<Value> = entries.iter().filter(is_other).cloned().collect();
+    all.extend(own);
+    let version = &live["metadata"]["resourceVersion"];
+    Some(json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "replace", "path": "/metadata/managedFields", "value": all},
+    ]))
+}
+
 fn united(one: &Value, two: &Value) -> Value {
     let empty = Value::Object(Map::new());
     let read = |fields: &Value| {

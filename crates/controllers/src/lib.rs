@@ -12,8 +12,10 @@
 
 mod artifact;
 mod configs;
+mod depends;
 mod error;
 mod fingerprint;
+mod helmrelease;
 mod kustomization;
 mod manager;
 mod options;
@@ -27,4 +29,4 @@ pub use error::Error;
 pub use fingerprint::{Fingerprint, RemoteClusters};
 pub use kustomization::variables;
 pub use manager::{ControllerKind, Setup};
-pub use options::{FeatureGates, KustomizeOptions, Options};
+pub use options::{FeatureGates, GuardRail, HelmOptions, KustomizeOptions, Options};

@@ -13,6 +13,7 @@ use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::reflector::Watched;
 
+use crate::helmrelease::HelmReleaseController;
 use crate::kustomization::{KustomizationController, readiness_changed};
 use crate::resources;
 use crate::source::{self, artifact_changed};
@@ -53,6 +54,8 @@ controller_kinds! {
     HelmChart = resources::HELM_CHARTS,
     /// Kustomizations.
     Kustomization = resources::KUSTOMIZATIONS,
+    /// Releases of Helm charts.
+    HelmRelease = resources::HELM_RELEASES,
 }
 
 impl fmt::Display for ControllerKind {
@@ -102,6 +105,15 @@ impl ControllerKind {
                         resources::HELM_REPOSITORIES,
                         resources::GIT_REPOSITORIES,
                         resources::BUCKETS,
+                    ]
+                }
+            }
+            ControllerKind::HelmRelease => {
+                const {
+                    &[
+                        resources::HELM_CHARTS,
+                        resources::OCI_REPOSITORIES,
+                        resources::EXTERNAL_ARTIFACTS,
                     ]
                 }
             }
@@ -188,6 +200,10 @@ impl Setup {
             }
             ControllerKind::Kustomization => {
                 let controller = KustomizationController::new(self);
+                builder.controller(controller, readiness_changed)
+            }
+            ControllerKind::HelmRelease => {
+                let controller = HelmReleaseController::new(self);
                 builder.controller(controller, readiness_changed)
             }
         }

@@ -49,6 +49,8 @@ pub struct Options {
     pub gates: FeatureGates,
     /// What is for Kustomizations only.
     pub kustomize: KustomizeOptions,
+    /// What is for HelmReleases only.
+    pub helm: HelmOptions,
 }
 
 impl Default for Options {
@@ -72,6 +74,7 @@ impl Default for Options {
             ssh_hostkey_algos: Vec::new(),
             gates: FeatureGates::default(),
             kustomize: KustomizeOptions::default(),
+            helm: HelmOptions::default(),
         }
     }
 }
@@ -157,6 +160,58 @@ impl Default for KustomizeOptions {
     }
 }
 
+/// What is for HelmReleases only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HelmOptions {
+    /// How many attempts run at once.
+    pub concurrent: usize,
+    /// Whether actions that another process left in the middle are taken up.
+    pub stuck_release_recovery: bool,
+    /// How long nothing must have been written by someone who makes no notes, as the helm CLI, before what it
+    /// was doing is taken up.
+    pub foreign_patience: Duration,
+    /// When too many releases would be remade at once.
+    pub guard: GuardRail,
+    /// Whether objects of releases are watched where drift is looked for.
+    pub watch_applied: bool,
+    /// The Lease under which this process acts, as NAMESPACE/NAME; none where there is no election.
+    pub lease: Option<String>,
+}
+
+impl Default for HelmOptions {
+    fn default() -> Self {
+        HelmOptions {
+            concurrent: 8,
+            stuck_release_recovery: true,
+            foreign_patience: Duration::from_secs(900),
+            guard: GuardRail::default(),
+            watch_applied: true,
+            lease: None,
+        }
+    }
+}
+
+/// When releases are reinstalled, put right or uninstalled one by one although nothing in their specs asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardRail {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// When it is more than so many at once,
+    pub most: usize,
+    /// and more than so many in a hundred.
+    pub percent: usize,
+}
+
+impl Default for GuardRail {
+    fn default() -> Self {
+        GuardRail {
+            enabled: true,
+            most: 10,
+            percent: 50,
+        }
+    }
+}
+
 macro_rules! gates {
     ($($(#[doc = $doc:literal])+ $field:ident $name:literal = $default:literal,)*) => {
         /// Features that are off or on by default, with Flux's names.
@@ -194,6 +249,8 @@ gates! {
     additive_cel_dependency_check "AdditiveCELDependencyCheck" = false,
     /// A new revision ends a health check.
     cancel_health_check_on_new_revision "CancelHealthCheckOnNewRevision" = false,
+    /// Failed installs and upgrades without a strategy are tried again and not put right.
+    default_to_retry_on_failure "DefaultToRetryOnFailure" = false,
     /// Sources are read from the server, not from memory.
     direct_source_fetch "DirectSourceFetch" = false,
     /// Changes of ConfigMaps and Secrets are not heeded at once.

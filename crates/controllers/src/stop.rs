@@ -45,6 +45,8 @@ pub(crate) enum Tell {
     Text(String),
     /// Something that is no failure yet.
     Info(String),
+    /// The message, unless the status says it already.
+    Once,
     /// Nothing.
     Nothing,
 }

@@ -84,7 +84,6 @@ impl Unusable {
     }
 
     /// In the words that Flux has for HelmReleases.
-    #[expect(dead_code)]
     pub(crate) fn of_release(&self) -> String {
         match self {
             Unusable::Secret { shown, why, remedy } => {

@@ -37,7 +37,6 @@ impl OwnerLabels {
         namespace: label::KUSTOMIZATION_NAMESPACE,
     };
     /// Those of HelmReleases.
-    #[expect(dead_code)]
     pub(crate) const HELM_RELEASE: OwnerLabels = OwnerLabels {
         name: label::HELM_RELEASE_NAME,
         namespace: label::HELM_RELEASE_NAMESPACE,

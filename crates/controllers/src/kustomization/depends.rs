@@ -1,44 +1,28 @@
 //! Kustomizations that must be ready first.
 
-use std::sync::Arc;
-
 use everflow_api::common::DependencyReference;
 use everflow_api::kustomization::{Kustomization, KustomizationSourceReference};
 use everflow_api::object::Object;
 use everflow_api::reason::Reason;
-use everflow_cel::check::{DeclShape, DeclType, Declarations, Type};
-use everflow_cel::{Program, Value as Cel, Variables};
 use everflow_json::Value;
-use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Context;
-use everflow_runtime::client::At;
 use everflow_runtime::queue::WakeOn;
 
+use crate::depends::{CIRCLE, compile, cycle, holds, namespace_of, read};
 use crate::stop::{Failure, Stop, Tell, Then};
 use crate::{Options, resources};
 
 /// What is said of a dependency that does not exist.
 const NOT_FOUND: &str = "add a Kustomization of that name";
-/// What is said of Kustomizations that wait for each other.
-const CIRCLE: &str = "dependsOn goes in a circle";
-/// How far a cycle is followed.
-const LONGEST_CYCLE: usize = 64;
 
 /// What wakes those who wait for their dependencies.
 pub(super) fn wakes(object: &Object<Kustomization>) -> Vec<WakeOn> {
     let own = object.metadata.namespace();
     let all = object.spec.depends_on.iter();
     all.map(|dependency| {
-        resources::KUSTOMIZATIONS.wake_on(namespace(dependency, own), &dependency.name)
+        resources::KUSTOMIZATIONS.wake_on(namespace_of(dependency, own), &dependency.name)
     })
     .collect()
-}
-
-fn namespace<'d>(dependency: &'d DependencyReference, own: &'d str) -> &'d str {
-    match dependency.namespace.as_deref() {
-        None | Some("") => own,
-        Some(other) => other,
-    }
 }
 
 /// Whether all dependencies are ready.
@@ -64,7 +48,7 @@ async fn one(
     options: &Options,
 ) -> Result<(), Stop> {
     let own = object.metadata.namespace();
-    let namespace = namespace(dependency, own);
+    let namespace = namespace_of(dependency, own);
     let shown = format!("{namespace}/{}", dependency.name);
     let waits = |message: String| -> Stop {
         let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
@@ -82,7 +66,7 @@ async fn one(
         None | Some("") => None,
         Some(text) => Some(compile(text).map_err(|why| invalid(&dependency.name, &why))?),
     };
-    let found = read(namespace, &dependency.name, context)
+    let found = read(&resources::KUSTOMIZATIONS, namespace, &dependency.name, context)
         .await
         .map_err(|error| waits(format!("dependency '{shown}' not found: {error}")))?;
     let Some(found) = found else {
@@ -93,21 +77,9 @@ async fn one(
         )));
     };
     if let Some(program) = &expression {
-        let variables = Variables::new()
-            .with("self", Cel::from_json(value))
-            .with("dep", Cel::from_json(&found));
-        match program.evaluate(&variables) {
-            Ok(Cel::Bool(true)) => {}
-            Ok(_) => {
-                let message =
-                    format!("dependency '{shown}' is not ready according to readyExpr eval");
-                return Err(waits(message));
-            }
-            Err(error) => {
-                let text = program.text();
-                let message = format!("failed to evaluate the CEL expression '{text}': {error}");
-                return Err(waits(message));
-            }
+        if !holds(program, value, &found).map_err(&waits)? {
+            let message = format!("dependency '{shown}' is not ready according to readyExpr eval");
+            return Err(waits(message));
         }
         if !options.gates.additive_cel_dependency_check {
             return Ok(());
@@ -116,31 +88,12 @@ async fn one(
     match is_ready(&found, namespace, object, revision) {
         true => Ok(()),
         false => {
-            let cycle = cycle(object, context);
+            let metadata = &object.metadata;
+            let start = (metadata.namespace(), metadata.name.as_str());
+            let depends_on = &object.spec.depends_on;
+            let cycle = cycle(&resources::KUSTOMIZATIONS, start, depends_on, context);
             Err(waits(format!("dependency '{shown}' is not ready{cycle}")))
         }
-    }
-}
-
-fn compile(text: &str) -> Result<Program, String> {
-    let unread = |why: String| format!("failed to parse the CEL expression '{text}': {why}");
-    let any = Arc::new(DeclType {
-        shape: DeclShape::Dyn,
-        max_elements: 0,
-        min_size: 0,
-    });
-    let map = || Type::Dyn;
-    let declarations = Declarations {
-        variables: vec![("self".to_owned(), map()), ("dep".to_owned(), map())],
-        root: any,
-    };
-    let (program, checked) =
-        Program::compile_checked(text, &declarations).map_err(|error| unread(error.to_string()))?;
-    match checked.output {
-        Type::Bool => Ok(program),
-        other => Err(format!(
-            "CEL expression output type mismatch: expected bool, got {other}"
-        )),
     }
 }
 
@@ -151,30 +104,6 @@ fn invalid(name: &str, why: &str) -> Stop {
     Failure::new(Reason::InvalidCELExpression, message)
         .then(Then::Change)
         .into()
-}
-
-async fn read(
-    namespace: &str,
-    name: &str,
-    context: &Context,
-) -> Result<Option<Value>, ClientError> {
-    let resource = resources::KUSTOMIZATIONS;
-    let store = context.store(&resource.kind);
-    if let Some(store) = store.filter(|store| store.is_synced())
-        && let Some(found) = store.get(namespace, name)
-    {
-        return Ok(Some(found.value()));
-    }
-    // The store may be for one shard or one namespace only.
-    match context
-        .client
-        .get(&resource, At::new(namespace, name))
-        .await
-    {
-        Ok(found) => Ok(Some(found)),
-        Err(ClientError::NotFound(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn is_ready(
@@ -197,59 +126,4 @@ fn is_ready(
     found.status.observed_generation == found.metadata.generation
         && everflow_api::condition::is_true(conditions, everflow_api::names::condition::READY)
         && (!same_source || found.status.last_applied_revision.as_deref() == Some(revision))
-}
-
-/// Names a cycle that the Kustomization is part of.
-fn cycle(object: &Object<Kustomization>, context: &Context) -> String {
-    let start = (
-        object.metadata.namespace().to_owned(),
-        object.metadata.name.clone(),
-    );
-    let Some(store) = context.store(&resources::KUSTOMIZATIONS.kind) else {
-        return String::new();
-    };
-    let mut path = vec![start.clone()];
-    let mut seen = std::collections::BTreeSet::new();
-    if !follow(store, object, &start, &mut path, &mut seen) {
-        return String::new();
-    }
-    path.push(start);
-    let names: Vec<String> = path
-        .iter()
-        .map(|(space, name)| format!("{space}/{name}"))
-        .collect();
-    format!(" ({CIRCLE}: {}; take one of these out)", names.join(" -> "))
-}
-
-fn follow(
-    store: &everflow_runtime::store::Store,
-    object: &Object<Kustomization>,
-    start: &(String, String),
-    path: &mut Vec<(String, String)>,
-    seen: &mut std::collections::BTreeSet<(String, String)>,
-) -> bool {
-    let own = object.metadata.namespace().to_owned();
-    for dependency in &object.spec.depends_on {
-        let next = (
-            namespace(dependency, &own).to_owned(),
-            dependency.name.clone(),
-        );
-        if next == *start {
-            return true;
-        }
-        if path.len() >= LONGEST_CYCLE || !seen.insert(next.clone()) {
-            continue;
-        }
-        let found = store.get(&next.0, &next.1);
-        let Some(Ok(found)) = found.map(|found| Object::<Kustomization>::read(&found.value()))
-        else {
-            continue;
-        };
-        path.push(next);
-        if follow(store, &found, start, path, seen) {
-            return true;
-        }
-        path.pop();
-    }
-    false
 }

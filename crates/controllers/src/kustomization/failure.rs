@@ -53,7 +53,7 @@ impl Attempt<'_> {
         match &failure.event {
             Tell::Nothing => {}
             Tell::Info(text) => self.draft.record_event(Severity::Info, text.clone()),
-            Tell::Message => self
+            Tell::Message | Tell::Once => self
                 .draft
                 .record_event(Severity::Error, failure.message.clone()),
             Tell::Text(text) => self.draft.record_event(Severity::Error, text.clone()),

@@ -54,7 +54,7 @@ pub struct HelmLimits {
 
 impl HelmLimits {
     /// What a chart may hold with all charts in it.
-    pub(crate) fn of_chart(&self) -> ChartLimits {
+    pub fn of_chart(&self) -> ChartLimits {
         ChartLimits {
             unpacked: Limit::new(self.unpacked, "--helm-chart-max-unpacked-size"),
             files: Limit::new(self.files, "--helm-chart-max-files"),

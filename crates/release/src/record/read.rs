@@ -99,7 +99,8 @@ impl Entry {
         }
     }
 
-    fn version(&self) -> i64 {
+    /// The revision.
+    pub fn version(&self) -> i64 {
         match self {
             Entry::Read(stored) => stored.summary.version,
             Entry::Unreadable { version, .. } => *version,
@@ -124,6 +125,18 @@ impl Storage {
         let mut entries: Vec<Entry> = entries.into_iter().collect();
         entries.sort_by_key(Entry::version);
         Storage { entries }
+    }
+
+    /// Takes in a record that was written.
+    pub fn put(&mut self, entry: Entry) {
+        self.forget(entry.version());
+        self.entries.push(entry);
+        self.entries.sort_by_key(Entry::version);
+    }
+
+    /// Forgets a record that was deleted.
+    pub fn forget(&mut self, version: i64) {
+        self.entries.retain(|entry| entry.version() != version);
     }
 
     /// Those that can be read, the oldest first.

@@ -10,14 +10,15 @@ use everflow_api::common::CommonMetadata;
 use everflow_api::helm::{HelmRelease, KustomizePostRenderer, PostRenderStrategy};
 use everflow_api::names::label;
 use everflow_api::object::Object;
-use everflow_gotemplate::Meter;
+use everflow_gotemplate::{Limits, Meter, Numbers, Value as GoValue};
 use everflow_helm::chart::Chart;
+use everflow_helm::dependencies::process_dependencies;
 use everflow_helm::manifests::{Manifest, sort_manifests, split_manifests};
 use everflow_helm::post_render::{PostRenderError, PostRenderer, post_render};
 use everflow_helm::render::Sources;
-use everflow_helm::template::{ReleaseOptions, Rendered, template};
-use everflow_helm::values::Warnings;
-use everflow_json::Map;
+use everflow_helm::template::{ReleaseOptions, Rendered, TemplateError, template};
+use everflow_helm::values::{ValuesError, Warnings};
+use everflow_json::{Map, Value};
 use everflow_limits::Budget;
 
 use crate::digest;
@@ -87,6 +88,22 @@ pub fn origin_labels(namespace: &str, name: &str) -> CommonMetadata {
         labels: labels.into_iter().map(owned).collect(),
         ..CommonMetadata::default()
     }
+}
+
+/// A chart with its dependencies chosen by values, as it is rendered.
+///
+/// # Errors
+/// When the dependencies do not fit the values.
+pub fn with_dependencies(mut chart: Chart, values: &Map, budget: &Budget) -> Result<Chart, Error> {
+    let meter = Meter::new(&Limits::default(), budget);
+    let unusable = |error: ValuesError| Error::Render(TemplateError::Dependencies(error));
+    let values = GoValue::from_json(&Value::Object(values.clone()), Numbers::Int64, &meter);
+    let values = values.map_err(|error| unusable(error.into()))?;
+    if let GoValue::Map(values) = values {
+        let mut warnings = Warnings::default();
+        process_dependencies(&mut chart, &values, &mut warnings, &meter).map_err(unusable)?;
+    }
+    Ok(chart)
 }
 
 /// Renders a chart for a HelmRelease.

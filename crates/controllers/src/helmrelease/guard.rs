@@ -1,0 +1,103 @@
+//! The guard rail: when many releases at once would be reinstalled, put right or uninstalled, and nobody has asked for
+//! it in their specs, something else is wrong. Then it is done one by one.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use everflow_api::Reason;
+use everflow_release::decide::Decision;
+use everflow_release::state::GoOn;
+use everflow_release::status::mark_waiting;
+use everflow_runtime::attempt::{Next, Report, Verdict};
+use everflow_runtime::events::{Event, Severity};
+use everflow_runtime::queue::Key;
+
+use super::attempt::Attempt;
+use super::rounds::Work;
+
+/// For how long a release counts as one of those that are in trouble at once.
+const AT_ONCE: Duration = Duration::from_secs(600);
+/// How often one may go on while the guard holds the others.
+const ONE_BY_ONE: Duration = Duration::from_secs(30);
+
+/// The metric of releases that are held.
+const HELD: &str = "everflow_helm_releases_held";
+
+/// Who is in trouble.
+#[derive(Debug, Default)]
+pub(super) struct Guard {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Since when each is.
+    troubled: BTreeMap<Key, Duration>,
+    /// When the last one was let through although the guard holds.
+    last: Option<Duration>,
+}
+
+/// Whether an action may be done now.
+pub(super) enum Allowed {
+    Now,
+    NotNow(Box<Report>),
+}
+
+impl Attempt<'_> {
+    /// Holds an action back that too many releases would need at once.
+    pub(super) fn guarded(&mut self, work: &Work, decision: &Decision) -> Allowed {
+        let limits = &self.options().helm.guard;
+        if !self.is_troubled(work, decision) || !limits.enabled {
+            return Allowed::Now;
+        }
+        let now = self.context.env.clock.elapsed();
+        let all = self.controller.claims.count();
+        let (count, may) = {
+            let guard = &self.controller.guard;
+            let mut state = guard.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.troubled.retain(|_, since| now.saturating_sub(*since) < AT_ONCE);
+            state.troubled.entry(self.context.key.clone()).or_insert(now);
+            let count = state.troubled.len();
+            let holds = count > limits.most && count * 100 > all * limits.percent;
+            let is_turn = state.last.is_none_or(|last| now.saturating_sub(last) >= ONE_BY_ONE);
+            if holds && is_turn {
+                state.last = Some(now);
+            }
+            (count, !holds || is_turn)
+        };
+        let metrics = &self.controller.metrics;
+        if may {
+            return Allowed::Now;
+        }
+        let held = u32::try_from(count).unwrap_or(u32::MAX);
+        metrics.set(HELD, &[], f64::from(held));
+        let message = format!(
+            "{count} of {all} releases would be reinstalled, put right or uninstalled at once, and nothing in their \
+             specs asks for it: they are gone on with one by one; look whether records of releases or sources were \
+             lost, and suspend what must not be touched (--helm-guard-rail-most, --helm-guard-rail-percent)"
+        );
+        let reason = Reason::PendingRelease.as_str();
+        self.events.push(Event::new(Severity::Error, reason, &message));
+        let now = self.now();
+        mark_waiting(&mut self.object, &message, now);
+        let next = Next::At(ONE_BY_ONE);
+        Allowed::NotNow(Box::new(self.take_report(next, Verdict::Waiting)))
+    }
+
+    /// Whether an action destroys or remakes what is there, and not because the object's spec asks for it.
+    fn is_troubled(&self, work: &Work, decision: &Decision) -> bool {
+        let status = &self.before;
+        let is_unchanged = status.last_attempted_generation == self.object.metadata.generation;
+        let was_released = !status.history.is_empty();
+        let is_new = work.records.storage.records().next().is_none();
+        match decision {
+            Decision::Install => was_released && is_unchanged && is_new,
+            Decision::Rollback { .. } | Decision::UninstallRemediation => is_unchanged,
+            Decision::GoOn {
+                how: GoOn::Again, ..
+            } => is_unchanged,
+            _ => false,
+        }
+    }
+}

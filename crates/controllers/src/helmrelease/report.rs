@@ -1,0 +1,294 @@
+//! What an attempt says at its end, and when the next one is made.
+
+use std::time::Duration;
+
+use everflow_api::Reason;
+use everflow_api::condition::{self, Condition, ConditionStatus};
+use everflow_api::helm::HelmRelease;
+use everflow_api::names::condition::{READY, STALLED};
+use everflow_api::object::Object;
+use everflow_api::to_value;
+use everflow_json::{Value, json};
+use everflow_release::decide::{Then as Ending, drift_mode};
+use everflow_release::status::{self, Notice, Severity as Grave};
+use everflow_runtime::attempt::{Context, Next, Report, Verdict};
+use everflow_runtime::events::{Event, Severity};
+use everflow_runtime::queue::{Priority, WakeOn};
+use everflow_runtime::reflector::Watched;
+
+use super::attempt::Attempt;
+use super::rounds::Work;
+use super::source::SourceName;
+use super::depends;
+use crate::stop::{Failure, Tell, Then};
+
+/// How long is waited at most for an API server that was busy or away.
+const AWAY: Duration = Duration::from_secs(60);
+/// The metric of what was recovered.
+const RECOVERED: &str = "everflow_helm_recoveries_total";
+
+/// An event of a notice.
+pub(super) fn event(notice: &Notice) -> Event {
+    let severity = match notice.severity {
+        Grave::Normal => Severity::Info,
+        Grave::Warning => Severity::Error,
+    };
+    let mut event = Event::new(severity, notice.reason.as_str(), &notice.message);
+    event.metadata.clone_from(&notice.annotations);
+    event
+}
+
+/// Nothing is said.
+pub(super) fn silent(next: Next, verdict: Verdict) -> Report {
+    Report {
+        status: None,
+        events: Vec::new(),
+        next,
+        verdict,
+    }
+}
+
+/// What is said of an object that cannot be read, or whose attempt broke.
+pub(super) fn unreadable(value: &Value, why: &str, context: &Context) -> Report {
+    use everflow_api::wire::Wire;
+    let mut status = value.get("status").cloned().unwrap_or_else(|| json!({}));
+    let conditions = status.get("conditions").cloned().unwrap_or(Value::Null);
+    let root = everflow_api::error::At::Root;
+    let mut conditions = Vec::<Condition>::read(&conditions, &root).unwrap_or_default();
+    let reason = Reason::ReconcileError.as_str();
+    let ready = Condition::new(READY, ConditionStatus::False, reason, why);
+    let generation = everflow_api::view::generation(value);
+    condition::set(&mut conditions, ready, generation, context.env.clock.now());
+    status["conditions"] = conditions.iter().map(to_value).collect::<Vec<_>>().into();
+    Report {
+        status: Some(status),
+        events: vec![Event::new(Severity::Error, reason, why)],
+        next: Next::retry("Failed"),
+        verdict: Verdict::Failure,
+    }
+}
+
+impl Attempt<'_> {
+    fn status_value(&self) -> Value {
+        let value = to_value(&self.object.status);
+        match value.is_null() {
+            true => json!({}),
+            false => value,
+        }
+    }
+
+    /// The report of an attempt that ends here.
+    pub(super) fn report(self, next: Next, verdict: Verdict) -> Report {
+        Report {
+            status: Some(self.status_value()),
+            events: self.events,
+            next,
+            verdict,
+        }
+    }
+
+    /// The same while others still hold the attempt.
+    pub(super) fn take_report(&mut self, next: Next, verdict: Verdict) -> Report {
+        Report {
+            status: Some(self.status_value()),
+            events: std::mem::take(&mut self.events),
+            next,
+            verdict,
+        }
+    }
+
+    /// What the object waits for in any case: its source and its inputs.
+    pub(super) fn wakes(&self) -> Vec<WakeOn> {
+        let source = SourceName::of(&self.object);
+        let mut changes: Vec<WakeOn> = source.iter().map(SourceName::wake).collect();
+        changes.extend(self.config_wakes().into_iter().map(|(wake, _)| wake));
+        changes
+    }
+
+    /// Has the inputs watched.
+    pub(super) fn watch_inputs(&self) -> Vec<Watched> {
+        let mut watches = Vec::new();
+        for (_, watched) in self.config_wakes() {
+            self.context.watch(&watched);
+            if !watches.contains(&watched) {
+                watches.push(watched);
+            }
+        }
+        watches
+    }
+
+    /// Ends an attempt that has done what there was to do.
+    pub(super) async fn end(&mut self, then: Ending, work: &Work) -> Report {
+        let now = self.now();
+        status::end_attempt(&mut self.object, &then, now);
+        if let Ending::Stall { .. } = then {
+            return self.stalled().await;
+        }
+        let mut keep = self.watch_inputs();
+        let mut changes = self.wakes();
+        let interval = self.object.spec.interval.unsigned();
+        let chance = || self.context.env.random.unit();
+        let (span, verdict) = match then {
+            Ending::Settled => {
+                let (entries, watch) = self.watched_objects(work);
+                if watch {
+                    let eyes = self.eyes(&work.target);
+                    changes.extend(eyes.watch(&entries, &mut keep).await);
+                }
+                let span = self.options().runtime.jittered(interval, chance());
+                (span, Verdict::Success)
+            }
+            Ending::RetryAfter(span) => (span.unsigned(), Verdict::Failure),
+            _ => {
+                self.context.release_watches(&keep);
+                let next = Next::RetryOrWhen {
+                    cause: "Failed".into(),
+                    changes,
+                };
+                return self.take_report(next, Verdict::Failure);
+            }
+        };
+        self.context.release_watches(&keep);
+        let next = Next::When {
+            changes,
+            no_later_than: span,
+        };
+        self.take_report(next, verdict)
+    }
+
+    /// The objects that are watched while all is well, where drift is looked for.
+    fn watched_objects(&self, work: &Work) -> (Vec<everflow_apply::inventory::Entry>, bool) {
+        use everflow_api::helm::DriftDetectionMode;
+        let is_on = drift_mode(&self.object) != DriftDetectionMode::Disabled;
+        let is_on = is_on && self.options().helm.watch_applied && !work.target.remote;
+        let inventory = self.object.status.inventory.as_ref();
+        let entries = inventory.map(|inventory| inventory.entries.as_slice());
+        let read = everflow_apply::inventory::Inventory::of_refs(entries.unwrap_or_default());
+        let entries = read.map(|read| read.entries().to_vec()).unwrap_or_default();
+        (entries, is_on)
+    }
+
+    /// No retries are left: it is tried again slowly, and at once when something is changed.
+    pub(super) async fn stalled(&mut self) -> Report {
+        let keep = self.watch_inputs();
+        self.context.release_watches(&keep);
+        let next = Next::When {
+            changes: self.wakes(),
+            no_later_than: self.slowest(),
+        };
+        self.take_report(next, Verdict::Stalled)
+    }
+
+    fn slowest(&self) -> Duration {
+        let slowest = self.options().runtime.max_retry_delay;
+        slowest.max(self.object.spec.interval.unsigned())
+    }
+
+    /// Whether this is the slow retry of a release without retries left.
+    pub(super) fn is_slow_retry(&self) -> bool {
+        let Some(stalled) = condition::find(&self.before.conditions, STALLED) else {
+            return false;
+        };
+        let of_release = [Reason::RetriesExceeded, Reason::MissingRollbackTarget];
+        let of_release = of_release.iter().any(|reason| reason.as_str() == stalled.reason);
+        let since = self.now().since(stalled.last_transition_time).unsigned();
+        let is_interval = self.context.ticket.priority == Priority::Interval;
+        of_release && is_interval && since >= self.slowest().mul_f64(0.9)
+    }
+
+    /// What Ready says beside what failed.
+    pub(super) fn advice(&self, reason: Reason) -> Option<String> {
+        let kind = match reason {
+            Reason::MissingRollbackTarget => "there is no revision to go back to",
+            _ => "no retries are left",
+        };
+        let slowest = everflow_time::Duration::from(self.slowest());
+        Some(format!(
+            "{kind}: it is tried again every {slowest}, and at once after a change of the chart, the values or the \
+             spec, or with 'flux reconcile helmrelease {} -n {} --force'",
+            self.object.metadata.name, self.namespace()
+        ))
+    }
+
+    /// Something of a release was found out anew or taken over: a metric counts it.
+    pub(super) fn note_recovery(&self, what: &str, from: &str) {
+        self.controller.metrics.count(RECOVERED, &[("what", what)]);
+        let fields = [("what", what), ("from", from)];
+        self.context.log.info("recovered a release", &fields);
+    }
+
+    /// Another has written, or it is not known what the server did: the attempt is made again.
+    pub(super) fn once_more(mut self, why: &str) -> Report {
+        let fields = [("why", why)];
+        self.context.log.info("the attempt is made again", &fields);
+        let keep = self.watch_inputs();
+        self.context.release_watches(&keep);
+        let next = Next::RetryOrWhen {
+            cause: "Again".into(),
+            changes: self.wakes(),
+        };
+        self.take_report(next, Verdict::Failure)
+    }
+
+    /// Reports what keeps the object from being released.
+    pub(super) fn fail(mut self, failure: Failure) -> Report {
+        let (now, generation) = (self.now(), self.object.metadata.generation);
+        let said = condition::find(&self.before.conditions, READY);
+        let is_known = said.is_some_and(|said| {
+            said.message == failure.message && said.observed_generation == generation
+        });
+        if failure.reason != Reason::StateError {
+            status::begin_attempt(&mut self.object, now);
+        }
+        status::not_ready(&mut self.object, failure.reason, &failure.message, now);
+        let is_stalled = failure.then == Then::Change;
+        if is_stalled {
+            let (reason, message) = (failure.reason, &failure.message);
+            status::stall(&mut self.object, reason, message, None, now);
+            self.object.status.observed_generation = generation;
+        }
+        let reason = failure.reason.as_str();
+        let told = match &failure.event {
+            Tell::Nothing => None,
+            Tell::Once if is_known => None,
+            Tell::Message | Tell::Once => Some((Severity::Error, failure.message.clone())),
+            Tell::Text(text) => Some((Severity::Error, text.clone())),
+            Tell::Info(text) => Some((Severity::Info, text.clone())),
+        };
+        if let Some((severity, text)) = told {
+            self.events.push(Event::new(severity, reason, text));
+        }
+        let keep = self.watch_inputs();
+        self.context.release_watches(&keep);
+        let mut changes = self.wakes();
+        if failure.reason == Reason::DependencyNotReady {
+            changes.extend(depends::wakes(&self.object));
+        }
+        let interval = self.object.spec.interval.unsigned();
+        let soon = self.options().runtime.requeue_dependency;
+        let (span, verdict) = match failure.then {
+            Then::Retry => {
+                let next = Next::RetryOrWhen {
+                    cause: reason.into(),
+                    changes,
+                };
+                return self.report(next, Verdict::Failure);
+            }
+            Then::Return => (interval.min(AWAY), Verdict::Failure),
+            Then::Wait => (soon, Verdict::Waiting),
+            Then::WaitForSource => (soon, Verdict::Waiting),
+            Then::Change => (self.slowest(), Verdict::Stalled),
+        };
+        let next = Next::When {
+            changes,
+            no_later_than: span,
+        };
+        self.report(next, verdict)
+    }
+}
+
+/// How a HelmRelease stands in a few words, for lists.
+pub fn summary(object: &Object<HelmRelease>) -> String {
+    let ready = condition::find(&object.status.conditions, READY);
+    ready.map_or_else(String::new, |ready| ready.message.clone())
+}
