@@ -60,7 +60,9 @@ pub(crate) fn holds(program: &Program, own: &Value, dependency: &Value) -> Resul
         Ok(_) => Ok(false),
         Err(error) => {
             let text = program.text();
-            Err(format!("failed to evaluate the CEL expression '{text}': {error}"))
+            Err(format!(
+                "failed to evaluate the CEL expression '{text}': {error}"
+            ))
         }
     }
 }

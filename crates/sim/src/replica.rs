@@ -6,7 +6,7 @@ use everflow_api::names::{group, manager};
 use everflow_cluster::ApiService;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::Line;
-use everflow_controllers::{ControllerKind, Options, RemoteClusters, Setup};
+use everflow_controllers::{Options, RemoteClusters, Setup};
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport};
 use everflow_env::{Blocking, BoxFuture, Env, InlineBlocking, Job, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
@@ -333,7 +333,7 @@ async fn live(
             who,
         })
     };
-    let mut builder = setup.builder(ControllerKind::ALL);
+    let mut builder = setup.builder(&everflow_local::world::delivered());
     if all.stand_ins.is_some() {
         for controller in everflow_local::world::unsupported() {
             builder = builder.controller(controller, |_| false);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use everflow_controllers::Options;
+use everflow_controllers::{GuardRail, Options};
 use everflow_env::ThreadOptions;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::storage::StorageOptions;
@@ -155,6 +155,19 @@ pub struct Args {
     /// SSH host key algorithms to offer, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub ssh_hostkey_algos: Vec<String>,
+    /// Take up actions on Helm releases that another process left in the middle
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub stuck_release_recovery: bool,
+    /// How long nothing is heard of someone else at work on a Helm release before it is taken up
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
+    pub stuck_release_patience: Duration,
+    /// Hold back Helm releases when more than so many would be remade at once and nothing in their specs
+    /// asks for it; 0 never holds back
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub helm_guard_rail_most: usize,
+    /// The same only when it is more than so many of a hundred
+    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    pub helm_guard_rail_percent: usize,
     /// Features to switch, as NAME=true,OTHER=false
     #[arg(long, value_name = "GATES", default_value = "")]
     pub feature_gates: String,
@@ -219,6 +232,14 @@ impl Args {
         };
         options.kustomize.concurrent = options.concurrent;
         options.kustomize.build_limits = self.build.limits();
+        options.helm.concurrent = options.concurrent;
+        options.helm.stuck_release_recovery = self.stuck_release_recovery;
+        options.helm.foreign_patience = self.stuck_release_patience;
+        options.helm.guard = GuardRail {
+            enabled: self.helm_guard_rail_most > 0,
+            most: self.helm_guard_rail_most,
+            percent: self.helm_guard_rail_percent,
+        };
         let gates = options.gates.parse(&self.feature_gates);
         gates.map_err(|error| format!("--feature-gates: {error}"))?;
         let runtime = &mut options.runtime;

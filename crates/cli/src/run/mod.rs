@@ -61,7 +61,7 @@ fn kinds(args: &Args) -> Result<Vec<ControllerKind>, Failure> {
 }
 
 async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
-    let options = args.options().map_err(Failure::Usage)?;
+    let mut options = args.options().map_err(Failure::Usage)?;
     let kinds = kinds(args)?;
     let config = wiring::cluster(args)?;
     let disk = wiring::disk(&args.storage_path, args.temporary_quota)?;
@@ -74,6 +74,8 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     lease
         .check()
         .map_err(|error| Failure::Usage(format!("--leader-election-lease-duration: {error}")))?;
+    let elected = args.enable_leader_election;
+    options.helm.lease = elected.then(|| format!("{}/{}", lease.namespace, lease.name));
     let (client, learner) = ways::connect(args, &env, config, &log, &metrics).await?;
     let (storage, artifacts) = wiring::storage(args, &env).await?;
     let events = args.events_addr.as_deref();

@@ -36,7 +36,13 @@ impl Attempt<'_> {
         for (object, before) in apply.objects.iter().zip(&apply.before) {
             memory.begin(&ObjectId::of(object));
             let shared = &*work;
-            tasks.push(Box::pin(self.apply_one(shared, kind, apply, object, before.as_ref())));
+            tasks.push(Box::pin(self.apply_one(
+                shared,
+                kind,
+                apply,
+                object,
+                before.as_ref(),
+            )));
         }
         let outcomes = run_concurrently(tasks).await;
         let mut failed = None;
@@ -164,7 +170,9 @@ impl Attempt<'_> {
         };
         let client = &work.target.client;
         let options = WriteOptions::by(manager::HELM);
-        let handed = client.patch(resource, at, &Patch::Json(patch), &options).await;
+        let handed = client
+            .patch(resource, at, &Patch::Json(patch), &options)
+            .await;
         if let Err(error) = handed {
             return Ok(Err(refusal(error)?.to_string()));
         }
@@ -191,7 +199,9 @@ impl Attempt<'_> {
         let live = match client.get_metadata(resource, at).await {
             Ok(live) => live,
             Err(ClientError::NotFound(_)) => {
-                let created = client.create(resource, at.namespace, object, &options).await;
+                let created = client
+                    .create(resource, at.namespace, object, &options)
+                    .await;
                 return match created {
                     Ok(live) => Ok(Ok(live)),
                     Err(error) => Ok(Err(create_failed(&refusal(error)?.to_string()))),
@@ -228,9 +238,15 @@ impl Attempt<'_> {
                 true => {
                     let mut new = object.clone();
                     new["metadata"]["resourceVersion"] = NO_VERSION.into();
-                    client.patch(&resource, at, &Patch::Apply(new), &options).await
+                    client
+                        .patch(&resource, at, &Patch::Apply(new), &options)
+                        .await
                 }
-                false => client.create(&resource, at.namespace, object, &options).await,
+                false => {
+                    client
+                        .create(&resource, at.namespace, object, &options)
+                        .await
+                }
             };
             match created {
                 Ok(live) => {

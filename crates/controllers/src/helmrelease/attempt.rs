@@ -50,7 +50,6 @@ pub(super) struct Attempt<'a> {
     pub(super) events: Vec<Event>,
     /// What people ask for by annotations.
     pub(super) requests: Requests,
-    pub(super) started: Duration,
 }
 
 /// How an attempt stops before it has a result.
@@ -108,7 +107,6 @@ impl<'a> Attempt<'a> {
             object,
             events: Vec::new(),
             requests: Requests::default(),
-            started: context.env.clock.elapsed(),
         }
     }
 
@@ -206,7 +204,10 @@ impl<'a> Attempt<'a> {
         let outcome = self.reconcile().await;
         match outcome {
             Ok(report) => Ok(report),
-            Err(Halt::Wait(report)) => Ok(*report),
+            Err(Halt::Wait(mut report)) => {
+                report.events.splice(0..0, std::mem::take(&mut self.events));
+                Ok(*report)
+            }
             Err(Halt::Again(why)) => Ok(self.once_more(&why)),
             Err(Halt::Stop(Stop::Interrupted(why))) => Err(why),
             Err(Halt::Stop(Stop::Failed(failure))) => Ok(self.fail(*failure)),
@@ -239,7 +240,6 @@ impl<'a> Attempt<'a> {
         }
         let wanted = Wanted::new(&self.object, chart.name(), &version, values);
         let release = ReleaseTarget::of(&self.object);
-        let records = self.records(&target, &release).await?;
         let attempted = Attempted {
             chart_version: &version,
             oci_digest: oci_digest.as_deref(),
@@ -247,8 +247,14 @@ impl<'a> Attempt<'a> {
             reset: self.requests.reset,
         };
         status::note_attempt(&mut self.object, &attempted, &release.storage_namespace);
-        let claims = self.controller.claims.of(self.context, &release, &self.object);
-        let work = Work::new(self, target, release, chart, wanted, claims, records, checks);
+        let records = self.records(&target, &release).await?;
+        let claims = self
+            .controller
+            .claims
+            .of(self.context, &release, &self.object);
+        let work = Work::new(
+            self, target, release, chart, wanted, claims, records, checks,
+        );
         self.carry_through(work).await
     }
 

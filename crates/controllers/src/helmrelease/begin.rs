@@ -44,7 +44,11 @@ impl Attempt<'_> {
         let spec = &self.object.spec;
         let storage = &work.records.storage;
         let base = || storage.base().map(|base| base.summary.clone());
-        let last = storage.last().ok().flatten().map(|last| last.summary.clone());
+        let last = storage
+            .last()
+            .ok()
+            .flatten()
+            .map(|last| last.summary.clone());
         match (kind, decision) {
             (ActionKind::Install, _) => Plan::install(spec),
             (ActionKind::Upgrade, _) => match base().or(last) {
@@ -81,10 +85,18 @@ impl Attempt<'_> {
                 how: GoOn::Resume | GoOn::Abandon,
                 ..
             } => return self.resume(work, plan).await,
-            Decision::GoOn { how: GoOn::Again, .. } => return self.begin_again(work, plan).await,
+            Decision::GoOn {
+                how: GoOn::Again, ..
+            } => return self.begin_again(work, plan).await,
             _ => {}
         }
-        let anew = matches!(decision, Decision::GoOn { how: GoOn::Anew, .. });
+        let anew = matches!(
+            decision,
+            Decision::GoOn {
+                how: GoOn::Anew,
+                ..
+            }
+        );
         let ground = match (plan.kind, decision) {
             (ActionKind::Install, _) => self.ground_of_install(work, &plan, anew).await?,
             (ActionKind::Upgrade, _) => self.ground_of_upgrade(work, &plan, anew).await?,
@@ -108,7 +120,10 @@ impl Attempt<'_> {
     }
 
     async fn start(&mut self, work: &mut Work, plan: Plan, ground: Ground) -> Result<Begun, Halt> {
-        let before = ground.base.as_ref().map_or("", |base| &base.release.manifest);
+        let before = ground
+            .base
+            .as_ref()
+            .map_or("", |base| &base.release.manifest);
         let hooks = ground.record.hooks.iter();
         let mut texts: Vec<&str> = hooks.map(|hook| hook.hook.manifest.as_str()).collect();
         texts.extend([ground.record.manifest.as_str(), before]);
@@ -191,7 +206,9 @@ impl Attempt<'_> {
         if let Err(why) = self.apply_definitions(work, plan).await? {
             return Ok(Err(why));
         }
-        let draft = self.draft(work, 1, false, skips_schema(&self.object, false)).await?;
+        let draft = self
+            .draft(work, 1, false, skips_schema(&self.object, false))
+            .await?;
         let client = work.target.client.clone();
         let rendered = match self.render(&client, &draft).await? {
             Ok(rendered) => rendered,
@@ -280,7 +297,11 @@ impl Attempt<'_> {
 
     fn ground_of_rollback(&self, work: &Work, plan: &Plan, to: i64) -> Result<Ground, String> {
         let storage = &work.records.storage;
-        let last = storage.last().ok().flatten().map(|last| last.summary.version);
+        let last = storage
+            .last()
+            .ok()
+            .flatten()
+            .map(|last| last.summary.version);
         let newest = last.and_then(|version| work.records.whole(version));
         let (Some(target), Some(newest)) = (work.records.whole(to), newest) else {
             return Err(format!("release: no record of revision {to} can be read"));

@@ -80,7 +80,9 @@ async fn api_versions(target: &Target) -> Result<Vec<String>, Halt> {
     for version in client.versions().await.map_err(Halt::unanswered)? {
         match client.resources(&version).await {
             Ok(resources) => {
-                let kinds = resources.iter().map(|one| format!("{version}/{}", one.kind));
+                let kinds = resources
+                    .iter()
+                    .map(|one| format!("{version}/{}", one.kind));
                 all.extend(kinds);
             }
             // An API server behind the API server may be away: Helm goes on without its kinds.

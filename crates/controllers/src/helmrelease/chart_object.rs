@@ -16,15 +16,16 @@ use crate::stop::{Failure, Stop, Tell, Then};
 impl Attempt<'_> {
     /// Sees to it that the HelmChart is what `spec.chart` asks for, and that no other is left.
     pub(super) async fn sync_chart_object(&mut self) -> Result<(), Stop> {
-        if let Some((namespace, name)) = helm_chart::location(&self.object) {
-            if !self.options().runtime.may_refer(self.namespace(), &namespace) {
-                let message = format!(
-                    "can't access 'HelmChart/{namespace}/{name}', cross-namespace references have been blocked"
-                );
-                return Err(Failure::new(Reason::AccessDenied, message)
-                    .then(Then::Change)
-                    .into());
-            }
+        let place = helm_chart::location(&self.object);
+        let runtime = &self.options().runtime;
+        let is_denied = |namespace: &str| !runtime.may_refer(self.namespace(), namespace);
+        if let Some((namespace, name)) = place.filter(|(namespace, _)| is_denied(namespace)) {
+            let message = format!(
+                "can't access 'HelmChart/{namespace}/{name}', cross-namespace references have been blocked"
+            );
+            return Err(Failure::new(Reason::AccessDenied, message)
+                .then(Then::Change)
+                .into());
         }
         let plan = helm_chart::plan(&self.object);
         if let Some((namespace, name)) = &plan.delete {
@@ -48,7 +49,9 @@ impl Attempt<'_> {
         {
             return Ok(());
         }
-        let options = WriteOptions::by(manager::HELM).force().without_managed_fields();
+        let options = WriteOptions::by(manager::HELM)
+            .force()
+            .without_managed_fields();
         let patch = Patch::Apply(wanted.clone());
         let client = &self.context.client;
         let applied = client

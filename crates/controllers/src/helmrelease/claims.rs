@@ -59,7 +59,8 @@ impl Claims {
         let place = (release.name.clone(), release.storage_namespace.clone());
         let mut claims = vec![own];
         for name in index.by_release.get(&place).into_iter().flatten() {
-            let is_own = (name.0.as_str(), name.1.as_str()) == (metadata.namespace(), &metadata.name);
+            let is_own =
+                (name.0.as_str(), name.1.as_str()) == (metadata.namespace(), &metadata.name);
             if let Some(known) = index.known.get(name).filter(|_| !is_own) {
                 claims.push(known.claim.clone());
             }

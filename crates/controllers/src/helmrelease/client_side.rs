@@ -38,7 +38,9 @@ pub(super) async fn merge(
     let live = match client.get(resource, at).await {
         Ok(live) => live,
         Err(ClientError::NotFound(_)) => {
-            let created = client.create(resource, at.namespace, object, &options).await;
+            let created = client
+                .create(resource, at.namespace, object, &options)
+                .await;
             return match created {
                 Ok(live) => Ok(Ok(live)),
                 Err(error) => Ok(Err(refused(true, error)?)),

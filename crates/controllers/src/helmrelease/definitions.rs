@@ -39,9 +39,8 @@ impl Attempt<'_> {
         };
         let chart = loaded.chart.clone();
         let found = with_dependencies(chart, &wanted.values, &Budget::unlimited());
-        let found = found.and_then(|chart| {
-            definitions(&chart, self.namespace(), &self.object.metadata.name)
-        });
+        let found = found
+            .and_then(|chart| definitions(&chart, self.namespace(), &self.object.metadata.name));
         // What cannot be read is told when it is to be applied.
         work.definitions = found.map(|found| found.objects).unwrap_or_default();
         Ok(())
@@ -96,7 +95,9 @@ impl Attempt<'_> {
         let name = at.name;
         let failed = |what: &str, error: ClientError| -> Result<Result<Value, String>, Halt> {
             let why = refusal(error)?;
-            Ok(Err(format!("failed to {what} CustomResourceDefinition {name}: {why}")))
+            Ok(Err(format!(
+                "failed to {what} CustomResourceDefinition {name}: {why}"
+            )))
         };
         if mode == DefinitionMode::Merge {
             let patch = Patch::Apply(definition.clone());

@@ -73,7 +73,12 @@ async fn one(
         false => {
             let metadata = &object.metadata;
             let start = (metadata.namespace(), metadata.name.as_str());
-            let cycle = cycle(&resources::HELM_RELEASES, start, &object.spec.depends_on, context);
+            let cycle = cycle(
+                &resources::HELM_RELEASES,
+                start,
+                &object.spec.depends_on,
+                context,
+            );
             Err(waits(format!("dependency '{shown}' is not ready{cycle}")))
         }
     }

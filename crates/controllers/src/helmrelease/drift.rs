@@ -170,7 +170,12 @@ impl Attempt<'_> {
             memory.begin(&drift.id);
             let options = self.apply_options(ActionKind::Rollback).force();
             let patch = Patch::Apply(object.clone());
-            match work.target.client.patch(&resource, at, &patch, &options).await {
+            match work
+                .target
+                .client
+                .patch(&resource, at, &patch, &options)
+                .await
+            {
                 Ok(live) => {
                     memory.remember(&drift.id, object, &live);
                     let word = match drift.changed {
@@ -218,10 +223,14 @@ impl Attempt<'_> {
         let message = format!(
             "{} of release {} is changed again and again after it was corrected {} times: it is left alone for {}s; \
              take the fields out of the chart or ignore them in spec.driftDetection.ignore",
-            id.subject(), release.unwrap_or_default(), ROUNDS.0, ROUNDS.1.as_secs()
+            id.subject(),
+            release.unwrap_or_default(),
+            ROUNDS.0,
+            ROUNDS.1.as_secs()
         );
         let reason = Reason::DriftCorrectionFailed.as_str();
-        self.events.push(Event::new(Severity::Error, reason, message));
+        self.events
+            .push(Event::new(Severity::Error, reason, message));
     }
 
     /// Objects that others have a hand in.
@@ -281,7 +290,7 @@ impl Count {
                         None => self.additions += 1,
                     }
                 }
-                let gone = live.keys().filter(|key| wanted.get(*key).is_none());
+                let gone = live.keys().filter(|key| wanted.get(key).is_none());
                 self.removals += gone.count();
             }
             (Value::Array(live), Value::Array(wanted)) => {

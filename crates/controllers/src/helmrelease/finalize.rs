@@ -49,7 +49,10 @@ impl Attempt<'_> {
                     let next = Next::retry("UninstallFailed");
                     return Ok(self.report(next, Verdict::Failure));
                 }
-                Err(Halt::Wait(report)) => return Ok(*report),
+                Err(Halt::Wait(mut report)) => {
+                    report.events.splice(0..0, std::mem::take(&mut self.events));
+                    return Ok(*report);
+                }
                 Err(Halt::Again(why)) => return Ok(self.once_more(&why)),
                 Err(Halt::Stop(Stop::Interrupted(why))) => return Err(why),
                 Err(Halt::Stop(Stop::Failed(failure))) => return Ok(self.fail(*failure)),
@@ -62,7 +65,8 @@ impl Attempt<'_> {
     async fn uninstall_all(&mut self) -> Result<Uninstalled, Halt> {
         let uninstalled = match self.released().await? {
             Some((target, release)) => {
-                self.uninstall(target, release, CustomChecks::default()).await?
+                self.uninstall(target, release, CustomChecks::default())
+                    .await?
             }
             None => Uninstalled::Done,
         };
@@ -105,7 +109,8 @@ impl Attempt<'_> {
     fn tell_skipped(&mut self, why: &str) {
         let message = format!("the release is left as it is: {why}");
         let reason = Reason::UninstallFailed.as_str();
-        self.events.push(Event::new(Severity::Error, reason, message));
+        self.events
+            .push(Event::new(Severity::Error, reason, message));
     }
 
     /// Uninstalls a release, if it is ours.
@@ -137,6 +142,11 @@ impl Attempt<'_> {
             let now = self.now();
             status::uninstalled_by_other(&mut self.object, keeps, now);
             return Ok(Uninstalled::Done);
+        }
+        let known = latest(&self.object.status.history).map(|known| known.version);
+        if known != Some(last.summary.version) {
+            // What is told of is in the history.
+            status::adopt_history(&mut self.object, &records.storage);
         }
         let mut work = Work::bare(target, release, records, checks);
         let decision = self.uninstall_decision(&last)?;
@@ -226,8 +236,12 @@ impl Attempt<'_> {
         };
         let release = ReleaseTarget::of_snapshot(last, &storage);
         let fields = [("changed", moved.as_str())];
-        self.context.log.info("uninstalling the former release", &fields);
-        let done = self.uninstall(target.clone(), release, checks.clone()).await?;
+        self.context
+            .log
+            .info("uninstalling the former release", &fields);
+        let done = self
+            .uninstall(target.clone(), release, checks.clone())
+            .await?;
         match done {
             Uninstalled::Done => {
                 let status = &mut self.object.status;

@@ -56,11 +56,18 @@ impl Attempt<'_> {
         let (count, may) = {
             let guard = &self.controller.guard;
             let mut state = guard.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.troubled.retain(|_, since| now.saturating_sub(*since) < AT_ONCE);
-            state.troubled.entry(self.context.key.clone()).or_insert(now);
+            state
+                .troubled
+                .retain(|_, since| now.saturating_sub(*since) < AT_ONCE);
+            state
+                .troubled
+                .entry(self.context.key.clone())
+                .or_insert(now);
             let count = state.troubled.len();
             let holds = count > limits.most && count * 100 > all * limits.percent;
-            let is_turn = state.last.is_none_or(|last| now.saturating_sub(last) >= ONE_BY_ONE);
+            let is_turn = state
+                .last
+                .is_none_or(|last| now.saturating_sub(last) >= ONE_BY_ONE);
             if holds && is_turn {
                 state.last = Some(now);
             }
@@ -78,7 +85,8 @@ impl Attempt<'_> {
              lost, and suspend what must not be touched (--helm-guard-rail-most, --helm-guard-rail-percent)"
         );
         let reason = Reason::PendingRelease.as_str();
-        self.events.push(Event::new(Severity::Error, reason, &message));
+        self.events
+            .push(Event::new(Severity::Error, reason, &message));
         let now = self.now();
         mark_waiting(&mut self.object, &message, now);
         let next = Next::At(ONE_BY_ONE);

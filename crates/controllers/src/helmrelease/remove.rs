@@ -22,7 +22,10 @@ impl Attempt<'_> {
         delete: &Delete,
     ) -> Result<StepResult, Halt> {
         let mut problems = Vec::new();
-        for group in delete.objects.chunk_by(|one, two| one["kind"] == two["kind"]) {
+        for group in delete
+            .objects
+            .chunk_by(|one, two| one["kind"] == two["kind"])
+        {
             let mut tasks: Vec<BoxFuture<'_, Result<Option<String>, Halt>>> = Vec::new();
             for object in group {
                 let shared = &*work;

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use everflow_api::Reason;
 use everflow_api::condition::{self, Condition, ConditionStatus};
-use everflow_api::helm::HelmRelease;
 use everflow_api::names::condition::{READY, STALLED};
-use everflow_api::object::Object;
 use everflow_api::to_value;
 use everflow_json::{Value, json};
 use everflow_release::decide::{Then as Ending, drift_mode};
@@ -17,9 +15,9 @@ use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
 
 use super::attempt::Attempt;
+use super::depends;
 use super::rounds::Work;
 use super::source::SourceName;
-use super::depends;
 use crate::stop::{Failure, Tell, Then};
 
 /// How long is waited at most for an API server that was busy or away.
@@ -190,7 +188,9 @@ impl Attempt<'_> {
             return false;
         };
         let of_release = [Reason::RetriesExceeded, Reason::MissingRollbackTarget];
-        let of_release = of_release.iter().any(|reason| reason.as_str() == stalled.reason);
+        let of_release = of_release
+            .iter()
+            .any(|reason| reason.as_str() == stalled.reason);
         let since = self.now().since(stalled.last_transition_time).unsigned();
         let is_interval = self.context.ticket.priority == Priority::Interval;
         of_release && is_interval && since >= self.slowest().mul_f64(0.9)
@@ -206,7 +206,8 @@ impl Attempt<'_> {
         Some(format!(
             "{kind}: it is tried again every {slowest}, and at once after a change of the chart, the values or the \
              spec, or with 'flux reconcile helmrelease {} -n {} --force'",
-            self.object.metadata.name, self.namespace()
+            self.object.metadata.name,
+            self.namespace()
         ))
     }
 
@@ -285,10 +286,4 @@ impl Attempt<'_> {
         };
         self.report(next, verdict)
     }
-}
-
-/// How a HelmRelease stands in a few words, for lists.
-pub fn summary(object: &Object<HelmRelease>) -> String {
-    let ready = condition::find(&object.status.conditions, READY);
-    ready.map_or_else(String::new, |ready| ready.message.clone())
 }

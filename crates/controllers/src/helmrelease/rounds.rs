@@ -14,7 +14,7 @@ use everflow_release::action::{ActionKind, Outcome, Run, Step, StepResult, aband
 use everflow_release::decide::{self, Decision, Defaults, Then, decide, drift_mode};
 use everflow_release::manifest::inventory;
 use everflow_release::names::ReleaseTarget;
-use everflow_release::record::{Summary, manifest_digest};
+use everflow_release::record::{Summary, is_observed, manifest_digest};
 use everflow_release::state::{Claim, Facts, GoOn, State, Wanted, determine};
 use everflow_release::status::{self, Ended, Notice};
 use everflow_runtime::attempt::{Next, Report, Verdict};
@@ -159,7 +159,8 @@ impl Attempt<'_> {
             now: self.now(),
             budget: &Budget::unlimited(),
         };
-        determine(&facts).map_err(|error| Stop::failed(Reason::StateError, error.to_string()).into())
+        determine(&facts)
+            .map_err(|error| Stop::failed(Reason::StateError, error.to_string()).into())
     }
 
     fn looks_for_drift(&self, work: &Work) -> bool {
@@ -202,7 +203,8 @@ impl Attempt<'_> {
             }
             Decision::CorrectDrift => {
                 let then = self.correct_drift(work).await?;
-                work.rounds.did(&decision, true, &self.object, self.defaults());
+                work.rounds
+                    .did(&decision, true, &self.object, self.defaults());
                 Ok(After::Then(then))
             }
             Decision::ReportDrift => {
@@ -210,9 +212,15 @@ impl Attempt<'_> {
                 status_of_drift(&mut self.object);
                 Ok(After::Then(Then::Settled))
             }
-            Decision::GoOn { how: GoOn::Abandon, action, .. } => {
+            Decision::GoOn {
+                how: GoOn::Abandon,
+                action,
+                ..
+            } => {
                 self.abandon(work, *action).await?;
-                let then = work.rounds.did(&decision, true, &self.object, self.defaults());
+                let then = work
+                    .rounds
+                    .did(&decision, true, &self.object, self.defaults());
                 Ok(After::Then(then))
             }
             _ => self.act(work, &decision).await,
@@ -264,7 +272,9 @@ impl Attempt<'_> {
         if work.rounds_release(decision) {
             work.force = false;
         }
-        let then = work.rounds.did(decision, stored, &self.object, self.defaults());
+        let then = work
+            .rounds
+            .did(decision, stored, &self.object, self.defaults());
         Ok(After::Then(then))
     }
 
@@ -307,19 +317,30 @@ impl Attempt<'_> {
         let now = self.now();
         let own = run.map(|run| Summary::of(run.record()));
         let stored = !matches!(outcome, Outcome::Failed { stored: false, .. });
-        let base = run.and_then(Run::base).map(|base| base.version);
-        let base = base.and_then(|version| work.records.storage.get(version));
         let mut written: Vec<&Summary> = Vec::new();
         if stored {
             written.extend(own.as_ref());
-            written.extend(base.map(|base| &base.summary));
+            let version = own.as_ref().map(|own| own.version);
+            let others = self.changed_on_the_way(work, version);
+            written.extend(&others);
+            // A failed upgrade or rollback tells of the revision that it started from, too.
+            let is_failed = *outcome != Outcome::Succeeded;
+            let base = run.and_then(Run::base).filter(|_| is_failed);
+            let base = base.and_then(|base| work.records.storage.get(base.version));
+            let is_new = |base: &&Summary| others.iter().all(|other| other.version != base.version);
+            written.extend(base.map(|base| &base.summary).filter(is_new));
         }
         let target = match decision {
             Decision::Rollback { to } => Some(*to),
-            _ => own.as_ref().map(|own| own.info.rollback_revision).filter(|to| *to > 0),
+            _ => own
+                .as_ref()
+                .map(|own| own.info.rollback_revision)
+                .filter(|to| *to > 0),
         };
         let target = target.and_then(|version| work.records.storage.get(version));
-        let began = own.as_ref().and_then(|own| Timestamp::parse(&own.info.last_deployed));
+        let began = own
+            .as_ref()
+            .and_then(|own| Timestamp::parse(&own.info.last_deployed));
         let began = began.unwrap_or(now).min(now);
         let wanted = work.wanted.as_ref();
         let none = String::new();
@@ -344,20 +365,39 @@ impl Attempt<'_> {
         self.tell_all(notices);
     }
 
+    /// The records that are not as the status remembers them any more.
+    fn changed_on_the_way<'w>(&self, work: &'w Work, but: Option<i64>) -> Vec<&'w Summary> {
+        let history = &self.object.status.history;
+        let changed = |summary: &&Summary| {
+            let mut known = history.iter();
+            let known = known.find(|known| known.version == summary.version);
+            known.is_some_and(|known| !is_observed(known, summary))
+        };
+        let records = work.records.storage.records();
+        let others = records.filter(|stored| Some(stored.summary.version) != but);
+        others
+            .map(|stored| &stored.summary)
+            .filter(changed)
+            .collect()
+    }
+
     /// Takes a failed revision into the status that it does not know of yet.
     fn observe_failure(&mut self, work: &Work) {
         let Ok(Some(last)) = work.records.storage.last() else {
             return;
         };
         let summary = &last.summary;
-        let is_install = summary.version == 1 || summary.info.first_deployed == summary.info.last_deployed;
+        let is_install =
+            summary.version == 1 || summary.info.first_deployed == summary.info.last_deployed;
         let action = match (summary.info.rollback_revision > 0, is_install) {
             (true, _) => ActionKind::Rollback,
             (false, true) => ActionKind::Install,
             (false, false) => ActionKind::Upgrade,
         };
         let text = &summary.info.description;
-        let why = text.split_once("\" failed: ").map_or(text.as_str(), |(_, why)| why);
+        let why = text
+            .split_once("\" failed: ")
+            .map_or(text.as_str(), |(_, why)| why);
         let outcome = Outcome::Failed {
             message: why.to_owned(),
             stored: true,
@@ -441,7 +481,10 @@ impl Attempt<'_> {
         let is_upgrade = version > 1 && last.summary.info.description != "Install complete";
         let draft = self.draft(work, version, is_upgrade, false).await?;
         let rendered = self.render(&work.target.client.clone(), &draft).await?;
-        Ok(rendered.map_or_else(|_| String::new(), |rendered| manifest_digest(&rendered.manifest)))
+        Ok(rendered.map_or_else(
+            |_| String::new(),
+            |rendered| manifest_digest(&rendered.manifest),
+        ))
     }
 
     pub(super) fn tell_all(&mut self, notices: Vec<Notice>) {

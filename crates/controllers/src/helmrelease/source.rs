@@ -115,7 +115,9 @@ impl Attempt<'_> {
             let message = format!(
                 "could not get Source object: {kind}.{} \"{}\" not found (create it in the namespace {}, or \
                  correct spec.chartRef)",
-                group::SOURCE, name.name, name.namespace
+                group::SOURCE,
+                name.name,
+                name.namespace
             );
             let failure = Failure::new(Reason::ArtifactFailed, message);
             let failure = failure.telling(Tell::Nothing).then(Then::WaitForSource);
@@ -157,7 +159,10 @@ impl Attempt<'_> {
     fn may_use(&self, name: &SourceName) -> Result<(), Stop> {
         let denied = |why: &str| -> Stop {
             let kind = &name.resource.kind;
-            let message = format!("can't access '{kind}/{}/{}', {why}", name.namespace, name.name);
+            let message = format!(
+                "can't access '{kind}/{}/{}', {why}",
+                name.namespace, name.name
+            );
             Failure::new(Reason::AccessDenied, message)
                 .then(Then::Change)
                 .into()
@@ -166,7 +171,11 @@ impl Attempt<'_> {
         if external && !self.options().gates.external_artifact {
             return Err(denied("ExternalArtifact feature gate is disabled"));
         }
-        match self.options().runtime.may_refer(self.namespace(), &name.namespace) {
+        match self
+            .options()
+            .runtime
+            .may_refer(self.namespace(), &name.namespace)
+        {
             true => Ok(()),
             false => Err(denied("cross-namespace references have been blocked")),
         }
@@ -183,7 +192,10 @@ struct NotReady {
 fn not_ready(object: &Value) -> Option<NotReady> {
     let of = |name: &str| {
         let found = view::condition(object, name)?;
-        Some((found["status"].clone(), found["message"].as_str()?.to_owned()))
+        Some((
+            found["status"].clone(),
+            found["message"].as_str()?.to_owned(),
+        ))
     };
     let is_new = object["metadata"]["generation"] != object["status"]["observedGeneration"];
     let has_generation = object["metadata"]["generation"].is_number();

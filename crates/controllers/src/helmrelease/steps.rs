@@ -23,7 +23,11 @@ pub(super) async fn place<'o>(
     object: &'o Value,
 ) -> Result<Result<(Resource, At<'o>), String>, Halt> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
-    let resource = work.target.client.resource(text("apiVersion"), text("kind")).await;
+    let resource = work
+        .target
+        .client
+        .resource(text("apiVersion"), text("kind"))
+        .await;
     match resource {
         Ok(resource) => {
             let mut at = At::of(object);
@@ -39,7 +43,13 @@ pub(super) async fn place<'o>(
 
 /// A refusal that stands whatever is done now; any other error means that nothing is known.
 pub(super) fn refusal(error: ClientError) -> Result<ClientError, Halt> {
-    let is_final = error.refusal().is_some() && !error.is_transient();
+    // The server says 500 of a field that its schema does not have.
+    let is_schema = error.refusal().is_some_and(|refusal| {
+        refusal
+            .message
+            .contains("failed to create typed patch object")
+    });
+    let is_final = is_schema || (error.refusal().is_some() && !error.is_transient());
     match is_final {
         true => Ok(error),
         false => Err(Halt::unanswered(error)),
@@ -59,9 +69,7 @@ impl Attempt<'_> {
             Step::ApplyDefinitions { .. } | Step::Over(_) => Ok(StepResult::Done),
             Step::CheckOwnership { objects } => self.check_ownership(work, run, objects).await,
             Step::CreateNamespace(namespace) => self.create_namespace(work, namespace).await,
-            Step::WriteRecord { write, expected } => {
-                self.write_record(work, write, expected).await
-            }
+            Step::WriteRecord { write, expected } => self.write_record(work, write, expected).await,
             Step::NoteProgress {
                 secret,
                 progress,
@@ -207,9 +215,9 @@ impl Attempt<'_> {
                 work.records.put(secret);
                 Ok(result)
             }
-            Err(error @ (ClientError::AlreadyExists(_) | ClientError::Conflict(_))) => {
-                Err(Halt::Again(format!("the record was written by another: {error}")))
-            }
+            Err(error @ (ClientError::AlreadyExists(_) | ClientError::Conflict(_))) => Err(
+                Halt::Again(format!("the record was written by another: {error}")),
+            ),
             Err(ClientError::NotFound(refusal)) if refusal.details["kind"] == "secrets" => {
                 Err(Halt::Again(format!("the record has gone: {refusal}")))
             }

@@ -127,13 +127,17 @@ impl Attempt<'_> {
         if open.is_empty() {
             return Ok(StepResult::Done);
         }
-        let failed = open.iter().filter(|(_, found)| found.health == Health::Failed);
+        let failed = open
+            .iter()
+            .filter(|(_, found)| found.health == Health::Failed);
         let failed: Vec<&(Entry, Assessment)> = failed.collect();
         let fast = !self.options().gates.disable_fail_fast_behavior;
         let all_failed = failed.len() == open.len();
         if !failed.is_empty() && (fast || all_failed) {
             let why = wait_failed_early(&named(&failed));
-            return Ok(StepResult::Failed(self.with_causes(work, why, &failed).await));
+            return Ok(StepResult::Failed(
+                self.with_causes(work, why, &failed).await,
+            ));
         }
         if now >= wait.deadline() {
             let all: Vec<&(Entry, Assessment)> = open.iter().collect();

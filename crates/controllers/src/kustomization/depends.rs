@@ -66,9 +66,14 @@ async fn one(
         None | Some("") => None,
         Some(text) => Some(compile(text).map_err(|why| invalid(&dependency.name, &why))?),
     };
-    let found = read(&resources::KUSTOMIZATIONS, namespace, &dependency.name, context)
-        .await
-        .map_err(|error| waits(format!("dependency '{shown}' not found: {error}")))?;
+    let found = read(
+        &resources::KUSTOMIZATIONS,
+        namespace,
+        &dependency.name,
+        context,
+    )
+    .await
+    .map_err(|error| waits(format!("dependency '{shown}' not found: {error}")))?;
     let Some(found) = found else {
         let name = &dependency.name;
         let missing = format!("kustomizations.kustomize.toolkit.fluxcd.io \"{name}\" not found");

@@ -1,6 +1,6 @@
 //! The sources, as the real source-controller was recorded with them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use everflow_controllers::{ControllerKind, Options};
 use everflow_corpus::{Outcome, find};
@@ -83,6 +83,20 @@ pub fn play_all(
     known: &str,
     play: impl Fn(&Scenario) -> Result<(), String> + Sync,
 ) {
+    play_some(directory, prefix, known, |path| play(&Scenario::load(path)));
+}
+
+/// Plays all recordings of a directory.
+pub fn play_paths(directory: &str, known: &str, play: impl Fn(&Path) -> Result<(), String> + Sync) {
+    play_some(directory, "", known, play);
+}
+
+fn play_some(
+    directory: &str,
+    prefix: &str,
+    known: &str,
+    play: impl Fn(&Path) -> Result<(), String> + Sync,
+) {
     let Some(directory) = find(directory) else {
         return;
     };
@@ -105,13 +119,10 @@ pub fn play_all(
             let Some(path) = next.lock().unwrap().next() else {
                 return;
             };
-            let scenario = Scenario::load(&path);
-            let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| play(&scenario)));
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| play(&path)));
             let result = played.unwrap_or_else(|_| Err("it panicked".to_owned()));
-            results
-                .lock()
-                .unwrap()
-                .push((scenario.name.clone(), result));
+            results.lock().unwrap().push((name, result));
         }
     };
     std::thread::scope(|scope| {

@@ -233,7 +233,7 @@ impl World {
         let groups = KINDS.map(|(group, _)| group);
         for definition in everflow_api::crds() {
             let group = definition["spec"]["group"].as_str().unwrap();
-            if !groups.contains(&group) {
+            if !groups.contains(&group) && group != "helm.toolkit.fluxcd.io" {
                 continue;
             }
             self.client
@@ -280,7 +280,7 @@ impl World {
         repositories.insert(self.namespace.clone(), repository);
     }
 
-    fn put_charts(&self, charts: &Value) {
+    pub fn put_charts(&self, charts: &Value) {
         let mut files = self.charts.lock().unwrap();
         for (name, content) in charts.as_object().into_iter().flatten() {
             let bytes = match content {
@@ -347,6 +347,10 @@ impl World {
         let running = self.running.take().unwrap();
         running.task.abort();
         let _ = running.task.await;
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
     }
 
     pub fn handle(&self) -> &Handle {

@@ -7,12 +7,16 @@ use everflow_runtime::client::Resource;
 use crate::neighbours;
 use crate::stand_in::Unsupported;
 
+/// The kinds that worlds have controllers for: not HelmReleases yet, whose charts are not fetched here.
+pub fn delivered() -> Vec<ControllerKind> {
+    let all = ControllerKind::ALL.iter().copied();
+    all.filter(|kind| *kind != ControllerKind::HelmRelease)
+        .collect()
+}
+
 /// Kinds of Flux that nobody here takes care of yet.
 pub fn unsupported() -> Vec<Unsupported> {
-    let covered: Vec<Resource> = ControllerKind::ALL
-        .iter()
-        .map(|kind| kind.resource())
-        .collect();
+    let covered: Vec<Resource> = delivered().iter().map(|kind| kind.resource()).collect();
     let kinds = [resources::HELM_RELEASES, resources::RECEIVERS].into_iter();
     let own = kinds
         .filter(|resource| !covered.contains(resource))

@@ -11,7 +11,7 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::{names, view};
 use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService, Options as ServerOptions};
-use everflow_controllers::{ControllerKind, Fingerprint, Options, RemoteClusters, Setup};
+use everflow_controllers::{Fingerprint, Options, RemoteClusters, Setup};
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport, ServerWorld};
 use everflow_env::{Disk, Env, OfflineDialer};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
@@ -30,7 +30,7 @@ use crate::neighbours;
 use crate::picture::{Picture, State};
 use crate::stand_in::{StandIn, StandIns};
 use kinds::flux_kind;
-pub use kinds::{has_kind, unsupported};
+pub use kinds::{delivered, has_kind, unsupported};
 pub use look::{Detail, Lack};
 
 /// Whose fields the objects are that a world begins with.
@@ -286,7 +286,7 @@ impl World {
                 false => inner,
             }
         };
-        let mut builder = setup.builder(ControllerKind::ALL).wrap(around);
+        let mut builder = setup.builder(&delivered()).wrap(around);
         for controller in unsupported() {
             builder = builder.controller(controller, |_| false);
         }
