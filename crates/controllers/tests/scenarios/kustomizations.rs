@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use everflow_apply::inventory::{Entry, Inventory};
-use everflow_controllers::{ControllerKind, Options};
+use everflow_controllers::Options;
 use everflow_json::{Value, json};
 use everflow_runtime::client::{At, WriteOptions};
 
@@ -13,7 +13,7 @@ use super::facts::{self, Memory};
 use super::scenario::Scenario;
 use super::sources::play_all;
 use super::workloads;
-use super::world::{World, recorded_options};
+use super::world::{RECORDED, World, recorded_options};
 
 fn options(scenario: &Scenario) -> Options {
     let mut options = recorded_options();
@@ -43,7 +43,7 @@ fn play(scenario: &Scenario) -> Result<(), String> {
 }
 
 async fn play_steps(scenario: &Scenario) -> Differences {
-    let mut world = World::start(scenario, options(scenario), ControllerKind::ALL).await;
+    let mut world = World::start(scenario, options(scenario), RECORDED).await;
     tokio::spawn(workloads::run(world.client.clone(), world.env.clone()));
     let mut differences = Differences::default();
     let mut memory = Memory::default();

@@ -9,7 +9,7 @@ use everflow_json::Value;
 use super::compare::{Comparison, Differences};
 use super::facts::{self, Memory};
 use super::scenario::Scenario;
-use super::world::{World, recorded_options};
+use super::world::{RECORDED, World, recorded_options};
 
 /// Plays a scenario in a thread and a time of its own; what differs from the recording.
 pub fn play(scenario: &Scenario, options: Options, kinds: &[ControllerKind]) -> Result<(), String> {
@@ -144,7 +144,7 @@ fn play_some(
 fn git() {
     let known = include_str!("known_git.txt");
     play_all("flux/sources", "git-", known, |scenario| {
-        play(scenario, recorded_options(), ControllerKind::ALL)
+        play(scenario, recorded_options(), RECORDED)
     });
 }
 
@@ -152,7 +152,7 @@ fn git() {
 fn oci() {
     let known = include_str!("known_oci.txt");
     play_all("flux/sources", "oci-", known, |scenario| {
-        play(scenario, recorded_options(), ControllerKind::ALL)
+        play(scenario, recorded_options(), RECORDED)
     });
 }
 
@@ -160,7 +160,7 @@ fn oci() {
 fn helm() {
     let known = include_str!("known_helm.txt");
     play_all("flux/sources", "helm-", known, |scenario| {
-        play(scenario, recorded_options(), ControllerKind::ALL)
+        play(scenario, recorded_options(), RECORDED)
     });
 }
 
@@ -169,7 +169,7 @@ fn others() {
     let known = include_str!("known_others.txt");
     for (prefix, known) in [("bucket-", ""), ("restart-", known)] {
         play_all("flux/sources", prefix, known, |scenario| {
-            play(scenario, recorded_options(), ControllerKind::ALL)
+            play(scenario, recorded_options(), RECORDED)
         });
     }
 }

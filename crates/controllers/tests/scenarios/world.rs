@@ -62,6 +62,16 @@ const KINDS: [(&str, &str); 7] = [
 ];
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 
+/// The kinds whose controllers ran when sources and Kustomizations were recorded.
+pub const RECORDED: &[ControllerKind] = &[
+    ControllerKind::GitRepository,
+    ControllerKind::OCIRepository,
+    ControllerKind::HelmRepository,
+    ControllerKind::Bucket,
+    ControllerKind::HelmChart,
+    ControllerKind::Kustomization,
+];
+
 /// Options as the recording had them.
 pub fn recorded_options() -> Options {
     let mut options = Options::default();
