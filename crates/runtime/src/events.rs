@@ -240,7 +240,10 @@ impl Recorder {
         for sink in &self.sinks {
             let notice = Notice {
                 involved: involved(object),
-                labels: object.pointer("/metadata/labels").cloned().unwrap_or_default(),
+                labels: object
+                    .pointer("/metadata/labels")
+                    .cloned()
+                    .unwrap_or_default(),
                 event: event.clone(),
                 at: self.env.clock.now(),
                 controller: controller.to_owned(),
