@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use everflow_apply::effects::LocalAdmission;
+use everflow_dispatch::receiver::ReceiverController;
 use everflow_env::Env;
 use everflow_fetch::storage::Storage;
 use everflow_runtime::client::{Client, Resource};
@@ -53,6 +54,8 @@ controller_kinds! {
     HelmChart = resources::HELM_CHARTS,
     /// Kustomizations.
     Kustomization = resources::KUSTOMIZATIONS,
+    /// Receivers of webhooks.
+    Receiver = resources::RECEIVERS,
 }
 
 impl fmt::Display for ControllerKind {
@@ -62,6 +65,13 @@ impl fmt::Display for ControllerKind {
 }
 
 impl ControllerKind {
+    /// Those that deploy something, and what they deploy from: all where no webhooks come in.
+    pub fn deploying() -> Vec<ControllerKind> {
+        let all = Self::ALL.iter().copied();
+        all.filter(|kind| *kind != ControllerKind::Receiver)
+            .collect()
+    }
+
     /// Reads a comma-separated list of kinds; letters may be large or small, and the plural will
     /// do.
     ///
@@ -95,7 +105,8 @@ impl ControllerKind {
             ControllerKind::GitRepository
             | ControllerKind::OCIRepository
             | ControllerKind::HelmRepository
-            | ControllerKind::Bucket => &[],
+            | ControllerKind::Bucket
+            | ControllerKind::Receiver => &[],
             ControllerKind::HelmChart => {
                 const {
                     &[
@@ -189,6 +200,11 @@ impl Setup {
             ControllerKind::Kustomization => {
                 let controller = KustomizationController::new(self);
                 builder.controller(controller, readiness_changed)
+            }
+            ControllerKind::Receiver => {
+                let options = &self.options;
+                let controller = ReceiverController::new(&options.runtime, options.concurrent);
+                builder.controller(controller, |_| false)
             }
         }
     }

@@ -28,7 +28,7 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(crate) enum Delivered {
     /// The provider has it.
-    Delivered,
+    Taken,
     /// There was nothing to send.
     Skipped,
     /// It was not taken.
@@ -110,8 +110,8 @@ impl Sender {
                     Deadline::after(clock, timeout),
                 )
             });
-            let failure = match carry(&self.env, &mut delivery, deadline).await {
-                Outcome::Delivered => return Delivered::Delivered,
+            let failure = match carry(&self.env, &mut delivery, deadline, &mut drop).await {
+                Outcome::Delivered => return Delivered::Taken,
                 Outcome::Skipped(_) => return Delivered::Skipped,
                 Outcome::Failed(failure) => failure,
             };

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use everflow_env::{BoxFuture, Clock, Stream};
+use everflow_fetch::storage::Posts;
 use everflow_notify::{Error, Event};
 use everflow_runtime::Signal;
+use everflow_serve::RequestBody;
+use http::{Request, Response};
 use tokio::net::TcpListener;
 
 use crate::Intake;
@@ -42,6 +46,14 @@ impl EventServer {
     /// Serves one connection to its end.
     pub async fn serve(&self, stream: impl Stream + 'static) {
         self.web.serve(stream).await;
+    }
+}
+
+/// It can share the port of the artifacts, which nobody posts to.
+impl Posts for EventServer {
+    fn answer(&self, request: Request<RequestBody>) -> BoxFuture<'static, Response<Bytes>> {
+        let web = self.web.clone();
+        Box::pin(async move { web.answer(request).await.response() })
     }
 }
 

@@ -21,9 +21,11 @@ pub mod receiver;
 mod report;
 pub mod resources;
 mod secrets;
+mod trial;
 mod web;
 
 pub use dispatcher::{Dispatcher, Intake, Setup, dispatcher};
 pub use event_server::EventServer;
 pub use options::Options;
 pub use report::{LAST_DELIVERY, LAST_ERROR};
+pub use trial::{Trial, preview, try_provider};

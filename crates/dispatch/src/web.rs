@@ -69,8 +69,8 @@ impl Answer {
         }
     }
 
-    fn response(self) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::new(Bytes::from(self.text)));
+    pub(crate) fn response(self) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::from(self.text));
         *response.status_mut() =
             StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         for (name, value) in self.headers {
@@ -160,12 +160,12 @@ impl<A: Answering> Web<A> {
     async fn speak<S: Stream + 'static>(self, connection: Connection<S>) {
         let service = service_fn(move |request: Request<RequestBody>| {
             let web = self.clone();
-            async move { Ok::<_, Infallible>(web.answer(request).await.response()) }
+            async move { Ok::<_, Infallible>(web.answer(request).await.response().map(Full::new)) }
         });
         connection.http1(service).await;
     }
 
-    async fn answer(&self, request: Request<RequestBody>) -> Answer {
+    pub(crate) async fn answer(&self, request: Request<RequestBody>) -> Answer {
         let target = request.uri().path_and_query();
         let target = target.map_or_else(|| "/".to_owned(), ToString::to_string);
         let length = request.headers().get(header::CONTENT_LENGTH);

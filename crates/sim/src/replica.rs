@@ -295,7 +295,7 @@ async fn live(
             who,
         })
     };
-    let mut builder = setup.builder(ControllerKind::ALL);
+    let mut builder = setup.builder(&ControllerKind::deploying());
     if all.stand_ins.is_some() {
         for controller in everflow_local::world::unsupported() {
             builder = builder.controller(controller, |_| false);

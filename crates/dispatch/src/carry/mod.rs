@@ -18,18 +18,27 @@ use ring::rand::SystemRandom;
 /// How much of an answer is read: lists of statuses and comments are the largest.
 const LARGEST_ANSWER: usize = 4 << 20;
 
-/// Carries out a delivery once, to its end or to the deadline.
-pub(crate) async fn carry(env: &Env, delivery: &mut Delivery, deadline: &Deadline) -> Outcome {
+/// Carries out a delivery once, to its end or to the deadline. `heard` is told what came of each step, without secrets.
+pub(crate) async fn carry(
+    env: &Env,
+    delivery: &mut Delivery,
+    deadline: &Deadline,
+    heard: &mut (dyn FnMut(String) + Send),
+) -> Outcome {
     let connection = delivery.connection().clone();
     let client = client(env, &connection);
     let mut step = delivery.start();
     loop {
         let reply = match step {
             Step::Done(outcome) => return outcome,
-            Step::Send(request) => match &client {
-                Ok(client) => send(client, &request, deadline).await,
-                Err(why) => Reply::Unreachable(why.clone()),
-            },
+            Step::Send(request) => {
+                let reply = match &client {
+                    Ok(client) => send(client, &request, deadline).await,
+                    Err(why) => Reply::Unreachable(why.clone()),
+                };
+                heard(told(&request, &reply));
+                reply
+            }
             Step::GithubToken(app) => match github_client(env, &connection, &app) {
                 Ok(client) => github_token(env, &client, &app, deadline).await,
                 Err(why) => Reply::Unreachable(why),
@@ -49,6 +58,14 @@ pub(crate) async fn carry(env: &Env, delivery: &mut Delivery, deadline: &Deadlin
             }
         };
         step = delivery.next(reply);
+    }
+}
+
+/// A request and what was answered, in a line.
+fn told(request: &Request, reply: &Reply) -> String {
+    match reply {
+        Reply::Answer(answer) => format!("{} was answered {}", request.shown(), answer.status),
+        _ => format!("{} was not answered", request.shown()),
     }
 }
 

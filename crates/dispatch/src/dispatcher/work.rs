@@ -124,7 +124,7 @@ impl Dispatcher {
         let clock = self.env.clock.clone();
         let (now, wall) = (clock.elapsed(), clock.now());
         match delivered {
-            Delivered::Delivered => {
+            Delivered::Taken => {
                 self.done(&entry, tries);
                 self.reports.delivered(&entry.alert, wall, &*clock);
             }

@@ -9,7 +9,7 @@ use crate::stand_in::Unsupported;
 
 /// Kinds of Flux that nobody here takes care of yet.
 pub fn unsupported() -> Vec<Unsupported> {
-    let covered: Vec<Resource> = ControllerKind::ALL
+    let covered: Vec<Resource> = ControllerKind::deploying()
         .iter()
         .map(|kind| kind.resource())
         .collect();
@@ -50,7 +50,7 @@ pub fn has_kind(group: &str, kind: &str) -> bool {
 
 /// All kinds of Flux that are looked at.
 pub(super) fn flux_kinds() -> Vec<Resource> {
-    let mut kinds: Vec<Resource> = ControllerKind::ALL
+    let mut kinds: Vec<Resource> = ControllerKind::deploying()
         .iter()
         .map(|kind| kind.resource())
         .collect();

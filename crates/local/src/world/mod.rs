@@ -286,7 +286,7 @@ impl World {
                 false => inner,
             }
         };
-        let mut builder = setup.builder(ControllerKind::ALL).wrap(around);
+        let mut builder = setup.builder(&ControllerKind::deploying()).wrap(around);
         for controller in unsupported() {
             builder = builder.controller(controller, |_| false);
         }
