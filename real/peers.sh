@@ -7,7 +7,7 @@ cache=${EVERFLOW_PEERS:-$HOME/.cache/everflow/peers}
 kubernetes_version=1.36.1
 etcd_version=3.6.8
 flux_peers=(source-controller kustomize-controller helm-controller notification-controller)
-all_peers=(kustomize helm helm3 sops crane versitygw sshd etcd kube-apiserver kube-controller-manager "${flux_peers[@]}")
+all_peers=(kustomize helm helm3 sops crane versitygw sshd gitea etcd kube-apiserver kube-controller-manager "${flux_peers[@]}")
 
 usage() {
   cat <<'TEXT'
@@ -21,7 +21,7 @@ usage: peers.sh COMMAND
                     ready and print the path of a kubeconfig (D/kubeconfig)
   stop --dir D      stop what start left running in D
 
-peers: kustomize helm helm3 sops crane versitygw sshd etcd kube-apiserver kube-controller-manager
+peers: kustomize helm helm3 sops crane versitygw sshd gitea etcd kube-apiserver kube-controller-manager
        source-controller kustomize-controller helm-controller notification-controller
 The cache is $EVERFLOW_PEERS, or ~/.cache/everflow/peers.
 TEXT
@@ -38,6 +38,7 @@ version_of() {
     crane) echo 0.21.6 ;;
     versitygw) echo 1.8.0 ;;
     sshd) echo debian ;;
+    gitea) echo 1.26.4 ;;
     etcd) echo "$etcd_version" ;;
     kube-apiserver | kube-controller-manager) echo "$kubernetes_version" ;;
     source-controller) echo 1.9.6 ;;
@@ -137,6 +138,22 @@ fi
 exec "$root/usr/sbin/sshd" "$@"
 SH
   chmod +x "$1"
+}
+
+# Gitea, in the directory of its own module, whose replacements count. Beside the binary lies what it does not start
+# without. It wants gcc, for its SQLite.
+build_gitea() {
+  local v source beside
+  v=$(version_of gitea)
+  beside=$(dirname "$(binary_of gitea)")
+  source=$(go mod download -json "code.gitea.io/gitea@v$v" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+  [ -n "$source" ] || fail "the module proxy has no Gitea $v"
+  mkdir -p "$beside/static"
+  cp -R --no-preserve=mode "$source/templates" "$source/options" "$beside/static/"
+  cd "$source"
+  GOEXPERIMENT=jsonv2 CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -DSQLITE_MAX_VARIABLE_NUMBER=32766" \
+    go build -mod=readonly -buildvcs=false -trimpath -tags sqlite,sqlite_unlock_notify \
+    -ldflags "-s -w -X main.Version=$v" -o "$1" .
 }
 
 build_etcd() {

@@ -14,6 +14,10 @@ fi
 real/peers.sh build kustomize helm helm3 sops crane versitygw etcd kube-apiserver
 # Not everybody has Debian's packages; the test that misses them says so.
 real/peers.sh build sshd || true
+# Gitea takes long to build, too, and wants gcc.
+if [ -n "${EVERFLOW_GITEA:-}" ]; then
+  real/peers.sh build gitea
+fi
 # Flux's controllers take long to build and are therefore built when asked for; a test that misses
 # one says so.
 if [ -n "${EVERFLOW_FLUX:-}" ]; then

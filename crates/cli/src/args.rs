@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use crate::{cluster, flux, helm, kustomize, run, sim, up, version};
+use crate::{cluster, flux, helm, kustomize, notify, run, sim, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -46,6 +46,8 @@ pub enum Verb {
     Kustomize(kustomize::Args),
     /// Print the logs of the controllers
     Logs(flux::logs::Args),
+    /// Try out notifications
+    Notify(notify::Args),
     /// Reconcile a Flux object now, and wait for it
     Reconcile(flux::reconcile::Args),
     /// Resume Flux objects that are suspended
@@ -60,6 +62,8 @@ pub enum Verb {
     Test(up::test::Args),
     /// Print what a Flux object manages
     Tree(flux::tree::Args),
+    /// Call a webhook
+    Trigger(notify::trigger::Args),
     /// Bring up a whole repository on this machine, with no cluster
     Up(up::Args),
     /// Print the version of this program

@@ -13,6 +13,7 @@ mod flux;
 mod helm;
 mod kustomize;
 mod kustomize_helm;
+mod notify;
 mod output;
 mod run;
 mod sim;
@@ -49,6 +50,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Events(args) => flux::events::run(&args),
         Verb::Get(args) => flux::get::run(&args),
         Verb::Logs(args) => flux::logs::run(&args),
+        Verb::Notify(args) => notify::run(&args),
+        Verb::Trigger(args) => notify::trigger::run(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),

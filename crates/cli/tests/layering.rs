@@ -202,7 +202,14 @@ fn the_simulator_can_steer_the_controllers() {
         "getrandom",
     ];
     let mut wrong = Vec::new();
-    for name in ["serve", "fetch", "runtime", "apply", "controllers"] {
+    for name in [
+        "serve",
+        "fetch",
+        "runtime",
+        "dispatch",
+        "apply",
+        "controllers",
+    ] {
         let mut files = Vec::new();
         sources(
             &workspace_root().join("crates").join(name).join("src"),

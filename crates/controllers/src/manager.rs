@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use everflow_apply::effects::LocalAdmission;
+use everflow_dispatch::receiver::ReceiverController;
 use everflow_env::Env;
 use everflow_fetch::storage::Storage;
 use everflow_runtime::client::{Client, Resource};
@@ -56,6 +57,8 @@ controller_kinds! {
     Kustomization = resources::KUSTOMIZATIONS,
     /// Releases of Helm charts.
     HelmRelease = resources::HELM_RELEASES,
+    /// Receivers of webhooks.
+    Receiver = resources::RECEIVERS,
 }
 
 impl fmt::Display for ControllerKind {
@@ -65,6 +68,13 @@ impl fmt::Display for ControllerKind {
 }
 
 impl ControllerKind {
+    /// Those that deploy something, and what they deploy from: all where no webhooks come in.
+    pub fn deploying() -> Vec<ControllerKind> {
+        let all = Self::ALL.iter().copied();
+        all.filter(|kind| *kind != ControllerKind::Receiver)
+            .collect()
+    }
+
     /// Reads a comma-separated list of kinds; letters may be large or small, and the plural will
     /// do.
     ///
@@ -98,7 +108,8 @@ impl ControllerKind {
             ControllerKind::GitRepository
             | ControllerKind::OCIRepository
             | ControllerKind::HelmRepository
-            | ControllerKind::Bucket => &[],
+            | ControllerKind::Bucket
+            | ControllerKind::Receiver => &[],
             ControllerKind::HelmChart => {
                 const {
                     &[
@@ -205,6 +216,11 @@ impl Setup {
             ControllerKind::HelmRelease => {
                 let controller = HelmReleaseController::new(self);
                 builder.controller(controller, readiness_changed)
+            }
+            ControllerKind::Receiver => {
+                let options = &self.options;
+                let controller = ReceiverController::new(&options.runtime, options.concurrent);
+                builder.controller(controller, |_| false)
             }
         }
     }

@@ -42,9 +42,4 @@ pub const HELM_RELEASES: Resource = Resource::namespaced(
     "HelmRelease",
 );
 /// Receivers of webhooks.
-pub const RECEIVERS: Resource = Resource::namespaced(
-    everflow_api::names::group::NOTIFICATION,
-    "v1",
-    "receivers",
-    "Receiver",
-);
+pub const RECEIVERS: Resource = everflow_dispatch::resources::RECEIVERS;

@@ -86,6 +86,12 @@ impl Matcher {
         }
     }
 
+    /// The kinds and namespaces of the objects that it may match; none while it is suspended.
+    pub fn places(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let sources = self.sources.iter().filter(|_| !self.is_suspended);
+        sources.map(|source| (source.kind, source.namespace.as_str()))
+    }
+
     /// Whether it depends on the labels of the object whether the event matches.
     pub fn needs_labels(&self, event: &Event) -> bool {
         let first = self.candidates(event).next();

@@ -33,6 +33,11 @@ impl Key {
         Key(Sha256::digest(text).into())
     }
 
+    /// A key that was kept elsewhere.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Key(bytes)
+    }
+
     /// The key as bytes, to keep it elsewhere.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

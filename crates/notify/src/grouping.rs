@@ -197,10 +197,16 @@ impl Grouper {
 }
 
 fn grouped(alert: &str, waiting: Waiting, window: Duration) -> Grouped {
-    let Waiting {
-        mut event, count, ..
-    } = waiting;
-    let others = count - 1;
+    Grouped {
+        alert: alert.to_owned(),
+        event: as_group(waiting.event, waiting.count, window),
+        count: waiting.count,
+    }
+}
+
+/// The newest event of a group of so many, which says of the others.
+pub fn as_group(mut event: Event, count: usize, window: Duration) -> Event {
+    let others = count.saturating_sub(1);
     if others > 0 {
         let these = if others == 1 {
             "1 more event about this object"
@@ -213,11 +219,7 @@ fn grouped(alert: &str, waiting: Waiting, window: Duration) -> Grouped {
             in_words(window)
         );
     }
-    Grouped {
-        alert: alert.to_owned(),
-        event,
-        count,
-    }
+    event
 }
 
 /// A span in whole minutes, where it is one.

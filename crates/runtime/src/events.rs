@@ -1,6 +1,10 @@
-//! Events: told to the API server and to the notification controller, off the path of attempts.
+//! Events: told to the API server and handed to sinks that send them on, off the path of attempts.
+
+mod address;
+mod sink;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::{Env, within};
@@ -12,8 +16,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::client::{At, Client, Patch, Resource, WriteOptions, meta_text};
 use crate::error::Error;
-use crate::http::{Url, post};
+use crate::http::Url;
 use crate::metrics::Metrics;
+use address::{AddressPoster, AddressSink};
+pub use sink::{CollectingSink, EventSink, Notice};
 
 /// Where Events are.
 pub const EVENTS: Resource = Resource::namespaced("", "v1", "events", "Event");
@@ -27,9 +33,6 @@ const REMEMBERED: usize = 4_096;
 /// How many events an object may have at once, and how soon it may have one more.
 const BURST: f64 = 25.0;
 const REFILL: Duration = Duration::from_secs(300);
-/// How long telling the notification controller may take, and how often it is tried.
-const POST_DEADLINE: Duration = Duration::from_secs(5);
-const POST_TRIES: u32 = 5;
 /// How long those wait who want something known before they do it.
 const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -103,7 +106,7 @@ struct PendingEvent {
 pub struct Recorder {
     env: Env,
     to_server: Vec<mpsc::Sender<PendingEvent>>,
-    to_address: Option<mpsc::Sender<PendingEvent>>,
+    sinks: Vec<Arc<dyn EventSink>>,
     metrics: Metrics,
     brief: bool,
 }
@@ -114,9 +117,8 @@ pub struct EventSender {
     env: Env,
     client: Client,
     metrics: Metrics,
-    instance: String,
     for_server: Vec<mpsc::Receiver<PendingEvent>>,
-    address: Option<(Url, mpsc::Receiver<PendingEvent>)>,
+    address: Option<AddressPoster>,
 }
 
 /// A recorder and the sender that delivers what it takes. `address` is the notification controller's, `instance` this
@@ -132,7 +134,7 @@ pub fn recorder(
     let mut recorder = Recorder {
         env: env.clone(),
         to_server,
-        to_address: None,
+        sinks: Vec::new(),
         metrics: metrics.clone(),
         brief: false,
     };
@@ -140,15 +142,20 @@ pub fn recorder(
         env: env.clone(),
         client: client.with_deadline(Duration::from_secs(10)),
         metrics: metrics.clone(),
-        instance: instance.to_owned(),
         for_server,
         address: None,
     };
     if let Some(address) = address.filter(|address| !address.is_empty()) {
         let url = Url::parse(address)?;
-        let (sender, receiver) = mpsc::channel(WAITING);
-        recorder.to_address = Some(sender);
-        event_sender.address = Some((url, receiver));
+        let (sink, queue) = AddressSink::new(WAITING);
+        recorder = recorder.with_sink(Arc::new(sink));
+        event_sender.address = Some(AddressPoster {
+            env: env.clone(),
+            url,
+            metrics: metrics.clone(),
+            instance: instance.to_owned(),
+            queue,
+        });
     }
     Ok((recorder, event_sender))
 }
@@ -159,6 +166,13 @@ impl Recorder {
     #[must_use]
     pub fn briefly(mut self) -> Self {
         self.brief = true;
+        self
+    }
+
+    /// Hands every event, traces left out, to one more sink.
+    #[must_use]
+    pub fn with_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.sinks.push(sink);
         self
     }
 
@@ -175,9 +189,7 @@ impl Recorder {
             .map(|event| with_extras(object, event))
             .collect();
         for event in &events {
-            if event.severity > Severity::Trace {
-                self.post(|| pending(event.clone()));
-            }
+            self.hand_on(controller, object, event);
         }
         if self.brief {
             events = in_brief(events);
@@ -191,7 +203,7 @@ impl Recorder {
     /// should know before it is done.
     pub async fn emit_and_wait(&self, controller: &str, object: &Value, event: Event) {
         let event = with_extras(object, event);
-        self.post(|| self.pending(controller, object, event.clone()));
+        self.hand_on(controller, object, &event);
         let (done, heard) = oneshot::channel();
         let mut pending = self.pending(controller, object, event);
         pending.done = Some(done);
@@ -220,12 +232,25 @@ impl Recorder {
         }
     }
 
-    /// Hands an event to whoever posts it to the address, if there is one.
-    fn post(&self, pending: impl FnOnce() -> PendingEvent) {
-        if let Some(address) = &self.to_address
-            && address.try_send(pending()).is_err()
-        {
-            self.dropped("address");
+    /// Hands an event to all sinks.
+    fn hand_on(&self, controller: &str, object: &Value, event: &Event) {
+        if event.severity == Severity::Trace {
+            return;
+        }
+        for sink in &self.sinks {
+            let notice = Notice {
+                involved: involved(object),
+                labels: object
+                    .pointer("/metadata/labels")
+                    .cloned()
+                    .unwrap_or_default(),
+                event: event.clone(),
+                at: self.env.clock.now(),
+                controller: controller.to_owned(),
+            };
+            if !sink.take(notice) {
+                self.dropped(sink.name());
+            }
         }
     }
 
@@ -301,11 +326,7 @@ impl EventSender {
         let to_server = join_all(lanes.collect::<Vec<_>>());
         match self.address {
             None => drop(to_server.await),
-            Some((url, receiver)) => {
-                let (env, metrics) = (env.clone(), metrics.clone());
-                let to_address = post_to_address(env, url, metrics, self.instance, receiver);
-                join(to_server, to_address).await;
-            }
+            Some(poster) => drop(join(to_server, poster.run()).await),
         }
     }
 }
@@ -474,57 +495,4 @@ fn checksum(pending: &PendingEvent) -> u16 {
     bytes.fold(0_u16, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(byte.into())
     })
-}
-
-async fn post_to_address(
-    env: Env,
-    url: Url,
-    metrics: Metrics,
-    instance: String,
-    mut pending: mpsc::Receiver<PendingEvent>,
-) {
-    while let Some(pending) = pending.recv().await {
-        let body = notification(&pending, &instance);
-        let mut pause = Duration::from_secs(1);
-        let mut delivered = false;
-        for number in 0..POST_TRIES {
-            if number > 0 {
-                env.clock.sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(30));
-            }
-            let sent = within(&*env.clock, POST_DEADLINE, post(&env, &url, &body)).await;
-            match sent {
-                // Too many requests means that it knows this event already.
-                Ok(Ok(429)) => delivered = true,
-                Ok(Ok(code)) if code < 500 => delivered = code < 400,
-                _ => continue,
-            }
-            break;
-        }
-        if !delivered {
-            let labels = [("sink", "address"), ("why", "failed")];
-            metrics.count("everflow_events_dropped_total", &labels);
-        }
-    }
-}
-
-/// The body that the notification controller reads.
-fn notification(pending: &PendingEvent, instance: &str) -> Value {
-    let severity = match pending.event.severity {
-        Severity::Error => "error",
-        _ => "info",
-    };
-    let mut body = json!({
-        "involvedObject": pending.involved,
-        "severity": severity,
-        "timestamp": pending.at.rfc3339(),
-        "message": pending.event.message,
-        "reason": pending.event.reason,
-        "reportingController": pending.controller,
-        "reportingInstance": instance,
-    });
-    if !pending.event.metadata.is_empty() {
-        body["metadata"] = json!(pending.event.metadata);
-    }
-    body
 }

@@ -97,6 +97,21 @@ const KNOWN: &[(&str, Shape, &str)] = &[
         "Events that were not delivered, by why",
     ),
     (
+        "everflow_notifications_total",
+        Shape::Counter,
+        "What became of notifications",
+    ),
+    (
+        "everflow_notifications_waiting",
+        Shape::Gauge,
+        "Notifications that are still to be delivered",
+    ),
+    (
+        "everflow_webhooks_total",
+        Shape::Counter,
+        "Requests to webhooks, by the status of the answer",
+    ),
+    (
         "everflow_sigstore_root_refreshes_total",
         Shape::Counter,
         "What became of refreshes of the root of trust for keyless signatures",

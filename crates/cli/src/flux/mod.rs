@@ -1,7 +1,7 @@
 //! The verbs of flux, for any cluster: the same words, columns, symbols and exit codes.
 
 pub mod build;
-mod connection;
+pub(crate) mod connection;
 pub mod debug;
 pub mod disk_tree;
 pub mod events;
@@ -11,7 +11,7 @@ pub mod logs;
 mod readiness;
 pub mod reconcile;
 mod row;
-mod say;
+pub(crate) mod say;
 pub mod suspend;
 mod table;
 pub mod tree;
@@ -23,14 +23,14 @@ use crate::args::span;
 use crate::exit::Failure;
 
 /// Runs what talks to a cluster.
-fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub(crate) fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(work)
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     // flux says the same whatever is wrong with the text.
     everflow_time::Duration::parse(text).map_err(|_| format!("time: invalid duration {text:?}"))?;
     span(text)

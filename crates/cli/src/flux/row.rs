@@ -1,6 +1,8 @@
 //! What is shown of an object.
 
+use everflow_dispatch::{LAST_DELIVERY, LAST_ERROR};
 use everflow_json::Value;
+use everflow_runtime::client::annotation;
 
 use super::kinds::{Columns, Kind};
 
@@ -140,9 +142,19 @@ fn readiness(kind: &Kind, object: &Value) -> (String, String) {
             "HelmRepository" => "Helm repository",
             name => name,
         };
-        return ("True".to_owned(), format!("{name} is Ready"));
+        let told = delivery(object).unwrap_or_else(|| format!("{name} is Ready"));
+        return ("True".to_owned(), told);
     }
     ("False".to_owned(), "waiting to be reconciled".to_owned())
+}
+
+/// What became of the notifications of an Alert, where that is known.
+fn delivery(object: &Value) -> Option<String> {
+    let delivered = annotation(object, LAST_DELIVERY);
+    let delivered = delivered.map(|moment| format!("last delivery {moment}"));
+    let failed = annotation(object, LAST_ERROR).map(|error| format!("last error {error}"));
+    let told: Vec<String> = delivered.into_iter().chain(failed).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 fn source(kind: &Kind, object: &Value) -> String {

@@ -3,6 +3,7 @@
 use everflow_api::crd::{KINDS, definition};
 use everflow_controllers::ControllerKind;
 use everflow_controllers::resources::EXTERNAL_ARTIFACTS;
+use everflow_dispatch::resources::{ALERTS, PROVIDERS};
 use everflow_runtime::Error;
 use everflow_runtime::client::{Client, Resource};
 use everflow_runtime::log::Logger;
@@ -53,6 +54,9 @@ pub(super) async fn look(client: Client, kinds: Vec<ControllerKind>, log: Logger
     let mut needed: Vec<Resource> = kinds.iter().map(|kind| kind.resource()).collect();
     if kinds.contains(&ControllerKind::Kustomization) {
         needed.push(EXTERNAL_ARTIFACTS);
+    }
+    if kinds.contains(&ControllerKind::Receiver) {
+        needed.extend([ALERTS, PROVIDERS]);
     }
     for resource in needed {
         let version = resource.api_version();

@@ -75,7 +75,21 @@ pub struct Args {
     /// Where health is served, such as :9440
     #[arg(long, value_name = "ADDRESS")]
     pub health_addr: Option<String>,
-    /// Where events are posted to, such as http://notification-controller/
+    /// Where events of other Flux controllers are taken: in a cluster the port of the artifacts, off outside one; empty
+    /// for nowhere
+    #[arg(long, value_name = "ADDRESS")]
+    pub event_server_addr: Option<String>,
+    /// Where webhooks are taken: :9292 in a cluster, off outside one; empty for nowhere
+    #[arg(long, value_name = "ADDRESS")]
+    pub receiver_addr: Option<String>,
+    /// In this time the same event is sent once
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    pub rate_limit_interval: Duration,
+    /// Notifications that could not be delivered within this time are given up
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub notification_max_age: Duration,
+    /// Where events are posted to, such as http://notification-controller/: that one then sends notifications and takes
+    /// webhooks, and this process does not
     #[arg(long, value_name = "URL", env = "EVENTS_ADDR")]
     pub events_addr: Option<String>,
     /// Tell each piece of news in an Event of its own, as Flux does; by default those of one attempt

@@ -3,6 +3,7 @@
 mod definitions;
 mod flags;
 mod memory;
+mod notifications;
 mod ways;
 mod wiring;
 
@@ -47,7 +48,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// The kinds that were asked for.
 fn kinds(args: &Args) -> Result<Vec<ControllerKind>, Failure> {
     let Some(list) = args.only.as_deref() else {
-        return Ok(ControllerKind::ALL.to_vec());
+        // Whoever sends our notifications elsewhere takes the webhooks, too.
+        return Ok(match args.events_addr.as_deref() {
+            None | Some("") => ControllerKind::ALL.to_vec(),
+            Some(_) => ControllerKind::deploying(),
+        });
     };
     let kinds = ControllerKind::parse_list(list);
     let mut kinds = kinds.map_err(|error| Failure::Usage(format!("--only: {error}")))?;
@@ -84,6 +89,23 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     if !args.event_per_message {
         recorder = recorder.briefly();
     }
+    let mut served = Served::default();
+    let mut sending = None;
+    let mut posts = None;
+    if notifications::are_ours(args, &kinds) {
+        let (env, client, log, metrics) = (&env, &client, &log, &metrics);
+        let parts = notifications::Parts {
+            env,
+            client,
+            log,
+            metrics,
+            recorder: &recorder,
+        };
+        let (intake, dispatcher) = notifications::make(args, &options, &parts);
+        recorder = recorder.with_sink(Arc::new(intake.clone()));
+        posts = notifications::serve_events(args, env, intake, &mut served, log).await?;
+        sending = Some(tokio::spawn(dispatcher.run(served.stop())));
+    }
     let setup = Setup {
         env: env.clone(),
         client: client.clone(),
@@ -95,8 +117,8 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     };
     let engine = setup.engine(&kinds, recorder);
     let handle = engine.handle();
-    let mut served = Served::default();
-    served.files(&env, artifacts, &log);
+    served.files(&env, artifacts, posts, &log);
+    notifications::serve_webhooks(args, &setup, &handle, &mut served).await?;
     served.texts(args, &handle, &log).await?;
     let telling = tokio::spawn(event_sender.run());
     let stop = Signal::new();
@@ -125,6 +147,10 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
         let _ = within(&*env.clock, LAST_WORDS, leading.hand_over()).await;
     }
     let _ = within(&*env.clock, LAST_WORDS, served.end()).await;
+    if let Some(sending) = sending {
+        // What was not delivered is on disk.
+        let _ = within(&*env.clock, LAST_WORDS, sending).await;
+    }
     // The sender ends when all recorders are gone.
     drop((setup, handle));
     let _ = within(&*env.clock, LAST_WORDS, telling).await;

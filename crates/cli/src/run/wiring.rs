@@ -7,7 +7,7 @@ use std::sync::Arc;
 use everflow_env::disk::private;
 use everflow_env::{BoundedDisk, Env, RealDisk, watch};
 use everflow_fetch::TEMPORARY;
-use everflow_fetch::storage::{FileServer, ServerLimits, Storage};
+use everflow_fetch::storage::{FileServer, Posts, ServerLimits, Storage};
 use everflow_runtime::Signal;
 use everflow_runtime::client::Client;
 use everflow_runtime::engine::Handle;
@@ -59,7 +59,7 @@ pub(super) fn keep_private(path: &Path, log: &Logger) {
     log.info("others may not use the storage directory any more", &fields);
 }
 
-async fn listen(address: &str, flag: &str) -> Result<TcpListener, Failure> {
+pub(super) async fn listen(address: &str, flag: &str) -> Result<TcpListener, Failure> {
     let full = match address.strip_prefix(':') {
         Some(port) => format!("0.0.0.0:{port}"),
         None => address.to_owned(),
@@ -110,14 +110,18 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Serves artifacts.
+    /// Serves artifacts, and hands posts to whoever shares the port.
     pub(super) fn files(
         &mut self,
         env: &Env,
         (listener, advertised): (TcpListener, String),
+        posts: Option<Arc<dyn Posts>>,
         log: &Logger,
     ) {
-        let files = FileServer::new(env, ServerLimits::default());
+        let mut files = FileServer::new(env, ServerLimits::default());
+        if let Some(posts) = posts {
+            files = files.with_posts(posts);
+        }
         let ending = self.stop.clone();
         self.tasks.push(tokio::spawn(async move {
             files.run(listener, ending.raised()).await;
@@ -147,6 +151,16 @@ impl Served {
             self.tasks.push(tokio::spawn(serving));
         }
         Ok(())
+    }
+
+    /// What servers are told to stop by.
+    pub(super) fn stop(&self) -> Signal {
+        self.stop.clone()
+    }
+
+    /// Waits for one more server at the end.
+    pub(super) fn add(&mut self, task: JoinHandle<()>) {
+        self.tasks.push(task);
     }
 
     /// Ends all of them.

@@ -95,6 +95,25 @@ impl GithubApp {
         }
     }
 
+    /// The app's short name, under which it comments. `now` is in seconds since 1970.
+    pub async fn slug(
+        &self,
+        client: &Client,
+        now: i64,
+        deadline: &Deadline,
+    ) -> Result<String, Error> {
+        let base = Url::parse(self.base_url.as_deref().unwrap_or("https://api.github.com"))?;
+        let statement = Auth::Bearer(self.statement(now)?.into());
+        let request = Request::get(&base.with_suffix("app"));
+        let answer = ask(client, request, &statement, deadline).await?;
+        match answer["slug"].as_str() {
+            Some(slug) => Ok(slug.to_owned()),
+            None => Err(Error::Authentication(
+                "GitHub's answer does not name the app".to_owned(),
+            )),
+        }
+    }
+
     async fn find_installation(
         &self,
         client: &Client,

@@ -88,7 +88,7 @@ fn dial_words(host: &str, port: u16, error: &io::Error) -> String {
 }
 
 /// Opens a plain connection to a host.
-pub(crate) async fn dial(
+pub async fn dial(
     env: &Env,
     host: &str,
     port: u16,
@@ -108,6 +108,22 @@ pub(crate) async fn dial(
             Err(Error::Dial(format!("dial tcp {host}:{port}: i/o timeout")))
         }
     }
+}
+
+/// Makes a plain connection secure, for protocols that begin in plain text.
+///
+/// # Errors
+/// When certificates or keys cannot be used, or the other side is not trusted.
+pub async fn start_tls(
+    env: &Env,
+    options: &tls::TlsOptions,
+    host: &str,
+    stream: Box<dyn Stream>,
+    limits: &Limits,
+    deadline: &Deadline,
+) -> Result<Box<dyn Stream>, Error> {
+    let config = tls::configure(options, &env.clock)?;
+    secure(config, host, stream, limits, deadline).await
 }
 
 /// Opens a connection to a proxy itself, secure when it is an `https` one.

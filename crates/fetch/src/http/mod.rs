@@ -27,7 +27,7 @@ use hyper_util::rt::TokioIo;
 
 pub use body::Body;
 use body::Connection;
-pub use connect::Proxy;
+pub use connect::{Proxy, dial, start_tls};
 pub(crate) use origin::{may_send_credentials, printable};
 pub(crate) use private::is_private;
 pub use tls::TlsOptions;

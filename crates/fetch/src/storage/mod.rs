@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use everflow_env::disk::{EntryKind, FileWriter};
 use everflow_env::{Disk, Env, run_blocking};
 
-pub use server::{FileServer, ServerLimits};
+pub use server::{FileServer, Posts, ServerLimits};
 
 use crate::Error;
 use crate::archive::{Algorithm, Digest, DigestWriter, Digester, digest_reader};

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io::{Read, Seek, SeekFrom};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,11 +21,18 @@ use tokio::net::TcpListener;
 use super::{UNFINISHED, gone};
 use crate::temporary::TEMPORARY;
 
+/// Answers posts that come to the port of the artifacts: others may share it.
+pub trait Posts: Send + Sync + std::fmt::Debug {
+    /// Answers one.
+    fn answer(&self, request: Request<RequestBody>) -> BoxFuture<'static, Response<Bytes>>;
+}
+
 /// The server.
 #[derive(Debug, Clone)]
 pub struct FileServer {
     env: Env,
     port: Port,
+    posts: Option<Arc<dyn Posts>>,
 }
 
 /// A file is sent in pieces of this size.
@@ -36,7 +44,15 @@ impl FileServer {
         FileServer {
             env: env.clone(),
             port: Port::new(env.clock.clone(), limits),
+            posts: None,
         }
+    }
+
+    /// Hands posts to somebody else instead of refusing them.
+    #[must_use]
+    pub fn with_posts(mut self, posts: Arc<dyn Posts>) -> Self {
+        self.posts = Some(posts);
+        self
     }
 
     /// Serves one connection to its end.
@@ -56,7 +72,14 @@ impl FileServer {
     async fn speak<S: Stream + 'static>(self, connection: Connection<S>) {
         let service = service_fn(move |request: Request<RequestBody>| {
             let server = self.clone();
-            async move { Ok::<_, Infallible>(server.answer(&request).await) }
+            async move {
+                let posts = server.posts.as_ref();
+                if let Some(posts) = posts.filter(|_| request.method() == Method::POST) {
+                    let answer = posts.answer(request).await;
+                    return Ok::<_, Infallible>(answer.map(|text| FileBody::Text(Some(text))));
+                }
+                Ok(server.answer(&request).await)
+            }
         });
         connection.http1(service).await;
     }

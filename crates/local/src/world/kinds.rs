@@ -9,7 +9,7 @@ use crate::stand_in::Unsupported;
 
 /// The kinds that worlds have controllers for: not HelmReleases yet, whose charts are not fetched here.
 pub fn delivered() -> Vec<ControllerKind> {
-    let all = ControllerKind::ALL.iter().copied();
+    let all = ControllerKind::deploying().into_iter();
     all.filter(|kind| *kind != ControllerKind::HelmRelease)
         .collect()
 }
@@ -54,7 +54,7 @@ pub fn has_kind(group: &str, kind: &str) -> bool {
 
 /// All kinds of Flux that are looked at.
 pub(super) fn flux_kinds() -> Vec<Resource> {
-    let mut kinds: Vec<Resource> = ControllerKind::ALL
+    let mut kinds: Vec<Resource> = ControllerKind::deploying()
         .iter()
         .map(|kind| kind.resource())
         .collect();

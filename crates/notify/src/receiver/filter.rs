@@ -60,6 +60,12 @@ impl Filters {
         })
     }
 
+    /// Whether the metadata of the objects of a resource decides about them.
+    pub fn looks_at(&self, resource: usize) -> bool {
+        let single = self.single.get(resource).and_then(Option::as_ref);
+        self.whole.is_some() || single.is_some()
+    }
+
     /// What judges objects, for many at once: what is seen of the request is prepared once.
     pub fn evaluator(&self) -> Evaluator<'_> {
         let is_used = self.whole.is_some() || self.single.iter().any(Option::is_some);

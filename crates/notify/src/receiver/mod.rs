@@ -40,6 +40,12 @@ pub fn webhook_path(token: &[u8], name: &str, namespace: &str) -> String {
     format!("{PATH}{}", hex(&digest))
 }
 
+/// The header `X-Signature` that a call with this body has to have for Receivers of the type generic-hmac.
+pub fn signature_header(token: &[u8], body: &[u8]) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, token);
+    format!("sha256={}", hex(ring::hmac::sign(&key, body).as_ref()))
+}
+
 /// A request to a webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'c> {

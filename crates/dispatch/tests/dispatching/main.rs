@@ -1,0 +1,7 @@
+//! The dispatcher and the servers against an API server in memory and stand-ins for providers.
+
+#![allow(clippy::unwrap_used)]
+
+mod events;
+mod webhooks;
+mod world;
