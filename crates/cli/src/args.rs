@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
 use crate::{cluster, flux, helm, kustomize, run, sim, up, version};
 
@@ -23,6 +23,11 @@ pub struct Cli {
     pub verb: Verb,
 }
 
+/// The whole command line, with flux's verbs as flux reads them.
+pub fn program() -> Command {
+    flux::usage::as_flux_reads(Cli::command())
+}
+
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
@@ -30,14 +35,22 @@ pub enum Verb {
     Build(flux::build::Args),
     /// Run a Kubernetes API server on this machine
     Cluster(cluster::Args),
+    /// Create or update objects of Flux, and the Secrets they need
+    Create(Box<flux::create::Args>),
     /// Print the definitions of Flux's kinds, to be applied to a cluster
     Crds(run::CrdsArgs),
     /// Print what the controllers work with: final values and variables, statuses, histories
     Debug(flux::debug::Args),
+    /// Delete objects of Flux
+    Delete(flux::delete::Args),
     /// Show what a change of a repository changes in the cluster, with no cluster
     Diff(up::diff::Args),
+    /// Put the values of environment variables into standard input
+    Envsubst(flux::envsubst::Args),
     /// Print events of Flux objects
     Events(flux::events::Args),
+    /// Print objects of Flux as one would write them
+    Export(flux::export::Args),
     /// Print Flux objects and how they stand
     Get(flux::get::Args),
     /// Render Helm charts without a cluster
@@ -54,6 +67,8 @@ pub enum Verb {
     Run(Box<run::Args>),
     /// Find out what goes wrong when things fail: the controllers in a simulated world
     Sim(sim::Args),
+    /// Print how many objects of Flux there are and how they stand
+    Stats(flux::stats::Args),
     /// Suspend Flux objects
     Suspend(flux::suspend::Args),
     /// Check on this machine that a whole repository can be deployed, for CI

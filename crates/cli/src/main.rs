@@ -19,21 +19,23 @@ mod sim;
 mod up;
 mod version;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 
 use crate::args::{Cli, Verb};
 use crate::exit::Failure;
 
 fn main() -> std::process::ExitCode {
-    let cli = match Cli::try_parse() {
+    let words = flux::usage::reordered(std::env::args_os());
+    let mut program = args::program();
+    let cli = program
+        .try_get_matches_from_mut(words.clone())
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let cli = match cli {
         Ok(cli) => cli,
-        Err(error) => {
-            let verb = std::env::args().nth(1);
-            match flux::usage::complaint(&error, verb.as_deref()) {
-                Some(text) => return exit::report(&Failure::Work(text)),
-                None => error.exit(),
-            }
-        }
+        Err(error) => match flux::usage::complaint(&error, &program, &words) {
+            Some(failure) => return exit::report(&failure),
+            None => error.exit(),
+        },
     };
     match run(cli.verb) {
         Ok(()) => std::process::ExitCode::SUCCESS,
@@ -46,13 +48,18 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Build(args) => flux::build::run(&args),
         Verb::Crds(args) => run::print_definitions(&args),
         Verb::Debug(args) => flux::debug::run(&args),
+        Verb::Create(args) => flux::create::run(&args),
+        Verb::Delete(args) => flux::delete::run(&args),
+        Verb::Envsubst(args) => flux::envsubst::run(&args),
         Verb::Events(args) => flux::events::run(&args),
+        Verb::Export(args) => flux::export::run(&args),
         Verb::Get(args) => flux::get::run(&args),
         Verb::Logs(args) => flux::logs::run(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Sim(args) => sim::run(&args),
+        Verb::Stats(args) => flux::stats::run(&args),
         Verb::Suspend(args) => flux::suspend::suspend(&args),
         Verb::Tree(args) => flux::tree::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
