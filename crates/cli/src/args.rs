@@ -57,8 +57,16 @@ pub enum Verb {
     Helm(helm::Args),
     /// Build kustomizations as the real kustomize does
     Kustomize(kustomize::Args),
+    /// List artifacts in a registry
+    List(flux::artifact::ListVerb),
     /// Print the logs of the controllers
     Logs(flux::logs::Args),
+    /// There are no plugins
+    Plugin(flux::plugin::Args),
+    /// Pull an artifact from a registry
+    Pull(flux::artifact::PullVerb),
+    /// Push an artifact to a registry
+    Push(flux::artifact::PushVerb),
     /// Reconcile a Flux object now, and wait for it
     Reconcile(flux::reconcile::Args),
     /// Resume Flux objects that are suspended
@@ -71,8 +79,12 @@ pub enum Verb {
     Stats(flux::stats::Args),
     /// Suspend Flux objects
     Suspend(flux::suspend::Args),
+    /// Give tags to an artifact in a registry
+    Tag(flux::artifact::TagVerb),
     /// Check on this machine that a whole repository can be deployed, for CI
     Test(up::test::Args),
+    /// Print where an object in the cluster comes from
+    Trace(flux::trace::Args),
     /// Print what a Flux object manages
     Tree(flux::tree::Args),
     /// Bring up a whole repository on this machine, with no cluster

@@ -14,6 +14,7 @@ mod helm;
 mod kustomize;
 mod kustomize_helm;
 mod output;
+mod progress;
 mod run;
 mod sim;
 mod up;
@@ -54,13 +55,19 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Events(args) => flux::events::run(&args),
         Verb::Export(args) => flux::export::run(&args),
         Verb::Get(args) => flux::get::run(&args),
+        Verb::List(args) => flux::artifact::list(&args),
         Verb::Logs(args) => flux::logs::run(&args),
+        Verb::Plugin(args) => flux::plugin::run(&args),
+        Verb::Pull(args) => flux::artifact::pull(&args),
+        Verb::Push(args) => flux::artifact::push(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Sim(args) => sim::run(&args),
         Verb::Stats(args) => flux::stats::run(&args),
         Verb::Suspend(args) => flux::suspend::suspend(&args),
+        Verb::Tag(args) => flux::artifact::tag(&args),
+        Verb::Trace(args) => flux::trace::run(&args),
         Verb::Tree(args) => flux::tree::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),

@@ -1,5 +1,6 @@
 //! The verbs of flux, for any cluster: the same words, columns, symbols and exit codes.
 
+pub mod artifact;
 pub mod build;
 pub mod debug;
 pub mod disk_tree;
@@ -7,6 +8,7 @@ mod confirm;
 pub mod connection;
 pub mod create;
 pub mod delete;
+pub mod diff;
 pub mod envsubst;
 pub mod events;
 pub mod export;
@@ -14,13 +16,16 @@ pub mod get;
 pub mod go_flags;
 pub mod kinds;
 pub mod logs;
+pub mod plugin;
 mod readiness;
 pub mod reconcile;
+mod resources;
 mod row;
 pub mod say;
 pub mod stats;
 pub mod suspend;
 mod table;
+pub mod trace;
 pub mod tree;
 pub mod usage;
 

@@ -46,8 +46,9 @@ fn expected(call: &Value) -> Option<(String, String, Outcome)> {
     // Of several the last is the object itself.
     let waited = stderr
         .lines()
-        .filter_map(|line| line.strip_prefix("◎ waiting for "));
-    let waited = waited.last()?.split(' ').next()?.to_owned();
+        .rev()
+        .find_map(|line| line.strip_prefix("◎ waiting for "));
+    let waited = waited?.split(' ').next()?.to_owned();
     let (verb, kind) = (*words.first()?, *words.get(1)?);
     if !["create", "resume", "reconcile"].contains(&verb) {
         return None;
