@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::{cluster, flux, helm, kustomize, run, sim, up, version};
+use crate::{cluster, flux, helm, kustomize, man, run, sim, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -33,6 +33,12 @@ pub fn program() -> Command {
 pub enum Verb {
     /// Build what a Flux object stands for, without applying it
     Build(flux::build::Args),
+    /// Check whether the cluster can run the controllers, and whether they run
+    Check(flux::check::Args),
+    /// Print a script that completes commands, flags and names of objects in a shell
+    Completion(flux::completion::Args),
+    #[command(name = "__complete", hide = true)]
+    Complete(flux::completion::WordsArgs),
     /// Run a Kubernetes API server on this machine
     Cluster(cluster::Args),
     /// Create or update objects of Flux, and the Secrets they need
@@ -61,6 +67,10 @@ pub enum Verb {
     List(flux::artifact::ListVerb),
     /// Print the logs of the controllers
     Logs(flux::logs::Args),
+    /// Write the manual pages of all commands
+    Man(man::Args),
+    /// Bring objects of Flux to their latest version, in a cluster or in files
+    Migrate(flux::migrate::Args),
     /// There are no plugins
     Plugin(flux::plugin::Args),
     /// Pull an artifact from a registry

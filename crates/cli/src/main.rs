@@ -13,6 +13,7 @@ mod flux;
 mod helm;
 mod kustomize;
 mod kustomize_helm;
+mod man;
 mod output;
 mod progress;
 mod run;
@@ -47,6 +48,9 @@ fn main() -> std::process::ExitCode {
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Build(args) => flux::build::run(&args),
+        Verb::Check(args) => flux::check::run(&args),
+        Verb::Completion(args) => flux::completion::run(&args),
+        Verb::Complete(args) => flux::completion::complete(&args),
         Verb::Crds(args) => run::print_definitions(&args),
         Verb::Debug(args) => flux::debug::run(&args),
         Verb::Create(args) => flux::create::run(&args),
@@ -57,6 +61,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Get(args) => flux::get::run(&args),
         Verb::List(args) => flux::artifact::list(&args),
         Verb::Logs(args) => flux::logs::run(&args),
+        Verb::Man(args) => man::run(&args),
+        Verb::Migrate(args) => flux::migrate::run(&args),
         Verb::Plugin(args) => flux::plugin::run(&args),
         Verb::Pull(args) => flux::artifact::pull(&args),
         Verb::Push(args) => flux::artifact::push(&args),

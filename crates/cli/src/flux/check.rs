@@ -46,7 +46,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         if args.pre {
             return check.end("prerequisites checks passed");
         }
-        let crds = check.listed("apiextensions.k8s.io", "customresourcedefinitions").await?;
+        let crds = check
+            .listed("apiextensions.k8s.io", "customresourcedefinitions")
+            .await?;
         say::action("checking version in cluster");
         check.version(&crds);
         say::action("checking controllers");
@@ -110,7 +112,11 @@ impl Check<'_> {
     }
 
     /// What is labelled as a part of Flux.
-    async fn listed(&self, group: &'static str, plural: &'static str) -> Result<Vec<Value>, Failure> {
+    async fn listed(
+        &self,
+        group: &'static str,
+        plural: &'static str,
+    ) -> Result<Vec<Value>, Failure> {
         let (resource, namespace) = match group {
             "apps" => (
                 Resource::namespaced(group, "v1", plural, "Deployment"),
@@ -122,7 +128,10 @@ impl Check<'_> {
             ),
         };
         let selection = Selection::labelled(PART_OF_FLUX);
-        let listed = self.session.client.list_all(&resource, namespace, &selection);
+        let listed = self
+            .session
+            .client
+            .list_all(&resource, namespace, &selection);
         let list = listed
             .await
             .map_err(|error| Failure::Work(self.session.told_of(&error)))?;

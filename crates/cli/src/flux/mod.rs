@@ -2,13 +2,15 @@
 
 pub mod artifact;
 pub mod build;
-pub mod debug;
-pub mod disk_tree;
+pub mod check;
+pub mod completion;
 mod confirm;
 pub mod connection;
 pub mod create;
+pub mod debug;
 pub mod delete;
 pub mod diff;
+pub mod disk_tree;
 pub mod envsubst;
 pub mod events;
 pub mod export;
@@ -16,6 +18,7 @@ pub mod get;
 pub mod go_flags;
 pub mod kinds;
 pub mod logs;
+pub mod migrate;
 pub mod plugin;
 mod readiness;
 pub mod reconcile;

@@ -15,13 +15,23 @@ use crate::output::print_text;
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Verbs whose words are a kind and names.
 const OF_KINDS: [&str; 7] = [
-    "get", "export", "delete", "suspend", "resume", "reconcile", "tree",
+    "get",
+    "export",
+    "delete",
+    "suspend",
+    "resume",
+    "reconcile",
+    "tree",
 ];
 
 /// The words that are there; the last one is not finished.
 #[derive(clap::Args, Debug)]
 pub struct WordsArgs {
-    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "WORD",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     words: Vec<String>,
 }
 
@@ -61,7 +71,10 @@ fn candidates(program: &Command, before: &[String], last: &str) -> Vec<String> {
     if name == "kustomization" && rest.is_empty() {
         // `build` and `diff kustomization` take one that is there.
         let kind = KINDS.iter().find(|kind| kind.name() == "Kustomization");
-        found.extend(kind.into_iter().flat_map(|kind| objects(program, kind, before)));
+        found.extend(
+            kind.into_iter()
+                .flat_map(|kind| objects(program, kind, before)),
+        );
     }
     found
 }
@@ -89,7 +102,9 @@ fn descend<'c>(program: &'c Command, words: &[String]) -> (&'c Command, Vec<Stri
 fn find_flag<'c>(program: &'c Command, command: &'c Command, word: &str) -> Option<&'c clap::Arg> {
     let fits = |arg: &&clap::Arg| match word.strip_prefix("--") {
         Some(long) => arg.get_long() == Some(long),
-        None => arg.get_short().is_some_and(|short| word == format!("-{short}")),
+        None => arg
+            .get_short()
+            .is_some_and(|short| word == format!("-{short}")),
     };
     // Flags of the connection are defined by the verb above.
     let above = program.get_subcommands().flat_map(Command::get_arguments);
@@ -98,14 +113,18 @@ fn find_flag<'c>(program: &'c Command, command: &'c Command, word: &str) -> Opti
 
 fn takes_value(program: &Command, command: &Command, word: &str) -> bool {
     find_flag(program, command, word).is_some_and(|arg| {
-        let optional = arg.get_num_args().is_some_and(|range| range.min_values() == 0);
+        let optional = arg
+            .get_num_args()
+            .is_some_and(|range| range.min_values() == 0);
         arg.get_action().takes_values() && !optional
     })
 }
 
 /// What may follow a flag that wants a value; `None` where none is wanted.
 fn values_of_flag(program: &Command, command: &Command, before: &[String]) -> Option<Vec<String>> {
-    let word = before.last().filter(|word| word.starts_with('-') && !word.contains('='))?;
+    let word = before
+        .last()
+        .filter(|word| word.starts_with('-') && !word.contains('='))?;
     if !takes_value(program, command, word) {
         return None;
     }
@@ -124,7 +143,9 @@ fn values_of_flag(program: &Command, command: &Command, before: &[String]) -> Op
 }
 
 fn flags(program: &Command, command: &Command, before: &[String]) -> Vec<String> {
-    let verb = before.first().and_then(|word| program.find_subcommand(word));
+    let verb = before
+        .first()
+        .and_then(|word| program.find_subcommand(word));
     let above = verb.into_iter().flat_map(Command::get_arguments);
     let above = above.filter(|arg| arg.is_global_set());
     command

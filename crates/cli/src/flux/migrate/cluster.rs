@@ -7,8 +7,8 @@ use everflow_runtime::client::{At, Patch, Resource, Selection, WriteOptions, met
 
 use crate::exit::Failure;
 use crate::flux::connection::{Connection, Session};
-use crate::flux::suspend::MANAGER;
 use crate::flux::say;
+use crate::flux::suspend::MANAGER;
 
 const PART_OF_FLUX: &str = "app.kubernetes.io/part-of=flux";
 

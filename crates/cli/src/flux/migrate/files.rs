@@ -83,7 +83,9 @@ fn files(args: &Args, path: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn fits(args: &Args, path: &Path) -> bool {
     let name = path.to_string_lossy();
-    args.extensions.iter().any(|end| name.ends_with(end.as_str()))
+    args.extensions
+        .iter()
+        .any(|end| name.ends_with(end.as_str()))
 }
 
 fn below(args: &Args, path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
@@ -185,7 +187,10 @@ mod tests {
                     apiVersion: apps/v1beta1\nkind: Deployment\n---\n\
                     apiVersion: image.toolkit.fluxcd.io/v1beta2\nkind: ImagePolicy # x\n";
         let found = find(text, "", Path::new("a.yaml"));
-        let shown: Vec<_> = found.iter().map(|one| (one.line, one.new.as_str())).collect();
+        let shown: Vec<_> = found
+            .iter()
+            .map(|one| (one.line, one.new.as_str()))
+            .collect();
         assert_eq!(shown, [(0, "v1"), (6, "v1")]);
         assert_eq!(find(text, "2.6", Path::new("a.yaml")).len(), 1);
     }

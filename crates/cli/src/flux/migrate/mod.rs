@@ -14,10 +14,22 @@ pub struct Args {
     #[arg(short = 'f', long, value_name = "PATH")]
     path: Option<String>,
     /// Which files of the directory
-    #[arg(short, long, value_name = "EXTENSION", value_delimiter = ',', default_value = ".yaml,.yml")]
+    #[arg(
+        short,
+        long,
+        value_name = "EXTENSION",
+        value_delimiter = ',',
+        default_value = ".yaml,.yml"
+    )]
     extensions: Vec<String>,
     /// The minor version of Flux to migrate to
-    #[arg(short = 'v', long, value_name = "VERSION", default_value = "", hide_default_value = true)]
+    #[arg(
+        short = 'v',
+        long,
+        value_name = "VERSION",
+        default_value = "",
+        hide_default_value = true
+    )]
     version: String,
     /// Do not ask
     #[arg(short, long)]
