@@ -13,28 +13,32 @@ mod flux;
 mod helm;
 mod kustomize;
 mod kustomize_helm;
+mod man;
 mod notify;
 mod output;
+mod progress;
 mod run;
 mod sim;
 mod up;
 mod version;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 
 use crate::args::{Cli, Verb};
 use crate::exit::Failure;
 
 fn main() -> std::process::ExitCode {
-    let cli = match Cli::try_parse() {
+    let words = flux::usage::reordered(std::env::args_os());
+    let mut program = args::program();
+    let cli = program
+        .try_get_matches_from_mut(words.clone())
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let cli = match cli {
         Ok(cli) => cli,
-        Err(error) => {
-            let verb = std::env::args().nth(1);
-            match flux::usage::complaint(&error, verb.as_deref()) {
-                Some(text) => return exit::report(&Failure::Work(text)),
-                None => error.exit(),
-            }
-        }
+        Err(error) => match flux::usage::complaint(&error, &program, &words) {
+            Some(failure) => return exit::report(&failure),
+            None => error.exit(),
+        },
     };
     match run(cli.verb) {
         Ok(()) => std::process::ExitCode::SUCCESS,
@@ -45,18 +49,34 @@ fn main() -> std::process::ExitCode {
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Build(args) => flux::build::run(&args),
+        Verb::Check(args) => flux::check::run(&args),
+        Verb::Completion(args) => flux::completion::run(&args),
+        Verb::Complete(args) => flux::completion::complete(&args),
         Verb::Crds(args) => run::print_definitions(&args),
         Verb::Debug(args) => flux::debug::run(&args),
+        Verb::Create(args) => flux::create::run(&args),
+        Verb::Delete(args) => flux::delete::run(&args),
+        Verb::Envsubst(args) => flux::envsubst::run(&args),
         Verb::Events(args) => flux::events::run(&args),
+        Verb::Export(args) => flux::export::run(&args),
         Verb::Get(args) => flux::get::run(&args),
+        Verb::List(args) => flux::artifact::list(&args),
         Verb::Logs(args) => flux::logs::run(&args),
+        Verb::Man(args) => man::run(&args),
+        Verb::Migrate(args) => flux::migrate::run(&args),
+        Verb::Plugin(args) => flux::plugin::run(&args),
+        Verb::Pull(args) => flux::artifact::pull(&args),
+        Verb::Push(args) => flux::artifact::push(&args),
         Verb::Notify(args) => notify::run(&args),
         Verb::Trigger(args) => notify::trigger::run(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Sim(args) => sim::run(&args),
+        Verb::Stats(args) => flux::stats::run(&args),
         Verb::Suspend(args) => flux::suspend::suspend(&args),
+        Verb::Tag(args) => flux::artifact::tag(&args),
+        Verb::Trace(args) => flux::trace::run(&args),
         Verb::Tree(args) => flux::tree::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),

@@ -38,8 +38,18 @@ fn version_prints_text_json_and_yaml() {
 }
 
 #[test]
-fn wrong_usage_ends_with_2() {
-    assert_eq!(everflow(&["no-such-verb"]).status.code(), Some(2));
-    assert_eq!(everflow(&["version", "-o", "xml"]).status.code(), Some(2));
-    assert_eq!(everflow(&[]).status.code(), Some(2));
+fn usage_ends_as_with_flux() {
+    // Nothing asked for is answered by the help.
+    let none = everflow(&[]);
+    assert_eq!(none.status.code(), Some(0));
+    assert!(stdout(&none).contains("reconcile"));
+
+    let output = everflow(&["no-such-verb"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("unknown command"));
+    let output = everflow(&["recncile"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Did you mean this?\n\treconcile"));
+
+    assert_eq!(everflow(&["version", "-o", "xml"]).status.code(), Some(1));
+    assert_eq!(everflow(&["up", "--no-such-flag"]).status.code(), Some(2));
 }

@@ -238,7 +238,7 @@ impl Error {
     }
 
     /// An error of the disk, unless what was read or written there ended at a limit.
-    pub(crate) fn disk(action: &'static str, path: &str, cause: io::Error) -> Self {
+    pub fn disk(action: &'static str, path: &str, cause: io::Error) -> Self {
         match exceeded_in(&cause) {
             Some(exceeded) => Error::Limit(exceeded.clone()),
             None => Error::Disk {

@@ -19,8 +19,7 @@ use everflow_yaml::emit;
 
 use super::connection::{Connection, Session};
 use super::disk_tree::DiskTree;
-use super::in_runtime;
-use super::kinds;
+use super::{artifact, in_runtime, kinds};
 use crate::build_limits::BuildLimits;
 use crate::exit::Failure;
 use crate::output::print_text;
@@ -47,23 +46,25 @@ enum What {
     /// Render what a HelmRelease of a repository applies, with no cluster
     #[command(visible_alias = "hr")]
     Helmrelease(Box<up::build::Args>),
+    /// Build an artifact from a local directory or file
+    Artifact(artifact::BuildArgs),
 }
 
-/// `everflow build kustomization`
+/// Which Kustomization is built, and how.
 #[derive(clap::Args, Debug)]
-struct KustomizationArgs {
+pub struct KustomizationArgs {
     /// The name of the Kustomization
     #[arg(value_name = "NAME")]
-    name: Option<String>,
+    pub name: Option<String>,
     /// The directory to build, which `spec.path` stands for
     #[arg(long, value_name = "DIR", default_value = "")]
-    path: String,
+    pub path: String,
     /// A file with the Kustomization; without it, it is read from the cluster
     #[arg(long, value_name = "FILE")]
-    kustomization_file: Option<PathBuf>,
+    pub kustomization_file: Option<PathBuf>,
     /// Ask no cluster: variables of ConfigMaps and Secrets are left out
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
     /// Fail where a variable has no value and no default
     #[arg(long)]
     strict_substitute: bool,
@@ -72,7 +73,7 @@ struct KustomizationArgs {
     ignore_paths: Vec<String>,
     /// With the objects of the Kustomizations among the objects
     #[arg(short, long)]
-    recursive: bool,
+    pub recursive: bool,
     /// Directories that stand for the sources of those Kustomizations
     #[arg(
         long,
@@ -87,15 +88,19 @@ struct KustomizationArgs {
     #[command(flatten)]
     limits: BuildLimits,
     #[command(flatten)]
-    connection: Connection,
+    pub connection: Connection,
 }
 
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let args = match &args.what {
-        What::Kustomization(args) => args,
-        What::Helmrelease(args) => return up::build::run(args),
-    };
+    match &args.what {
+        What::Kustomization(args) => kustomization_verb(args),
+        What::Artifact(args) => artifact::build(args),
+        What::Helmrelease(args) => up::build::run(args),
+    }
+}
+
+fn kustomization_verb(args: &KustomizationArgs) -> Result<(), Failure> {
     let Some(name) = &args.name else {
         return Err(Failure::Work("kustomization name is required".to_owned()));
     };
@@ -121,10 +126,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let object = kustomization(args, name, session.as_ref())
             .await
             .map_err(|text| Failure::Work(format!("failed to get kustomization object: {text}")))?;
-        let work = Work {
-            args,
-            session: session.as_ref(),
-        };
+        let work = Work::new(args, session.as_ref());
         let objects = work.build(directory, object, 0).await?;
         let mut text = String::new();
         for object in &objects {
@@ -142,7 +144,8 @@ fn local_source(text: &str) -> Result<(String, PathBuf), String> {
     Ok((source.to_owned(), PathBuf::from(directory)))
 }
 
-fn directory(args: &KustomizationArgs) -> Result<PathBuf, Failure> {
+/// The directory that is built.
+pub fn directory(args: &KustomizationArgs) -> Result<PathBuf, Failure> {
     let invalid = |path: &Path| {
         Failure::Work(format!(
             "invalid resource path {:?}",
@@ -161,7 +164,7 @@ fn directory(args: &KustomizationArgs) -> Result<PathBuf, Failure> {
 }
 
 /// The Kustomization: of the cluster, with what the file says in its place.
-async fn kustomization(
+pub async fn kustomization(
     args: &KustomizationArgs,
     name: &str,
     session: Option<&Session>,
@@ -226,14 +229,19 @@ fn in_file(file: &Path, namespace: &str, name: &str) -> Result<Value, String> {
     ))
 }
 
-struct Work<'a> {
+/// A build.
+pub struct Work<'a> {
     args: &'a KustomizationArgs,
     session: Option<&'a Session>,
 }
 
 type Objects<'w> = Pin<Box<dyn Future<Output = Result<Vec<Value>, Failure>> + 'w>>;
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    pub fn new(args: &'a KustomizationArgs, session: Option<&'a Session>) -> Self {
+        Work { args, session }
+    }
+
     /// The objects of a Kustomization, and after them those of the Kustomizations among them.
     fn build(
         &self,
@@ -272,7 +280,7 @@ impl Work<'_> {
     }
 
     /// Where the files of a nested Kustomization are.
-    fn directory_of(&self, nested: &Object<Kustomization>) -> Result<PathBuf, Failure> {
+    pub fn directory_of(&self, nested: &Object<Kustomization>) -> Result<PathBuf, Failure> {
         let source = &nested.spec.source_ref;
         let own = nested.metadata.namespace.as_deref();
         let namespace = source.namespace.as_deref().or(own).unwrap_or_default();
@@ -296,7 +304,8 @@ impl Work<'_> {
         })
     }
 
-    async fn one(
+    /// The objects of one Kustomization.
+    pub async fn one(
         &self,
         directory: &Path,
         mut object: Object<Kustomization>,
@@ -335,7 +344,8 @@ impl Work<'_> {
     }
 }
 
-fn is_kustomization(object: &Value) -> bool {
+/// Whether an object is a Kustomization of Flux.
+pub fn is_kustomization(object: &Value) -> bool {
     let version = object["apiVersion"].as_str().unwrap_or_default();
     object["kind"] == "Kustomization" && version.starts_with("kustomize.toolkit.fluxcd.io/")
 }
@@ -357,7 +367,7 @@ fn source_root(directory: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// An encrypted object without its ciphertext, which nobody can read.
-fn masked(object: &Value) -> Value {
+pub fn masked(object: &Value) -> Value {
     let mut object = object.clone();
     if object.get("sops").is_none() {
         return object;

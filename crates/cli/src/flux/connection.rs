@@ -17,56 +17,84 @@ use crate::exit::Failure;
 #[derive(clap::Args, Debug, Clone)]
 pub struct Connection {
     /// The kubeconfig; $KUBECONFIG and then ~/.kube/config when none is given
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
     /// The namespace of the objects
     #[arg(
         short,
         long,
+        global = true,
         value_name = "NAME",
         env = "FLUX_SYSTEM_NAMESPACE",
         default_value = "flux-system"
     )]
     pub namespace: String,
     /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
     /// The address of the API server, in place of the kubeconfig's
-    #[arg(long, value_name = "URL", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
     pub server: Option<String>,
     /// A token to log in with, in place of what the kubeconfig says
-    #[arg(long, value_name = "TOKEN", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "TOKEN", hide_short_help = true)]
     pub token: Option<String>,
     /// A file with the certificates to trust
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub certificate_authority: Option<PathBuf>,
     /// A file with the certificate to log in with
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub client_certificate: Option<PathBuf>,
     /// A file with the key of that certificate
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub client_key: Option<PathBuf>,
     /// Do not check the certificate of the server
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub insecure_skip_tls_verify: bool,
     /// The name in the certificate of the server
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
     pub tls_server_name: Option<String>,
     /// In whose name to ask
-    #[arg(long = "as", value_name = "USER", hide_short_help = true)]
+    #[arg(
+        global = true,
+        long = "as",
+        value_name = "USER",
+        hide_short_help = true
+    )]
     pub user: Option<String>,
     /// The groups of that user
-    #[arg(long = "as-group", value_name = "GROUP", hide_short_help = true)]
+    #[arg(
+        global = true,
+        long = "as-group",
+        value_name = "GROUP",
+        hide_short_help = true
+    )]
     pub groups: Vec<String>,
     /// The unique id of that user
-    #[arg(long = "as-uid", value_name = "UID", hide_short_help = true)]
+    #[arg(
+        global = true,
+        long = "as-uid",
+        value_name = "UID",
+        hide_short_help = true
+    )]
     pub uid: Option<String>,
     /// Accepted for compatibility
-    #[arg(long, hide = true)]
+    #[arg(long, global = true, hide = true)]
     pub verbose: bool,
+    /// Accepted for compatibility: the API server's own answers set the pace
+    #[arg(long, global = true, hide = true)]
+    pub kube_api_qps: Option<f32>,
+    /// Accepted for compatibility
+    #[arg(long, global = true, hide = true)]
+    pub kube_api_burst: Option<i64>,
+    /// Accepted for compatibility: nothing is cached on disk
+    #[arg(long, global = true, hide = true)]
+    pub cache_dir: Option<PathBuf>,
+    /// Accepted for compatibility
+    #[arg(long, global = true, hide = true)]
+    pub disable_compression: bool,
 }
 
 /// A cluster that can be asked.
@@ -78,8 +106,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// What is told of an error: that nobody listens at the address, in flux's words.
+    /// What is told of an error of a request for a kind.
     pub fn told(&self, kind: &Kind, error: &Error) -> String {
+        match error {
+            Error::Transport { .. } => self.told_of(error),
+            error => kind.told(error),
+        }
+    }
+
+    /// What is told of an error: that nobody listens at the address, in flux's words.
+    pub fn told_of(&self, error: &Error) -> String {
         match error {
             Error::Transport { source, .. } if source.why.contains("onnection refused") => {
                 let url = &self.url;
@@ -89,7 +125,7 @@ impl Session {
                      connection refused"
                 )
             }
-            error => kind.told(error),
+            error => error.to_string(),
         }
     }
 }
@@ -149,6 +185,22 @@ impl Connection {
         Ok(config)
     }
 
+    /// Whether anything says which cluster is meant.
+    pub fn is_configured(&self) -> bool {
+        self.kubeconfig.is_some()
+            || self.context.is_some()
+            || self.server.is_some()
+            || self.files().any(|path| path.is_file())
+    }
+
+    /// Where a kubeconfig is looked for when none is named.
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
+        let listed: Vec<PathBuf> = std::env::split_paths(&listed).collect();
+        listed.into_iter().chain(home)
+    }
+
     fn config(&self) -> Result<ClusterConfig, Failure> {
         let context = self.context.as_deref();
         let work = |error: everflow_runtime::Error| match (&error, context) {
@@ -168,10 +220,7 @@ impl Connection {
             }
             return ClusterConfig::from_file(path, context).map_err(work);
         }
-        let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
-        let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".kube/config"));
-        let candidates = std::env::split_paths(&listed).chain(home);
-        if let Some(path) = candidates.into_iter().find(|path| path.is_file()) {
+        if let Some(path) = self.files().find(|path| path.is_file()) {
             return ClusterConfig::from_file(&path, context).map_err(work);
         }
         if let Some(config) = self.server.as_deref().and_then(ClusterConfig::at) {

@@ -94,7 +94,7 @@ enum Show {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (kind, word, name, common, inputs) = match &args.what {
-        None => return Err(Failure::Help("debug")),
+        None => return Err(Failure::help("debug")),
         Some(What::Helmrelease(args)) => {
             let inputs = ("--show-values", args.show_values);
             (

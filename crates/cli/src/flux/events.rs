@@ -281,7 +281,7 @@ fn references(kind: &Kind, object: &Value) -> Vec<Subject> {
 }
 
 /// How long ago a moment was, as kubectl writes it.
-fn age(session: &Session, moment: &Value) -> String {
+pub fn age(session: &Session, moment: &Value) -> String {
     let moment = moment.as_str().and_then(Timestamp::parse);
     let Some(moment) = moment else {
         return "<unknown>".to_owned();

@@ -230,7 +230,7 @@ pub fn choose<'w>(
     verb: &'static str,
     words: &'w [String],
 ) -> Result<(Chosen, &'w [String]), Failure> {
-    let (first, rest) = words.split_first().ok_or(Failure::Help(verb))?;
+    let (first, rest) = words.split_first().ok_or(Failure::help(verb))?;
     let family = match first.as_str() {
         "all" => return Ok((Chosen::All(None), rest)),
         "source" | "sources" => Family::Source,
@@ -240,7 +240,7 @@ pub fn choose<'w>(
     };
     let (word, rest) = match family {
         Family::Alone => (first, rest),
-        _ => rest.split_first().ok_or(Failure::Help(verb))?,
+        _ => rest.split_first().ok_or(Failure::help(verb))?,
     };
     if word == "all" && matches!(family, Family::Source | Family::Image) {
         return Ok((Chosen::All(Some(family)), rest));
@@ -250,7 +250,7 @@ pub fn choose<'w>(
         .find(|kind| kind.family == family && kind.words.contains(&word.as_str()));
     found
         .map(|kind| (Chosen::One(kind), rest))
-        .ok_or(Failure::Help(verb))
+        .ok_or(Failure::help(verb))
 }
 
 /// The one kind that words stand for.
@@ -260,7 +260,7 @@ pub fn choose_one<'w>(
 ) -> Result<(&'static Kind, &'w [String]), Failure> {
     match choose(verb, words)? {
         (Chosen::One(kind), rest) => Ok((kind, rest)),
-        (Chosen::All(_), _) => Err(Failure::Help(verb)),
+        (Chosen::All(_), _) => Err(Failure::help(verb)),
     }
 }
 
@@ -269,4 +269,9 @@ pub fn named(kind: &str) -> Option<&'static Kind> {
     KINDS
         .iter()
         .find(|known| known.name().eq_ignore_ascii_case(kind))
+}
+
+/// The kind of that name, which is in the table.
+pub fn required(name: &str) -> Result<&'static Kind, Failure> {
+    named(name).ok_or_else(|| Failure::Work(format!("{name} is no kind of Flux")))
 }

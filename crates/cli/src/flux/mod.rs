@@ -1,19 +1,34 @@
 //! The verbs of flux, for any cluster: the same words, columns, symbols and exit codes.
 
+pub mod artifact;
 pub mod build;
-pub(crate) mod connection;
+pub mod check;
+pub mod completion;
+mod confirm;
+pub mod connection;
+pub mod create;
 pub mod debug;
+pub mod delete;
+pub mod diff;
 pub mod disk_tree;
+pub mod envsubst;
 pub mod events;
+pub mod export;
 pub mod get;
-mod kinds;
+pub mod go_flags;
+pub mod kinds;
 pub mod logs;
+pub mod migrate;
+pub mod plugin;
 mod readiness;
 pub mod reconcile;
+mod resources;
 mod row;
-pub(crate) mod say;
+pub mod say;
+pub mod stats;
 pub mod suspend;
 mod table;
+pub mod trace;
 pub mod tree;
 pub mod usage;
 
@@ -22,8 +37,28 @@ use std::time::Duration;
 use crate::args::span;
 use crate::exit::Failure;
 
+/// Does something for each name. One failure does not keep the others from being done: where there are
+/// several names it is told at once.
+async fn each<'n, F>(names: &'n [String], mut work: impl FnMut(&'n str) -> F) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), Failure>>,
+{
+    let mut outcome = Ok(());
+    for name in names {
+        match work(name).await {
+            Ok(()) => {}
+            Err(failure) if names.len() == 1 => return Err(failure),
+            Err(failure) => {
+                say::failure(&failure.to_string());
+                outcome = Err(Failure::Told);
+            }
+        }
+    }
+    outcome
+}
+
 /// Runs what talks to a cluster.
-pub(crate) fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+pub fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -7,15 +7,15 @@ use everflow_runtime::client::{At, Patch, WriteOptions};
 use super::connection::{Connection, Session};
 use super::kinds::{self, Kind};
 use super::suspend::{MANAGER, success_of};
-use super::{in_runtime, readiness, row, say};
+use super::{each, in_runtime, readiness, row, say};
 use crate::exit::Failure;
 
 /// `everflow reconcile`
 #[derive(clap::Args, Debug)]
 #[command(after_help = kinds::HELP)]
 pub struct Args {
-    /// The kind (source git, kustomization, …), and the name of the object
-    #[arg(value_name = "KIND NAME")]
+    /// The kind (source git, kustomization, …), and the names of objects
+    #[arg(value_name = "KIND NAME...")]
     words: Vec<String>,
     /// Its source first
     #[arg(long)]
@@ -37,25 +37,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         kind.name(),
         "Alert" | "Provider" | "ExternalArtifact" | "ArtifactGenerator"
     ) {
-        return Err(Failure::Help("reconcile"));
+        return Err(Failure::help("reconcile"));
     }
-    let Some(name) = names.first() else {
+    if names.is_empty() {
         return Err(Failure::Work(format!("{} name is required", kind.name())));
-    };
+    }
     in_runtime(async {
         let session = args.connection.open()?;
-        let run = Run {
+        let run = &Run {
             session: &session,
             args,
         };
-        let namespace = &args.connection.namespace;
-        let object = run.read(kind, namespace, name).await?;
-        if args.with_source {
-            for (kind, namespace, name) in sources(kind, &object) {
-                run.reconcile(kind, &namespace, &name, false).await?;
-            }
-        }
-        run.reconcile(kind, namespace, name, true).await
+        each(names, |name| run.with_sources(kind, name)).await
     })
 }
 
@@ -99,6 +92,18 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The object, after its sources where that was asked for.
+    async fn with_sources(&self, kind: &Kind, name: &str) -> Result<(), Failure> {
+        let namespace = &self.args.connection.namespace;
+        let object = self.read(kind, namespace, name).await?;
+        if self.args.with_source {
+            for (kind, namespace, name) in sources(kind, &object) {
+                self.reconcile(kind, &namespace, &name, false).await?;
+            }
+        }
+        self.reconcile(kind, namespace, name, true).await
+    }
+
     async fn read(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Value, Failure> {
         let at = At::new(namespace, name);
         let object = self.session.client.get(&kind.resource, at).await;

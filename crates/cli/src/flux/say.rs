@@ -2,14 +2,24 @@
 
 use std::io::Write as _;
 
-fn line(symbol: &str, text: &str) {
+/// A line without a symbol.
+pub fn plain(text: &str) {
     // Nobody to tell is no reason to stop.
-    let _ = writeln!(std::io::stderr(), "{symbol} {text}");
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn line(symbol: &str, text: &str) {
+    plain(&format!("{symbol} {text}"));
 }
 
 /// Something begins.
 pub fn action(text: &str) {
     line("►", text);
+}
+
+/// Something is made.
+pub fn generation(text: &str) {
+    line("✚", text);
 }
 
 /// Something is waited for.
@@ -20,6 +30,11 @@ pub fn waiting(text: &str) {
 /// Something is done.
 pub fn success(text: &str) {
     line("✔", text);
+}
+
+/// Something is not as it should be.
+pub fn warning(text: &str) {
+    line("⚠️", text);
 }
 
 /// Something went wrong, and the work goes on.

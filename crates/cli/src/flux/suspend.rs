@@ -6,7 +6,7 @@ use everflow_runtime::client::{At, Patch, Selection, WriteOptions};
 
 use super::connection::{Connection, Session};
 use super::kinds::{self, Columns, Kind};
-use super::{in_runtime, readiness, row, say};
+use super::{each, in_runtime, readiness, row, say};
 use crate::exit::Failure;
 
 /// Whose fields the writes become.
@@ -50,31 +50,31 @@ pub fn suspend(args: &Args) -> Result<(), Failure> {
                 names => names,
             },
         };
-        let namespace = &args.connection.namespace;
-        for name in &names {
-            match object(&session, args, kind, name).await {
+        let (session, namespace) = (&session, &args.connection.namespace);
+        each(&names, |name| async move {
+            let known = kind.name();
+            match object(session, args, kind, name).await {
                 Ok(Some(_)) => {}
                 Ok(None) => {
-                    let kind = kind.name();
-                    say::failure(&format!("{kind} {name} not found in {namespace} namespace"));
-                    continue;
+                    return Err(Failure::Work(format!(
+                        "{known} {name} not found in {namespace} namespace"
+                    )));
                 }
                 Err(error) => {
-                    let kind = kind.name();
-                    say::failure(&format!(
-                        "failed suspending {kind} {name} in {namespace} namespace: {error}"
-                    ));
-                    continue;
+                    return Err(Failure::Work(format!(
+                        "failed suspending {known} {name} in {namespace} namespace: {error}"
+                    )));
                 }
             }
             say::action(&format!(
                 "suspending {} {name} in {namespace} namespace",
                 kind.noun
             ));
-            set(&session, args, kind, name, true).await?;
+            set(session, args, kind, name, true).await?;
             say::success(&format!("{} suspended", kind.noun));
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     })
 }
 
@@ -95,6 +95,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
             return Ok(());
         }
         let wait = args.wait.unwrap_or(names.len() == 1 && !common.all);
+        let mut outcome = Ok(());
         let mut resumed = Vec::new();
         for name in &names {
             if object(&session, common, kind, name).await?.is_none() {
@@ -102,6 +103,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
                 say::failure(&format!(
                     "{kind} object '{name}' not found in {namespace} namespace"
                 ));
+                outcome = Err(Failure::Told);
                 continue;
             }
             say::action(&format!(
@@ -113,7 +115,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
             resumed.push(name);
         }
         if !wait || resumed.is_empty() {
-            return Ok(());
+            return outcome;
         }
         let mut failed = 0;
         for name in resumed {
@@ -122,7 +124,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
             }
         }
         match failed {
-            0 => Ok(()),
+            0 => outcome,
             count => Err(Failure::Work(format!(
                 "reconciliation failed for {count} {}(s)",
                 kind.name()
@@ -173,7 +175,7 @@ fn chosen<'a>(
 ) -> Result<(&'static Kind, &'a [String]), Failure> {
     let (kind, names) = kinds::choose_one(verb, &args.words)?;
     if matches!(kind.name(), "ExternalArtifact" | "ArtifactGenerator") {
-        return Err(Failure::Help(verb));
+        return Err(Failure::help(verb));
     }
     if names.is_empty() && !args.all {
         return Err(Failure::Work(format!("{} name is required", kind.noun)));

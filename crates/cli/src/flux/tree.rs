@@ -17,7 +17,7 @@ use crate::output::{DataFormat, print_data, print_text};
 /// `everflow tree`
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The kind (kustomization), and the name of the object
+    /// The kind (kustomization, artifact generator), and the name of the object
     #[arg(value_name = "KIND NAME")]
     words: Vec<String>,
     /// Only objects of Flux
@@ -39,17 +39,17 @@ struct Branch {
 /// Runs the verb.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (kind, names) = kinds::choose_one("tree", &args.words)?;
-    if kind.name() != "Kustomization" {
-        return Err(Failure::Help("tree"));
+    if !matches!(kind.name(), "Kustomization" | "ArtifactGenerator") {
+        return Err(Failure::help("tree"));
     }
     let Some(name) = names.first() else {
-        return Err(Failure::Work("kustomization name is required".to_owned()));
+        return Err(Failure::Work(format!("{} name is required", kind.noun)));
     };
     in_runtime(async {
         let session = args.connection.open()?;
         let at = At::new(&args.connection.namespace, name);
         let object = session.client.get(&kind.resource, at).await;
-        let object = object.map_err(|error| Failure::Work(error.to_string()))?;
+        let object = object.map_err(|error| Failure::Work(session.told(kind, &error)))?;
         let mut walk = Walk {
             session: &session,
             compact: args.compact,
@@ -100,6 +100,10 @@ impl Walk<'_> {
                 };
                 branches.push(Branch { id, below });
             }
+            branches.extend(artifacts(&object).map(|id| Branch {
+                id,
+                below: Vec::new(),
+            }));
             Ok(branches)
         })
     }
@@ -115,6 +119,20 @@ impl Walk<'_> {
             Err(error) => Err(Failure::Work(error.to_string())),
         }
     }
+}
+
+/// What an ArtifactGenerator has made.
+fn artifacts(object: &Value) -> impl Iterator<Item = ObjectId> {
+    let entries = object["status"]["inventory"].as_array();
+    entries.into_iter().flatten().map(|entry| {
+        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        ObjectId {
+            namespace: text("namespace"),
+            name: text("name"),
+            group: "source.toolkit.fluxcd.io".to_owned(),
+            kind: "ExternalArtifact".to_owned(),
+        }
+    })
 }
 
 fn has_inventory(kind: &Kind) -> bool {

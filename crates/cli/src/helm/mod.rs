@@ -8,6 +8,8 @@ mod template;
 mod values;
 mod work;
 
+pub use chart_source::go_reason;
+
 use clap::Subcommand;
 
 pub use chart_source::{load as load_chart, print_warnings};

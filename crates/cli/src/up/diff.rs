@@ -14,7 +14,10 @@ use crate::output::{DataFormat, print_data, print_text};
 
 /// `everflow diff`
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    other: Option<crate::flux::diff::What>,
     #[command(flatten)]
     common: Common,
     /// The revision to compare with: a branch, a tag, a commit, HEAD~2
@@ -32,6 +35,9 @@ pub(super) struct Change {
 
 /// Runs `everflow diff`.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(other) = &args.other {
+        return crate::flux::diff::run(other);
+    }
     let progress = Progress::default();
     super::in_runtime(super::unless_interrupted(diff(args, &progress), &progress))
 }

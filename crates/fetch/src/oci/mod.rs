@@ -13,6 +13,7 @@ pub mod cosign;
 mod layer;
 pub(crate) mod manifest;
 mod name;
+mod push;
 mod reference;
 mod session;
 mod signatures;
@@ -32,6 +33,7 @@ pub use chart::{Chart, HELM_CHART_LAYER};
 pub use layer::{LayerOperation, PullOptions, Pulled};
 pub use manifest::{Descriptor, Manifest};
 pub use name::{Reference, Repository, SCHEME, Target};
+pub use push::{LARGEST_PUSH, NewArtifact};
 pub use reference::OciRef;
 
 use crate::archive::{Digest, digest_of};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ::http::header::HeaderName;
 use ::http::{Method, StatusCode};
+use bytes::Bytes;
 use everflow_env::Env;
 use everflow_json::Value;
 use futures_util::future::{Either, select};
@@ -327,6 +328,26 @@ impl Session {
         }
     }
 
+    /// Sends something; whatever is answered, the caller judges it.
+    pub async fn submit(
+        &self,
+        method: &Method,
+        url: &Url,
+        kind: &str,
+        body: &Bytes,
+        deadline: &Deadline,
+    ) -> Result<Response, Error> {
+        let request = || super::push::request(method, url, kind, body);
+        let response = self.dispatch(request(), url, deadline).await?;
+        match self.wider_scopes(&response) {
+            false => Ok(response),
+            true => {
+                self.refresh(deadline).await?;
+                self.dispatch(request(), url, deadline).await
+            }
+        }
+    }
+
     /// Whether a refusal means that the token is too old or for too little.
     fn wider_scopes(&self, response: &Response) -> bool {
         if response.status != StatusCode::UNAUTHORIZED || response.foreign {
@@ -357,19 +378,27 @@ impl Session {
         accept: &str,
         deadline: &Deadline,
     ) -> Result<Response, Error> {
-        // A next page may be anywhere; who we are is for the registry alone.
-        let home = self.home()?;
-        let own = may_send_credentials(&home, url);
-        let mut request = Request::get(url)
-            .with_method(method.clone())
-            .with_auth(self.auth().filter(|_| own));
-        request.compressed = false;
-        request.guarded = true;
-        request.named_by = Some(home);
+        let mut request = Request::get(url).with_method(method.clone());
         if !accept.is_empty() {
             let name = HeaderName::from_static("accept");
             request = request.with_header(name, accept);
         }
+        self.dispatch(request, url, deadline).await
+    }
+
+    async fn dispatch(
+        &self,
+        request: Request,
+        url: &Url,
+        deadline: &Deadline,
+    ) -> Result<Response, Error> {
+        // A next page may be anywhere; who we are is for the registry alone.
+        let home = self.home()?;
+        let own = may_send_credentials(&home, url);
+        let mut request = request.with_auth(self.auth().filter(|_| own));
+        request.compressed = false;
+        request.guarded = true;
+        request.named_by = Some(home);
         self.http.send(request, deadline).await
     }
 

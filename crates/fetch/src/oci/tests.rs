@@ -608,3 +608,39 @@ async fn pull_that_is_dropped_frees_its_thread_within_a_second() {
     let took = began.elapsed();
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pushed_artifact_can_be_pulled_and_tagged() {
+    let (registry, env) = world();
+    let layer = packed(&[("a", "1")]);
+    let said = [("k".to_owned(), "v".to_owned())].into();
+    let created = "1970-01-01T00:00:00Z".to_owned();
+    let artifact = NewArtifact::new(layer.into(), created, said).unwrap();
+    let client = as_user(&env, "private/app", login("pass"));
+    let digest = client.push("v1", &artifact, &deadline(&env)).await.unwrap();
+    let again = client
+        .tag(&Target::Tag("v1".to_owned()), "v2", &deadline(&env))
+        .await
+        .unwrap();
+    assert_eq!(digest, again);
+    assert_eq!(client.tags(&deadline(&env)).await.unwrap(), ["v1", "v2"]);
+    let pulled = pull(&env, &client, &tag("v2")).await.unwrap();
+    assert_eq!(pulled.metadata["k"], "v");
+
+    // What the registry has is not sent again.
+    let puts = |seen: Vec<String>| seen.iter().filter(|line| line.contains("digest=")).count();
+    assert_eq!(puts(registry.seen()), 2);
+    client.push("v3", &artifact, &deadline(&env)).await.unwrap();
+    assert_eq!(puts(registry.seen()), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_that_is_refused_names_the_reason() {
+    let (_, env) = world();
+    let layer = packed(&[("a", "1")]);
+    let artifact = NewArtifact::new(layer.into(), String::new(), BTreeMap::new()).unwrap();
+    let client = as_user(&env, "private/app", login("wrong"));
+    let error = client.push("v1", &artifact, &deadline(&env)).await;
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("UNAUTHORIZED"), "{text}");
+}

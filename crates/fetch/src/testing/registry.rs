@@ -253,7 +253,10 @@ impl Registry {
                 return refuse(401, "UNAUTHORIZED", "authentication required")
                     .with("WWW-Authenticate", r#"Basic realm="registry""#);
             }
-            state.content(path, query)
+            match method {
+                "POST" | "PUT" => state.take(path, query, seen),
+                _ => state.content(path, query),
+            }
         })
     }
 }
@@ -277,6 +280,36 @@ impl State {
             true => Reply::new(200, json!({ "token": token }).to_string()),
             false => refuse(401, "UNAUTHORIZED", "incorrect username or password"),
         }
+    }
+
+    /// Uploads: a place for content, the content at that place, and manifests.
+    fn take(&mut self, path: &str, query: &str, seen: &Seen) -> Reply {
+        let rest = path.strip_prefix("/v2/").unwrap_or_default().to_owned();
+        if let Some((repository, "")) = rest.rsplit_once("/blobs/uploads/") {
+            let place = format!("/v2/{repository}/blobs/uploads/1?state=x");
+            return Reply::new(202, "").with("Location", &place);
+        }
+        if let Some((_, _)) = rest.rsplit_once("/blobs/uploads/") {
+            let digest = digest_of(Algorithm::Sha256, &seen.body).to_string();
+            let wanted = query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix("digest="));
+            if wanted.map(|text| text.replace("%3A", ":")) != Some(digest.clone()) {
+                return refuse(400, "DIGEST_INVALID", "the content is another");
+            }
+            self.blobs.insert(digest, seen.body.clone());
+            return Reply::new(201, "");
+        }
+        if let Some((repository, tag)) = rest.rsplit_once("/manifests/") {
+            let digest = digest_of(Algorithm::Sha256, &seen.body).to_string();
+            let kind = seen.header("content-type").unwrap_or_default().to_owned();
+            let key = (repository.to_owned(), digest.clone());
+            self.manifests.insert(key, (kind, seen.body.clone()));
+            let tags = self.tags.entry(repository.to_owned()).or_default();
+            tags.insert(tag.to_owned(), digest);
+            return Reply::new(201, "");
+        }
+        refuse(404, "UNSUPPORTED", "Unknown path")
     }
 
     fn content(&self, path: &str, query: &str) -> Reply {

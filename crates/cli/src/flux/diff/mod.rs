@@ -1,0 +1,37 @@
+//! `everflow diff kustomization` and `everflow diff artifact`: against what is there now.
+
+mod kustomization;
+mod report;
+
+use clap::Subcommand;
+
+use super::artifact;
+use super::connection::Connection;
+use crate::exit::Failure;
+
+/// What is compared with something that is there already.
+#[derive(Subcommand, Debug)]
+pub enum What {
+    /// Show what a local directory would change in the cluster; ends with 1 when there is something
+    #[command(visible_alias = "ks")]
+    Kustomization(Box<kustomization::Args>),
+    /// Show what a local directory has that an artifact in a registry has not; ends with 1 then
+    Artifact(Box<ArtifactArgs>),
+}
+
+/// `everflow diff artifact`
+#[derive(clap::Args, Debug)]
+pub struct ArtifactArgs {
+    #[command(flatten)]
+    diff: artifact::DiffArgs,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Runs the verb.
+pub fn run(what: &What) -> Result<(), Failure> {
+    match what {
+        What::Kustomization(args) => kustomization::run(args),
+        What::Artifact(args) => artifact::diff(&args.diff, &args.connection),
+    }
+}
