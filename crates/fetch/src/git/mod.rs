@@ -6,6 +6,7 @@
 
 mod checkout;
 pub(crate) mod delta;
+mod deploy_key;
 mod github_app;
 mod host_key;
 mod include;
@@ -34,6 +35,7 @@ use everflow_env::{Env, run_blocking, run_budgeted};
 use everflow_limits::Budget;
 
 pub use checkout::{Checkout, CheckoutOptions};
+pub use deploy_key::{KeyKind, KeyPair, scan_host_key};
 pub use github_app::{GithubApp, GithubToken};
 pub use include::Include;
 pub use local::LocalRepository;

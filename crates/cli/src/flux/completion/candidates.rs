@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{ArgMatches, Command, FromArgMatches as _};
+use clap::{Args as _, Command, FromArgMatches as _};
 use everflow_runtime::client::{Resource, Selection, meta_text};
 
 use crate::exit::Failure;
@@ -66,15 +66,12 @@ fn candidates(program: &Command, before: &[String], last: &str) -> Vec<String> {
     }
     let name = command.get_name();
     if OF_KINDS.contains(&name) {
-        found.extend(of_kind(program, name, &rest, before));
+        found.extend(of_kind(name, &rest, before));
     }
     if name == "kustomization" && rest.is_empty() {
         // `build` and `diff kustomization` take one that is there.
         let kind = KINDS.iter().find(|kind| kind.name() == "Kustomization");
-        found.extend(
-            kind.into_iter()
-                .flat_map(|kind| objects(program, kind, before)),
-        );
+        found.extend(kind.into_iter().flat_map(|kind| objects(kind, before)));
     }
     found
 }
@@ -131,7 +128,7 @@ fn values_of_flag(program: &Command, command: &Command, before: &[String]) -> Op
     let arg = find_flag(program, command, word)?;
     if arg.get_long() == Some("namespace") {
         let namespaces = Resource::cluster("", "v1", "namespaces", "Namespace");
-        return Some(listed(program, &namespaces, None, before));
+        return Some(listed(&namespaces, None, before));
     }
     let possible = arg.get_possible_values();
     Some(
@@ -157,7 +154,7 @@ fn flags(program: &Command, command: &Command, before: &[String]) -> Vec<String>
 }
 
 /// Words for kinds, and names of objects of the kind that is there already.
-fn of_kind(program: &Command, verb: &str, rest: &[String], before: &[String]) -> Vec<String> {
+fn of_kind(verb: &str, rest: &[String], before: &[String]) -> Vec<String> {
     let words = |family: Family| {
         let of_family = KINDS.iter().filter(move |kind| kind.family == family);
         of_family.map(|kind| kind.words[0].to_owned())
@@ -181,7 +178,7 @@ fn of_kind(program: &Command, verb: &str, rest: &[String], before: &[String]) ->
         [word] if family(word).is_some() => family(word).into_iter().flat_map(words).collect(),
         _ => match choose("get", rest) {
             Ok((Chosen::One(kind), names)) => {
-                let mut found = objects(program, kind, before);
+                let mut found = objects(kind, before);
                 found.retain(|name| !names.contains(name));
                 found
             }
@@ -190,24 +187,19 @@ fn of_kind(program: &Command, verb: &str, rest: &[String], before: &[String]) ->
     }
 }
 
-fn objects(program: &Command, kind: &Kind, before: &[String]) -> Vec<String> {
-    let Some(connection) = connection(program, before) else {
+fn objects(kind: &Kind, before: &[String]) -> Vec<String> {
+    let Some(connection) = connection(before) else {
         return Vec::new();
     };
     let namespace = connection.namespace;
-    listed(program, &kind.resource, Some(&namespace), before)
+    listed(&kind.resource, Some(&namespace), before)
 }
 
 /// The names of what the cluster has; none when it does not answer.
-fn listed(
-    program: &Command,
-    resource: &Resource,
-    namespace: Option<&str>,
-    before: &[String],
-) -> Vec<String> {
+fn listed(resource: &Resource, namespace: Option<&str>, before: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let asked = in_runtime(async {
-        let Some(connection) = connection(program, before) else {
+        let Some(connection) = connection(before) else {
             return Ok(());
         };
         let session = connection.open()?;
@@ -224,16 +216,23 @@ fn listed(
     found
 }
 
-/// What the command line says of the cluster so far.
-fn connection(program: &Command, before: &[String]) -> Option<Connection> {
-    let words = std::iter::once("everflow".to_owned()).chain(before.iter().cloned());
-    let program = program.clone().ignore_errors(true);
-    let matches = program.try_get_matches_from(words).ok()?;
-    let mut matches: &ArgMatches = &matches;
-    while let Some((_, inner)) = matches.subcommand() {
-        matches = inner;
+/// What the command line says of the cluster so far, wherever it says so.
+fn connection(before: &[String]) -> Option<Connection> {
+    let command = Connection::augment_args(Command::new("connection")).ignore_errors(true);
+    let mut words = vec!["connection".to_owned()];
+    let mut rest = before.iter();
+    while let Some(word) = rest.next() {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        if !name.starts_with('-') || find_flag(&command, &command, name).is_none() {
+            continue;
+        }
+        words.push(word.clone());
+        if !word.contains('=') && takes_value(&command, &command, name) {
+            words.extend(rest.next().cloned());
+        }
     }
-    Connection::from_arg_matches(matches).ok()
+    let matches = command.try_get_matches_from(words).ok()?;
+    Connection::from_arg_matches(&matches).ok()
 }
 
 #[cfg(test)]

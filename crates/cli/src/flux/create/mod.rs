@@ -151,7 +151,8 @@ impl Creation<'_> {
         match self.common.export {
             true => print_export(object),
             false => {
-                in_runtime(async { delivery::deliver(self, kind, object, credentials()?).await })
+                let credentials = credentials()?;
+                in_runtime(delivery::deliver(self, kind, object, credentials))
             }
         }
     }

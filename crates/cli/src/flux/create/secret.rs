@@ -3,6 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
+use everflow_env::{Env, RealDisk};
+use everflow_fetch::Deadline;
+use everflow_fetch::git::{KeyKind, KeyPair, scan_host_key};
 use everflow_json::{Map, Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, Resource, WriteOptions};
@@ -184,18 +187,67 @@ pub struct KeyFlags {
     ssh_ecdsa_curve: String,
 }
 
-/// The key, and the keys of the server.
+/// The key, and the key that the server shows.
 pub fn ssh_data(
     flags: &KeyFlags,
     password: &str,
     host: &str,
     creation: &Creation<'_>,
 ) -> Result<Spec, Failure> {
-    let _ = (flags, password, creation);
-    Err(work(format!(
-        "keys for SSH are not made yet: create the Secret for {host} with kubectl and name it with \
-         --secret-ref"
-    )))
+    let failed = |error: everflow_fetch::Error| work(error.to_string());
+    let pair = match flags.private_key_file.as_str() {
+        "" => KeyPair::generate(flags.kind(), &mut |bytes| {
+            // Without randomness nothing secret can be made.
+            if getrandom::fill(bytes).is_err() {
+                std::process::abort();
+            }
+        }),
+        file => KeyPair::read(
+            &read_file(file, "failed to open private key file")?,
+            password,
+        ),
+    };
+    let pair = pair.map_err(failed)?;
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) => (
+            name,
+            port.parse().map_err(|_| work(format!("{host}: no port")))?,
+        ),
+        None => (host, 22),
+    };
+    let mut hosts = String::new();
+    in_runtime(async {
+        let env = Env::system(RealDisk::new(&std::env::temp_dir())?);
+        let deadline = Deadline::after(&env.clock, creation.connection.timeout);
+        hosts = scan_host_key(&env, name, port, &deadline)
+            .await
+            .map_err(|error| {
+                work(format!(
+                    "SSH key scan for host '{host}' failed, error: {error}"
+                ))
+            })?;
+        Ok(())
+    })?;
+    Ok(Spec::default()
+        .text("identity", pair.identity.reveal())
+        .text("identity.pub", &pair.public)
+        .text("known_hosts", &hosts)
+        .text("password", password))
+}
+
+impl KeyFlags {
+    fn kind(&self) -> KeyKind {
+        match (
+            self.ssh_key_algorithm.as_str(),
+            self.ssh_ecdsa_curve.as_str(),
+        ) {
+            ("rsa", _) => KeyKind::Rsa(self.ssh_rsa_bits),
+            ("ed25519", _) => KeyKind::Ed25519,
+            (_, "p256") => KeyKind::P256,
+            (_, "p521") => KeyKind::P521,
+            _ => KeyKind::P384,
+        }
+    }
 }
 
 /// `everflow create secret git`
