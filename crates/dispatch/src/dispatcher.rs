@@ -3,6 +3,7 @@
 //! One task owns all of it. It never waits for a provider: attempts run beside it and come back with how they ended.
 
 mod intake;
+mod shared;
 mod work;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use crate::lanes::Lanes;
 use crate::options::{Options, span};
 use crate::report::Reports;
 use crate::resources::{ALERTS, PROVIDERS};
+use shared::Shared;
 
 /// How long to wait for the Alerts and Providers before events are looked at: where a cluster does not have these kinds
 /// nobody is told anything.
@@ -145,6 +147,7 @@ pub struct Dispatcher {
     held: BTreeMap<(String, String), Arc<Entry>>,
     lanes: Lanes,
     journal: Option<Arc<Mutex<Journal>>>,
+    shared: Option<Shared>,
     /// Lines for the journal.
     records: Vec<Record>,
     /// Who hears of its event after the next write.
@@ -157,14 +160,24 @@ pub struct Dispatcher {
 pub fn dispatcher(setup: Setup) -> (Intake, Dispatcher) {
     let options = setup.options;
     let (sender, queue) = mpsc::channel(options.waiting.max(1));
-    let reflect = |resource| {
-        let mut watched = Watched::all(resource);
-        watched.namespace = options.watch_namespace.clone();
+    let reflect = |watched| {
         let behaviour = ReflectorOptions::default();
         Reflector::new(setup.env.clone(), setup.client.clone(), watched, behaviour)
     };
-    let (alerts, providers) = (reflect(ALERTS), reflect(PROVIDERS));
+    let watched = |resource| Watched {
+        namespace: options.watch_namespace.clone(),
+        ..Watched::all(resource)
+    };
+    let (alerts, providers) = (reflect(watched(ALERTS)), reflect(watched(PROVIDERS)));
     let interval = span(options.interval);
+    let (alert_store, provider_store) = (alerts.store(), providers.store());
+    let mut reflectors = vec![alerts, providers];
+    let shared = options.shared_memory.as_deref().map(|namespace| {
+        let told = reflect(shared::watched(namespace));
+        let store = told.store();
+        reflectors.push(told);
+        Shared::new(namespace, store, interval)
+    });
     let log = setup.log.named("dispatcher");
     let dispatcher = Dispatcher {
         sender: Sender {
@@ -178,9 +191,10 @@ pub fn dispatcher(setup: Setup) -> (Intake, Dispatcher) {
         },
         back: sender.clone(),
         queue,
-        alerts: alerts.store(),
-        providers: providers.store(),
-        reflectors: vec![alerts, providers],
+        alerts: alert_store,
+        providers: provider_store,
+        reflectors,
+        shared,
         index: AlertIndex::default(),
         dedup: Deduplicator::new(interval, options.remembered),
         grouper: Grouper::new(Limits::default()),
@@ -204,6 +218,7 @@ enum Woken {
     Stopped,
     Input(usize),
     Changed,
+    Told,
     Ended(Option<Finished>),
     Timer,
 }
@@ -216,9 +231,17 @@ impl Dispatcher {
             background.spawn(reflector.run());
         }
         let mut changes = [self.alerts.subscribe(), self.providers.subscribe()];
+        let shared = self
+            .shared
+            .as_ref()
+            .map(|shared| shared.store().subscribe());
+        // Without other replicas nothing ever comes.
+        let (_nobody, never) = mpsc::unbounded_channel();
+        let mut told = shared.unwrap_or(never);
         self.open_journal().await;
         self.first_lists(&stop).await;
         self.index.refresh(&self.alerts);
+        self.hear_of_others();
         let mut attempts: JoinSet<Finished> = JoinSet::new();
         let mut inputs = Vec::with_capacity(BATCH);
         loop {
@@ -230,6 +253,7 @@ impl Dispatcher {
                 () = stop.raised() => Woken::Stopped,
                 Some(_) = alerts.recv() => Woken::Changed,
                 Some(_) = providers.recv() => Woken::Changed,
+                Some(_) = told.recv() => Woken::Told,
                 Some(ended) = attempts.join_next() => Woken::Ended(ended.ok()),
                 count = self.queue.recv_many(&mut inputs, BATCH) => Woken::Input(count),
                 () = self.env.clock.sleep(pause) => Woken::Timer,
@@ -241,6 +265,7 @@ impl Dispatcher {
                     self.index.refresh(&self.alerts);
                     self.release_finalizers(&mut background);
                 }
+                Woken::Told => self.hear_of_others(),
                 Woken::Ended(Some(finished)) => {
                     self.ended(finished);
                     while let Some(Ok(finished)) = attempts.try_join_next() {
@@ -259,6 +284,7 @@ impl Dispatcher {
             self.give_up_the_oldest();
             self.write().await;
             self.annotate(&mut background);
+            self.tell_others(&mut background);
             while background.try_join_next().is_some() {}
         }
         self.finish(attempts).await;
@@ -287,6 +313,9 @@ impl Dispatcher {
         let listed = async {
             self.alerts.synced().await;
             self.providers.synced().await;
+            if let Some(shared) = &self.shared {
+                shared.store().synced().await;
+            }
         };
         let listed = everflow_env::within(&*self.env.clock, FIRST_LISTS, listed);
         let (listed, stopped) = (std::pin::pin!(listed), std::pin::pin!(stop.raised()));
@@ -301,7 +330,8 @@ impl Dispatcher {
             .grouper
             .next_due()
             .map(|due| due.since(wall).unsigned());
-        let moments = [self.lanes.next_due(), self.reports.next_due()];
+        let shared = self.shared.as_ref().and_then(Shared::next_due);
+        let moments = [self.lanes.next_due(), self.reports.next_due(), shared];
         let pauses = moments
             .into_iter()
             .flatten()
@@ -319,8 +349,8 @@ impl Dispatcher {
     }
 }
 
-/// The event of a controller in this process.
-fn event_of(notice: Notice, host_name: &str) -> (Event, Value) {
+/// The event of a controller in this process, and the labels of its object.
+pub fn event_of(notice: Notice, host_name: &str) -> (Event, Value) {
     let text = |field: &str| {
         notice.involved[field]
             .as_str()

@@ -212,7 +212,7 @@ fn path(number: u64) -> String {
     below(DIRECTORY, &format!("{PREFIX}{number}"))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -24,8 +24,8 @@ mod secrets;
 mod trial;
 mod web;
 
-pub use dispatcher::{Dispatcher, Intake, Setup, dispatcher};
+pub use dispatcher::{Dispatcher, Intake, Setup, dispatcher, event_of};
 pub use event_server::EventServer;
 pub use options::Options;
 pub use report::{LAST_DELIVERY, LAST_ERROR};
-pub use trial::{Trial, preview, try_provider};
+pub use trial::{Due, Trial, due, try_provider};

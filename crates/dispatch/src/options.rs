@@ -15,6 +15,8 @@ pub struct Options {
     pub object_level_workload_identity: bool,
     /// Only Alerts and Providers of this namespace.
     pub watch_namespace: Option<String>,
+    /// The namespace where replicas tell each other what was told; none where there is one replica.
+    pub shared_memory: Option<String>,
     /// So many events may wait to be looked at.
     pub waiting: usize,
     /// So many notifications may wait for all providers together. The oldest of the provider with the most is given
@@ -34,6 +36,7 @@ impl Default for Options {
             no_cross_namespace_refs: false,
             object_level_workload_identity: false,
             watch_namespace: None,
+            shared_memory: None,
             waiting: 4_096,
             queued: 20_000,
             at_once: 4,

@@ -6,11 +6,13 @@ use everflow_env::Env;
 use everflow_fetch::Deadline;
 use everflow_json::{Value, json};
 use everflow_notify::Event;
-use everflow_notify::dispatch::{Dispatch, Options, Skip, dispatch};
+use everflow_notify::alert::{Labels, Matcher};
+use everflow_notify::dispatch::{Dispatch, Notification, Options, Skip, dispatch};
 use everflow_notify::exchange::{Outcome, Step};
-use everflow_notify::provider::{DeliveryContext, Secrets};
-use everflow_runtime::client::Client;
+use everflow_notify::provider::{Delivery, DeliveryContext};
+use everflow_runtime::client::{Client, meta_text};
 
+use crate::alerts::name_of;
 use crate::carry::carry;
 use crate::secrets;
 
@@ -75,10 +77,14 @@ pub async fn try_provider(env: &Env, client: &Client, provider: &Value, event: &
         Err(error) => return failed(error),
     };
     let context = context(env);
-    let mut delivery = match notification.delivery(&alert, &provider, &secrets, &context) {
+    let delivery = match notification.delivery(&alert, &provider, &secrets, &context) {
         Ok(delivery) => delivery,
         Err(error) => return failed(error),
     };
+    carry_out(env, delivery).await
+}
+
+async fn carry_out(env: &Env, mut delivery: Delivery) -> Trial {
     let deadline = Deadline::after(&env.clock, delivery.connection().timeout);
     let mut requests = Vec::new();
     let outcome = carry(env, &mut delivery, &deadline, &mut |told| {
@@ -107,27 +113,90 @@ fn context(env: &Env) -> DeliveryContext {
     }
 }
 
-/// The first request that an event would be told a Provider by, without secrets; nothing is sent, and no Secret is read.
-pub fn preview(
-    env: &Env,
-    alert: &Value,
-    provider: &Value,
-    event: &Event,
-) -> Result<String, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let alert: Object<Alert> = Object::read(alert).map_err(|error| text(&error))?;
-    let provider: Object<Provider> = Object::read(provider).map_err(|error| text(&error))?;
-    let decided = dispatch(event, &alert, Ok(&provider), &Options::default());
-    let notification = match decided.map_err(|error| text(&error))? {
-        Dispatch::Send(notification) => notification,
-        Dispatch::Skip(skip) => return Err(why_not(skip).to_owned()),
-    };
-    let delivery = notification.delivery(&alert, &provider, &Secrets::default(), &context(env));
-    match delivery.map_err(|error| text(&error))?.start() {
-        Step::Send(request) => Ok(request.shown()),
-        Step::Nats(publish) => Ok(format!("NATS {}", publish.subject)),
-        Step::GithubToken(_) | Step::GoogleToken(_) => Ok("a token is asked for first".to_owned()),
-        Step::Done(Outcome::Failed(failure)) => Err(failure.to_string()),
-        Step::Done(_) => Err("there is nothing to send".to_owned()),
+/// A notification that an event calls for.
+#[derive(Debug, Clone)]
+pub struct Due {
+    /// `NAMESPACE/NAME` of the Alert.
+    pub alert: String,
+    /// `NAMESPACE/NAME` of the Provider.
+    pub provider: String,
+    /// The type of the Provider.
+    pub kind: String,
+    object: Object<Provider>,
+    rule: Object<Alert>,
+    notification: Notification,
+}
+
+/// What an event of a controller calls for, by these Alerts and Providers.
+pub fn due(alerts: &[Value], providers: &[Value], event: &Event, labels: &Value) -> Vec<Due> {
+    let seen = crate::alerts::labels(labels);
+    let alerts = alerts
+        .iter()
+        .filter_map(|alert| Object::<Alert>::read(alert).ok());
+    let matching = alerts.filter(|alert| {
+        let found = Matcher::new(alert).matches(event, Labels::Known(&seen));
+        found.is_match
+    });
+    matching
+        .filter_map(|alert| due_by(alert, providers, event))
+        .collect()
+}
+
+fn due_by(alert: Object<Alert>, providers: &[Value], event: &Event) -> Option<Due> {
+    let namespace = alert.metadata.namespace().to_owned();
+    let name = alert.spec.provider_ref.name.clone();
+    let provider = providers.iter().find(|provider| {
+        meta_text(provider, "namespace") == namespace && meta_text(provider, "name") == name
+    })?;
+    let provider: Object<Provider> = Object::read(provider).ok()?;
+    match dispatch(event, &alert, Ok(&provider), &Options::default()) {
+        Ok(Dispatch::Send(notification)) => Some(Due {
+            alert: name_of(&namespace, &alert.metadata.name),
+            provider: name_of(&namespace, &name),
+            kind: provider.spec.provider_type.as_str().to_owned(),
+            object: provider,
+            rule: alert,
+            notification: *notification,
+        }),
+        _ => None,
+    }
+}
+
+impl Due {
+    /// What it says.
+    pub fn event(&self) -> &Event {
+        &self.notification.combined.event
+    }
+
+    async fn delivery(&self, env: &Env, client: &Client) -> Result<Delivery, String> {
+        let secrets = secrets::of_provider(client, &self.object).await;
+        let secrets = secrets.map_err(|error| error.to_string())?;
+        let context = context(env);
+        let delivery = self
+            .notification
+            .delivery(&self.rule, &self.object, &secrets, &context);
+        delivery.map_err(|error| error.to_string())
+    }
+
+    /// The first request that it takes, without secrets; nothing is sent.
+    ///
+    /// # Errors
+    /// Why it cannot be sent.
+    pub async fn preview(&self, env: &Env, client: &Client) -> Result<String, String> {
+        match self.delivery(env, client).await?.start() {
+            Step::Send(request) => Ok(request.shown()),
+            Step::Nats(publish) => Ok(format!("NATS subject {}", publish.subject)),
+            Step::GithubToken(_) | Step::GoogleToken(_) => Ok("asks for a token first".to_owned()),
+            Step::Done(Outcome::Failed(failure)) => Err(failure.to_string()),
+            Step::Done(_) => Err("there is nothing to send".to_owned()),
+        }
+    }
+
+    /// Sends it, once and without retries.
+    pub async fn send(&self, env: &Env, client: &Client) -> Trial {
+        match self.delivery(env, client).await {
+            Ok(delivery) => carry_out(env, delivery).await,
+            Err(why) => failed(why),
+        }
     }
 }

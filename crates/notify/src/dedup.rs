@@ -94,7 +94,12 @@ impl Deduplicator {
     /// Decides about an event, and remembers it when it is taken.
     pub fn take(&mut self, key: Key, now: Timestamp) -> Verdict {
         self.forget(now);
-        if let Some(taken) = self.taken.get(&key) {
+        // What others have told comes out of order, and may be older than what is in front of it.
+        if let Some(taken) = self
+            .taken
+            .get(&key)
+            .filter(|taken| now.since(**taken) < self.interval)
+        {
             return Verdict {
                 is_new: false,
                 until: *taken + self.interval.unsigned(),
@@ -125,7 +130,9 @@ impl Deduplicator {
                 break;
             }
             self.order.pop_front();
-            self.taken.remove(&key);
+            if self.taken.get(&key) == Some(&taken) {
+                self.taken.remove(&key);
+            }
         }
     }
 }
@@ -170,6 +177,16 @@ mod tests {
         assert!(!seen.take(key("a"), at(299)).is_new);
         assert!(seen.take(key("a"), at(300)).is_new);
         assert_eq!(seen.len(), 2);
+    }
+
+    #[test]
+    fn what_was_taken_elsewhere_is_taken_again_when_its_own_interval_is_over() {
+        let mut seen = Deduplicator::new(INTERVAL, 100);
+        assert!(seen.take(key("new"), at(200)).is_new);
+        assert!(seen.take(key("old"), at(0)).is_new);
+        assert!(!seen.take(key("old"), at(299)).is_new);
+        assert!(seen.take(key("old"), at(300)).is_new);
+        assert!(!seen.take(key("old"), at(599)).is_new);
     }
 
     #[test]

@@ -75,7 +75,8 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     wiring::keep_private(&args.storage_path, &log);
     let (metrics, instance) = (Metrics::new(), args.instance());
     let selector = &options.runtime.watch_label_selector;
-    let lease = args.lease(&args.own_namespace(&config), selector, instance.clone());
+    let own_namespace = args.own_namespace(&config);
+    let lease = args.lease(&own_namespace, selector, instance.clone());
     lease
         .check()
         .map_err(|error| Failure::Usage(format!("--leader-election-lease-duration: {error}")))?;
@@ -100,6 +101,7 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
             log,
             metrics,
             recorder: &recorder,
+            shared_memory: args.enable_leader_election.then(|| own_namespace.clone()),
         };
         let (intake, dispatcher) = notifications::make(args, &options, &parts);
         recorder = recorder.with_sink(Arc::new(intake.clone()));

@@ -27,6 +27,8 @@ pub(super) struct Parts<'p> {
     pub(super) log: &'p Logger,
     pub(super) metrics: &'p Metrics,
     pub(super) recorder: &'p Recorder,
+    /// The namespace where replicas tell each other what was told.
+    pub(super) shared_memory: Option<String>,
 }
 
 /// Whether this process sends notifications: not where another controller is told of events and does so.
@@ -57,6 +59,7 @@ pub(super) fn make(
             no_cross_namespace_refs: setup.runtime.no_cross_namespace_refs,
             object_level_workload_identity: setup.gates.object_level_workload_identity,
             watch_namespace: setup.runtime.watch_namespace.clone(),
+            shared_memory: parts.shared_memory.clone(),
             ..Options::default()
         },
     })

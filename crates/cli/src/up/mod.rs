@@ -7,6 +7,7 @@ mod data;
 pub mod diff;
 mod lines;
 mod live;
+mod notifications;
 mod repository;
 mod screen;
 pub mod test;
@@ -24,6 +25,7 @@ use everflow_env::{Env, RealDisk};
 use everflow_local::picture::{Node, Picture, State};
 use everflow_local::tree::Tree;
 use everflow_local::world::{Detail, Ended, Lack, World};
+use everflow_runtime::events::CollectingSink;
 
 use crate::args::span;
 use crate::build_limits::BuildLimits;
@@ -98,6 +100,9 @@ pub struct Common {
     /// Whether variables without a value are mistakes whatever Flux the repository installs.
     #[arg(skip)]
     strict: bool,
+    /// Who is handed the events of the controllers.
+    #[arg(skip)]
+    notices: Option<CollectingSink>,
 }
 
 impl Common {
@@ -134,6 +139,12 @@ pub struct Args {
     /// Open the API for kubectl, write how to reach it to this file, and keep running
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: Option<PathBuf>,
+    /// Print which notifications the repository's Alerts would have sent; nothing leaves this machine
+    #[arg(long, conflicts_with = "output")]
+    notifications: bool,
+    /// Send them
+    #[arg(long, requires = "notifications")]
+    send: bool,
 }
 
 /// Formats of the outcome.
@@ -167,13 +178,18 @@ async fn up(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
     let scratch = Scratch::new()?;
     let progress = Progress::default();
+    let mut common = args.common.clone();
+    common.notices = args.notifications.then(CollectingSink::new);
     let work = async {
-        let mut session = Session::start(&args.common, &scratch, &progress).await?;
+        let mut session = Session::start(&common, &scratch, &progress).await?;
         let ended = session.settle(session.time_left()).await?;
         Ok((session, ended))
     };
     let (mut session, ended) = unless_interrupted(work, &progress).await?;
     session.conclude(ended, begun.elapsed())?;
+    if let Some(notices) = &common.notices {
+        notifications::show(&session.world, notices, args.send).await?;
+    }
     if args.watch || args.kubeconfig_out.is_some() {
         watch::stay(&mut session, args.watch, args.kubeconfig_out.as_deref()).await?;
     }

@@ -186,6 +186,7 @@ impl Opened {
                 .collect(),
             service_range: self.service_range,
             dual_stack: self.dual_stack,
+            notices: options.notices.clone(),
             unset_variables: self.former_flux.is_some() || options.asks_for(super::UNSET_VARIABLES),
             workload_delay: options.workload_delay,
             log,

@@ -149,6 +149,9 @@ impl Dispatcher {
             held: matches!(grouping, Grouping::At(_)).then_some(count),
         });
         self.records.push(Record::Taken(entry.clone()));
+        if let Some(shared) = &mut self.shared {
+            shared.note(identity, entry.at, self.env.clock.elapsed());
+        }
         if let Some(before) = before {
             self.records.push(Record::Done(before.id));
         }

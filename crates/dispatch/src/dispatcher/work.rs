@@ -223,6 +223,26 @@ impl Dispatcher {
         }
     }
 
+    /// Remembers what other replicas have told.
+    pub(super) fn hear_of_others(&mut self) {
+        let told = self.shared.as_ref().map(super::shared::Shared::told);
+        for (at, identity) in told.unwrap_or_default() {
+            self.dedup.take(Key::from_bytes(identity), at);
+        }
+    }
+
+    /// Tells other replicas what was told here.
+    pub(super) fn tell_others(&mut self, background: &mut JoinSet<()>) {
+        let (now, wall) = (self.env.clock.elapsed(), self.env.clock.now());
+        let Some(shared) = &mut self.shared else {
+            return;
+        };
+        if let Some(data) = shared.patch(now, wall) {
+            let namespace = shared.namespace().to_owned();
+            background.spawn(super::shared::write(self.client.clone(), namespace, data));
+        }
+    }
+
     /// Lets go of what another controller has left a finalizer on: nothing has to be done before it goes.
     pub(super) fn release_finalizers(&self, background: &mut JoinSet<()>) {
         for (resource, store) in [(ALERTS, &self.alerts), (PROVIDERS, &self.providers)] {

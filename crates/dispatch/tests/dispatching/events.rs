@@ -271,3 +271,35 @@ async fn secrets_get_into_nothing_that_a_run_leaves_behind() {
     }
     assert!(!left.contains("hunter2"), "{left}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_replica_does_not_tell_what_was_told() {
+    let mut world = World::new().await;
+    let got = world.provider("hook", Manner::Answers(200));
+    world
+        .alert(
+            "hook",
+            json!({"type": "generic", "address": "http://hook/"}),
+        )
+        .await;
+    let options = Options {
+        shared_memory: Some("apps".to_owned()),
+        ..Options::default()
+    };
+    let intake = world.start(options.clone()).await;
+    assert!(intake.take(notice(&world, "web", Severity::Info, "m")));
+    world.sleep(5).await;
+    world.kill().await;
+    // A disk of its own.
+    world.env.disk = std::sync::Arc::new(everflow_env::MemoryDisk::new());
+    let intake = world.start(options).await;
+    assert!(intake.take(notice(&world, "web", Severity::Info, "m")));
+    assert!(intake.take(notice(&world, "web", Severity::Info, "other")));
+    world.sleep(5).await;
+    assert_eq!(got.lock().unwrap().len(), 2);
+    assert!(intake.take(notice(&world, "web", Severity::Info, "m")));
+    world.sleep(400).await;
+    assert!(intake.take(notice(&world, "web", Severity::Info, "m")));
+    world.sleep(5).await;
+    assert_eq!(got.lock().unwrap().len(), 3);
+}

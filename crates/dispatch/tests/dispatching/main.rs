@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod events;
+mod slow;
 mod webhooks;
 mod world;

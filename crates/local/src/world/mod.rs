@@ -18,7 +18,7 @@ use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions}
 use everflow_json::{Value, json};
 use everflow_kustomize::Limits;
 use everflow_runtime::client::{At, Client, Patch, WriteOptions};
-use everflow_runtime::events::recorder;
+use everflow_runtime::events::{CollectingSink, recorder};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::{Signal, attempt::Controller};
@@ -69,6 +69,8 @@ pub struct Plan {
     pub workload_delay: Duration,
     /// Where the log goes.
     pub log: Logger,
+    /// Who is handed the events of the controllers, if anybody is.
+    pub notices: Option<CollectingSink>,
 }
 
 impl Plan {
@@ -86,6 +88,7 @@ impl Plan {
             service_range: None,
             dual_stack: false,
             unset_variables: false,
+            notices: None,
             workload_delay: Duration::ZERO,
             log,
         }
@@ -264,8 +267,11 @@ impl World {
                 .await;
         });
         let metrics = Metrics::new();
-        let (recorder, event_sender) =
+        let (mut recorder, event_sender) =
             recorder(&self.env, &self.client, &metrics, None, "everflow-up")?;
+        if let Some(notices) = &plan.notices {
+            recorder = recorder.with_sink(Arc::new(notices.clone()));
+        }
         let setup = Setup {
             env: self.env.clone(),
             client: self.client.clone(),
