@@ -24,7 +24,7 @@ pub const STACK: usize = 2 << 20;
 pub const MEMORY: usize = 24 << 20;
 /// The share for each byte.
 pub const MEMORY_FOR_A_BYTE: usize = 2_000;
-/// The longest that one input may take, in any profile and on a busy machine.
+/// The longest that a processor may work on one input, in any profile.
 const LONGEST: Duration = Duration::from_secs(4);
 
 /// How often a token stands in a row when an input nests deep. The last one overflows the stack of a
@@ -125,9 +125,14 @@ pub fn from_lines(name: &str, most: usize, part: impl Fn(&str) -> Option<Vec<u8>
 }
 
 /// What a reader of the crate under test once failed on.
-pub fn found(reader: &str) -> Vec<Vec<u8>> {
+fn found(reader: &str) -> Vec<Vec<u8>> {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
-    let directory = Path::new(&root)
+    found_in(Path::new(&root), reader)
+}
+
+/// What a reader of the crate in a directory once failed on.
+pub fn found_in(root: &Path, reader: &str) -> Vec<Vec<u8>> {
+    let directory = root
         .join("tests/hostile_input/found")
         .join(reader.replace(' ', "-"));
     let Ok(entries) = std::fs::read_dir(&directory) else {
@@ -306,13 +311,16 @@ impl Trial {
         run.unwrap_or_else(|error| panic!("{}: {error}", reader.name));
     }
 
-    /// Feeds a reader and watches time and memory.
-    fn feed(&self, reader: &Reader, input: &[u8]) -> bool {
+    /// Feeds a reader and watches time and memory; whether it takes the input.
+    ///
+    /// # Panics
+    /// When the reader panics, takes too long or takes too much memory.
+    pub fn feed(&self, reader: &Reader, input: &[u8]) -> bool {
         self.memory.reset_peak_usage();
         let before = self.memory.current_usage();
-        let began = Instant::now();
+        let before_time = Busy::now();
         let taken = (reader.read)(input);
-        let took = began.elapsed();
+        let took = before_time.elapsed();
         let used = self.memory.peak_usage().saturating_sub(before);
         let (name, length) = (reader.name, input.len());
         assert!(took < LONGEST, "{name} took {took:?} for {length} bytes");
@@ -323,6 +331,35 @@ impl Trial {
         );
         taken
     }
+}
+
+/// The time that a processor has worked for this thread: other processes do not count. Where the system does not
+/// tell, all time that passes.
+struct Busy {
+    on_processor: Option<Duration>,
+    began: Instant,
+}
+
+impl Busy {
+    fn now() -> Self {
+        Busy {
+            on_processor: on_processor(),
+            began: Instant::now(),
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        match (self.on_processor, on_processor()) {
+            (Some(before), Some(now)) => now.saturating_sub(before),
+            _ => self.began.elapsed(),
+        }
+    }
+}
+
+fn on_processor() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds = text.split(' ').next()?.parse().ok()?;
+    Some(Duration::from_nanos(nanoseconds))
 }
 
 fn run_again_with_backtraces() {
