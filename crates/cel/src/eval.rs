@@ -331,6 +331,12 @@ impl<'a> Scope<'a> {
 
     fn comprehension(&self, comprehension: &Comprehension) -> Outcome {
         let range = self.eval(&comprehension.range)?;
+        let count = match &range {
+            Value::List(list) => list.items.len(),
+            Value::Map(map) => map.len(),
+            _ => 0,
+        };
+        let _held = self.work.hold(count)?;
         let items: Vec<(Value, Value)> = match &range {
             Value::List(list) => list
                 .items

@@ -9,10 +9,15 @@ use regex::{Regex, RegexBuilder};
 use crate::error::EvalError;
 use crate::value::{ListKind, Value};
 
-/// How much work evaluations may do together: about a second of it.
-const LIMIT: u64 = 32_000_000;
-/// How many bytes of text count as much as one value.
+/// How much work evaluations may do together: about a second of it. What they make takes at most [`BYTES`] for
+/// each of these, however much of it is kept: 128 MB.
+const LIMIT: u64 = 16_000_000;
+/// How many bytes count as one.
 const BYTES: u64 = 8;
+/// What an item of a list takes.
+const ITEM: u64 = size_of::<Value>() as u64 / BYTES;
+/// What an entry of a map takes: key, value, and their share of a node that is half empty.
+const ENTRY: u64 = 4 * ITEM;
 /// The longest text that a call may make.
 const LONGEST: u64 = 16 << 20;
 /// How deep a value may nest that an expression makes.
@@ -39,6 +44,22 @@ pub(crate) struct Pattern {
 pub(crate) struct Work {
     left: Cell<u64>,
     patterns: RefCell<Vec<(Rc<str>, Pattern)>>,
+}
+
+/// What is given back when it is dropped.
+pub(crate) struct Held<'w> {
+    work: &'w Work,
+    held: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let left = &self.work.left;
+        // Nothing comes back once it was not enough.
+        if left.get() > 0 {
+            left.set(left.get() + self.held);
+        }
+    }
 }
 
 impl Default for Work {
@@ -68,6 +89,16 @@ impl Work {
     pub(crate) fn admit(&self, value: Value) -> Result<Value, EvalError> {
         self.spend(self.weight(&value)?)?;
         Ok(value)
+    }
+
+    /// Counts the items that a macro walks over as long as it does so.
+    pub(crate) fn hold(&self, items: usize) -> Result<Held<'_>, EvalError> {
+        let work = 2 * ITEM * items as u64;
+        self.spend(work)?;
+        Ok(Held {
+            work: self,
+            held: work,
+        })
     }
 
     /// Counts a call before it is made.
@@ -164,8 +195,8 @@ fn size(value: &Value) -> u64 {
     1 + match value {
         Value::String(text) => text.len() as u64 / BYTES,
         Value::Bytes(bytes) => bytes.len() as u64 / BYTES,
-        Value::List(list) => list.items.len() as u64,
-        Value::Map(map) => map.len() as u64,
+        Value::List(list) => ITEM * (list.items.len() as u64 + 2),
+        Value::Map(map) => ENTRY * map.len() as u64,
         _ => 0,
     }
 }
