@@ -150,6 +150,22 @@ fn charts_that_explode_are_refused() {
         &["helm", "template", "x", &maps],
         &["maps/templates/a.yaml"],
     );
+    for (name, template) in [
+        (
+            "regexes",
+            "a: {{ regexReplaceAll \"(a?)\" (repeat 1000000 \"a\") (repeat 1000 \"$1\") | len }}\n",
+        ),
+        (
+            "empty-groups",
+            "a: {{ regexReplaceAll \"(b?)a\" (repeat 1000000 \"a\") (repeat 1000 \"$1\") | len }}\n",
+        ),
+    ] {
+        let chart = chart(name, template);
+        refused(
+            &["helm", "template", "x", &chart],
+            &[&format!("{name}/templates/a.yaml")],
+        );
+    }
     let mut schema = String::from("{\"definitions\": {");
     for level in 0..40 {
         let next = level + 1;
@@ -165,6 +181,31 @@ fn charts_that_explode_are_refused() {
     // Each place of the schema is asked once for each value: there is nothing to refuse.
     let (output, said) = everflow(&["helm", "template", "x", &schemas]);
     assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn charts_cannot_read_what_is_not_theirs() {
+    let tree = Tree::new("reach");
+    tree.write("secret.txt", "correct-horse");
+    tree.write("values.yaml", "correct: horse\n");
+    tree.write("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+    let template = "{{ range list \"../secret.txt\" \"/etc/passwd\" \"./../values.yaml\" }}x{{ . | b64enc | trimAll \"=\" }}: {{ $.Files.Get . | quote }}\n{{ end }}\
+                    glob: {{ $.Files.Glob \"../*\" | len }}\nlookup: {{ lookup \"v1\" \"Secret\" \"\" \"\" | len }}\nhost: {{ getHostByName \"localhost\" | quote }}\n";
+    tree.write("c/templates/a.yaml", template);
+    let (output, said) = everflow(&["helm", "template", "x", &tree.path("c")]);
+    assert!(output.status.success(), "{said}");
+    for line in ["glob: 0", "lookup: 0", "host: \"\""] {
+        assert!(said.contains(line), "{said}");
+    }
+    assert!(!said.contains("horse") && !said.contains("root:"), "{said}");
+    for function in ["env", "expandenv"] {
+        let template = format!("a: {{{{ {function} \"HOME\" }}}}\n");
+        tree.write("c/templates/a.yaml", &template);
+        refused(
+            &["helm", "template", "x", &tree.path("c")],
+            &["not defined"],
+        );
+    }
 }
 
 #[test]

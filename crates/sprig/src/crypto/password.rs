@@ -9,9 +9,9 @@ use crate::source::Source;
 
 const COST: u32 = 10;
 /// How long a round of bcrypt takes.
-const STEPS_OF_A_ROUND: u64 = 30;
+const STEPS_OF_A_ROUND: u64 = 300;
 /// How long it takes to derive a password, and what it needs.
-const STEPS_OF_SCRYPT: u64 = 100_000;
+const STEPS_OF_SCRYPT: u64 = 500_000;
 const BYTES_OF_SCRYPT: usize = 33 << 20;
 const BCRYPT_ALPHABET: &[u8; 64] =
     b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";

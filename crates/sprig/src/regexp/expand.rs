@@ -1,6 +1,6 @@
 //! Replacement templates.
 
-use everflow_gotemplate::FuncError;
+use everflow_gotemplate::{FuncError, Meter};
 use regex_automata::util::captures::Captures;
 
 use crate::support::Output;
@@ -12,41 +12,79 @@ enum Reference<'a> {
     Name(&'a [u8]),
 }
 
-/// Appends the template with its references replaced by the groups of a match.
-pub(crate) fn expand(
-    out: &mut Output<'_>,
-    template: &[u8],
-    text: &[u8],
-    groups: &Captures,
-    names: &[String],
-) -> Result<(), FuncError> {
-    let mut rest = template;
-    while let Some(at) = rest.iter().position(|&b| b == b'$') {
-        out.push(&rest[..at])?;
-        rest = &rest[at + 1..];
-        if let Some(tail) = rest.strip_prefix(b"$") {
-            out.push(b"$")?;
+/// A part of a template.
+enum Part<'t> {
+    Text(&'t [u8]),
+    /// The first of these groups that has a place.
+    Groups(Vec<usize>),
+}
+
+/// A template, read once for all matches.
+pub(crate) struct Template<'t> {
+    parts: Vec<Part<'t>>,
+}
+
+impl<'t> Template<'t> {
+    /// Reads a template for an expression whose groups have these names.
+    pub(crate) fn new(
+        template: &'t [u8],
+        names: &[String],
+        meter: &Meter<'_>,
+    ) -> Result<Self, FuncError> {
+        let mut parts = Vec::new();
+        let mut rest = template;
+        while let Some(at) = rest.iter().position(|&b| b == b'$') {
+            meter.charge(3 * size_of::<Part<'_>>() + 32)?;
+            parts.push(Part::Text(&rest[..at]));
+            rest = &rest[at + 1..];
+            if let Some(tail) = rest.strip_prefix(b"$") {
+                parts.push(Part::Text(b"$"));
+                rest = tail;
+                continue;
+            }
+            let Some((reference, tail)) = read_reference(rest) else {
+                parts.push(Part::Text(b"$"));
+                continue;
+            };
             rest = tail;
-            continue;
+            parts.push(Part::Groups(match reference {
+                Reference::Number(number) => vec![number],
+                Reference::Name(name) => names
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, known)| known.as_bytes() == name)
+                    .map(|(index, _)| index)
+                    .collect(),
+            }));
         }
-        let Some((reference, tail)) = read_reference(rest) else {
-            out.push(b"$")?;
-            continue;
-        };
-        rest = tail;
-        let place = match reference {
-            Reference::Number(number) => groups.get_group(number),
-            Reference::Name(name) => names
-                .iter()
-                .enumerate()
-                .filter(|(_, known)| known.as_bytes() == name)
-                .find_map(|(index, _)| groups.get_group(index)),
-        };
-        if let Some(span) = place {
-            out.push(&text[span.range()])?;
-        }
+        parts.push(Part::Text(rest));
+        parts.retain(|part| !matches!(part, Part::Text(b"")));
+        Ok(Template { parts })
     }
-    out.push(rest)
+
+    /// Appends the template with its references replaced by the groups of a match. Each part is a step: what a
+    /// group holds may be short, or nothing.
+    pub(crate) fn expand(
+        &self,
+        out: &mut Output<'_>,
+        text: &[u8],
+        groups: &Captures,
+        meter: &Meter<'_>,
+    ) -> Result<(), FuncError> {
+        meter.steps(self.parts.len() as u64)?;
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => out.push(text)?,
+                Part::Groups(wanted) => {
+                    let place = wanted.iter().find_map(|group| groups.get_group(*group));
+                    if let Some(span) = place {
+                        out.push(&text[span.range()])?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Reads the name after a dollar sign, in braces or not.

@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 pub use bounded::Bounded;
 use everflow_gotemplate::{FuncError, Meter, Value, gofmt};
+use expand::Template;
 use regex_automata::util::captures::Captures;
 use regex_automata::{Input, Span};
 
@@ -251,6 +252,10 @@ impl Expression {
         let groups = if literal { 0 } else { self.names.len() };
         let _held = self.bounded.prepare(text, groups, meter)?;
         let mut out = Output::new(text.len(), meter)?;
+        let parts = match literal {
+            true => None,
+            false => Some(Template::new(template, &self.names, meter)?),
+        };
         let mut groups = self.bounded.regex.create_captures();
         let (mut last_end, mut at) = (0, 0);
         while at <= text.len() {
@@ -263,10 +268,9 @@ impl Expression {
             };
             out.push(&text[last_end..span.start])?;
             if span.end > last_end || span.start == 0 {
-                if literal {
-                    out.push(template)?;
-                } else {
-                    expand::expand(&mut out, template, text, &groups, &self.names)?;
+                match &parts {
+                    None => out.push(template)?,
+                    Some(parts) => parts.expand(&mut out, text, &groups, meter)?,
                 }
             }
             last_end = span.end;
