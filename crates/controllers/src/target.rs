@@ -485,4 +485,33 @@ mod tests {
         assert_eq!(count, 3);
         assert!(own != wrong && own != stranger && wrong != stranger);
     }
+
+    #[test]
+    fn kubeconfigs_of_tenants_run_no_program_and_read_no_file() {
+        let with = |cluster: &str, user: &str| {
+            let text = format!(
+                "{{apiVersion: v1, kind: Config, current-context: c, \
+                 contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
+                 clusters: [{{name: c, cluster: {{server: 'https://remote.example'{cluster}}}}}], \
+                 users: [{{name: u, user: {{{user}}}}}]}}"
+            );
+            parse(text.as_bytes(), "a", &Options::default())
+        };
+        let read = with(
+            "",
+            "exec: {command: /bin/sh, args: [-c, id], apiVersion: x}",
+        )
+        .unwrap();
+        assert!(matches!(read.config.login, Login::None));
+        let read = with(", insecure-skip-tls-verify: true", "token: t").unwrap();
+        assert!(!read.config.insecure);
+        for (cluster, user) in [
+            ("", "tokenFile: /var/run/secrets/token"),
+            ("", "client-certificate: /a.pem, client-key: /b.pem"),
+            (", certificate-authority: /etc/shadow", "token: t"),
+            ("", "auth-provider: {name: gcp}"),
+        ] {
+            assert!(with(cluster, user).is_err(), "{cluster} {user}");
+        }
+    }
 }
