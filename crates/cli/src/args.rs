@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::{cluster, flux, helm, kustomize, man, notify, run, sim, up, version};
+use crate::{audit, cluster, flux, helm, kustomize, man, notify, run, sim, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -31,6 +31,8 @@ pub fn program() -> Command {
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Find what would stop together, what could not be mended then, and the smallest patches against it
+    Audit(audit::Args),
     /// Build what a Flux object stands for, without applying it
     Build(flux::build::Args),
     /// Check whether the cluster can run the controllers, and whether they run

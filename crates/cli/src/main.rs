@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod audit;
 mod build_limits;
 mod cluster;
 mod disk_view;
@@ -48,6 +49,7 @@ fn main() -> std::process::ExitCode {
 
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
+        Verb::Audit(args) => audit::run(&args),
         Verb::Build(args) => flux::build::run(&args),
         Verb::Check(args) => flux::check::run(&args),
         Verb::Completion(args) => flux::completion::run(&args),

@@ -196,6 +196,50 @@ async fn up(args: &Args) -> Result<(), Failure> {
     session.end(ended).await
 }
 
+/// The defaults of what is given on the command line.
+#[derive(clap::Parser)]
+struct Defaults {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What a repository deploys, as far as it comes up: for those who look at the manifests.
+pub fn deployed(
+    path: &std::path::Path,
+    entry: Option<&str>,
+    offline: bool,
+) -> Result<Vec<everflow_json::Value>, Failure> {
+    use clap::Parser as _;
+    let Defaults { common } = Defaults::parse_from(["everflow"]);
+    let common = Common {
+        path: path.to_owned(),
+        entry: entry.map(str::to_owned),
+        offline,
+        assume_crds: true,
+        create_namespaces: true,
+        placeholders: true,
+        // Nothing is shown but what is found.
+        output: Some(Format::Json),
+        ..common
+    };
+    let progress = Progress::default();
+    let mut deployed = Vec::new();
+    in_runtime(async {
+        let scratch = Scratch::new()?;
+        let work = async {
+            let mut session = Session::start(&common, &scratch, &progress).await?;
+            session.settle(session.time_left()).await?;
+            let manifests = session.world.manifests().await;
+            session.world.stop().await;
+            manifests.map_err(|error| Failure::Work(error.to_string()))
+        };
+        let manifests = unless_interrupted(work, &progress).await?;
+        deployed.extend(manifests.into_values());
+        Ok(())
+    })?;
+    Ok(deployed)
+}
+
 /// Does some work, and stops in good order when somebody presses ^C.
 async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
