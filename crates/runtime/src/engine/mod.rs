@@ -365,12 +365,12 @@ impl Engine {
     }
 }
 
-/// Waits until all stores have been told what there is, or long enough.
+/// Waits until all stores have been told what there is, or that there is no such kind, or long enough.
 async fn first_lists(shared: &Shared, stop: &Signal) {
     shared.lock().turned = Some(shared.now());
     let told = async {
         for store in shared.stores.values() {
-            store.synced().await;
+            store.answered().await;
         }
     };
     let told = everflow_env::within(&*shared.env.clock, FIRST_LISTS, told);

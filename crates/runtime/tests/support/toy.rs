@@ -273,6 +273,17 @@ impl Running {
         work: Duration,
         leadership: Option<watch::Receiver<Leadership>>,
     ) -> Running {
+        Running::start_watching(world, client, work, leadership, None)
+    }
+
+    /// The same, with a kind that is watched beside the toys.
+    pub fn start_watching(
+        world: &World,
+        client: &Client,
+        work: Duration,
+        leadership: Option<watch::Receiver<Leadership>>,
+        beside: Option<Resource>,
+    ) -> Running {
         let (env, metrics) = (world.env.clone(), Metrics::new());
         let log = Logger::silent(env.clock.clone());
         let controller = ToyController {
@@ -281,7 +292,7 @@ impl Running {
         };
         let counts = controller.counts.clone();
         let (recorder, event_sender) = recorder(&env, client, &metrics, None, "test").unwrap();
-        let engine = Builder::new(
+        let mut builder = Builder::new(
             env,
             client.clone(),
             Options::default(),
@@ -291,8 +302,11 @@ impl Running {
         .controller(controller, |change| match (&change.old, &change.new) {
             (Some(old), Some(new)) => old.value()["status"] != new.value()["status"],
             _ => true,
-        })
-        .build(recorder);
+        });
+        if let Some(resource) = beside {
+            builder = builder.watch(Watched::all(resource), |_| false);
+        }
+        let engine = builder.build(recorder);
         let (handle, stop) = (engine.handle(), Signal::new());
         let running = engine.run(leadership, stop.clone());
         let task = tokio::spawn(async move {
