@@ -71,16 +71,19 @@ pub async fn until(world: &World, name: &str, wanted: impl Fn(&Value) -> bool) -
     panic!("{name} does not become ready: {last:#?}");
 }
 
+/// The UIDs of Jobs by their name and the revision of their release.
+type Seen = Arc<Mutex<BTreeMap<(String, String), Vec<String>>>>;
+
 /// Completes Jobs as a cluster with nodes would, after a while. Counts the Jobs that there were, by name and revision
 /// of their release.
 pub struct JobRunner {
-    seen: Arc<Mutex<BTreeMap<(String, String), Vec<String>>>>,
+    seen: Seen,
     task: JoinHandle<()>,
 }
 
 impl JobRunner {
     pub fn start(client: Client, takes: Duration) -> Self {
-        let seen = Arc::default();
+        let seen = Seen::default();
         let task = tokio::spawn(run_jobs(client, takes, Arc::clone(&seen)));
         JobRunner { seen, task }
     }
@@ -100,11 +103,7 @@ impl Drop for JobRunner {
     }
 }
 
-async fn run_jobs(
-    client: Client,
-    takes: Duration,
-    seen: Arc<Mutex<BTreeMap<(String, String), Vec<String>>>>,
-) {
+async fn run_jobs(client: Client, takes: Duration, seen: Seen) {
     let jobs = Resource::namespaced("batch", "v1", "jobs", "Job");
     loop {
         tokio::time::sleep(Duration::from_millis(50)).await;
