@@ -26,6 +26,7 @@ mod target;
 mod watching;
 
 pub use error::Error;
+pub use everflow_apply::preflight::PreflightChoice;
 pub use fingerprint::{Fingerprint, RemoteClusters};
 pub use kustomization::variables;
 pub use manager::{ControllerKind, Setup};

@@ -29,7 +29,7 @@ use std::time::Duration;
 use everflow_api::kustomization::{Kustomization, KustomizationSpec};
 use everflow_api::names::{condition, manager};
 use everflow_api::object::Object;
-use everflow_apply::effects::LocalAdmission;
+use everflow_apply::preflight::Preflight;
 use everflow_env::BoxFuture;
 use everflow_json::Value;
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
@@ -75,7 +75,7 @@ pub(crate) struct KustomizationController {
     builds: Arc<build::Builds>,
     /// Those who have waited a moment for their source already.
     patient: Mutex<BTreeSet<Key>>,
-    admission: Option<Arc<dyn LocalAdmission>>,
+    preflight: Preflight,
 }
 
 impl KustomizationController {
@@ -90,7 +90,7 @@ impl KustomizationController {
             cache: Arc::new(everflow_kustomize::Cache::new(CACHED)),
             builds: Arc::default(),
             patient: Mutex::default(),
-            admission: setup.admission.clone(),
+            preflight: setup.preflight(),
         }
     }
 
