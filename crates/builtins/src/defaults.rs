@@ -2,8 +2,8 @@
 
 use everflow_json::{Map, Value, json};
 
-use crate::codec::gotypes::{GoType, types};
-use crate::codec::quantity::Quantity;
+use everflow_schema::gotypes::{GoType, types};
+use everflow_schema::quantity::Quantity;
 
 type Fields = Map;
 

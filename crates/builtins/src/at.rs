@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use everflow_json::Value;
 
 use super::names;
-use crate::codec::quantity::Quantity;
 use crate::field::{Errors, FieldError, Path, go_json, go_quote};
+use everflow_schema::quantity::Quantity;
 
 /// How a place is reached from the one above it.
 #[derive(Clone, Copy, Debug)]

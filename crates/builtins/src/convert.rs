@@ -3,7 +3,7 @@
 use everflow_json::{Map, Value, json};
 
 use super::sent_data;
-use crate::resource::Resource;
+use crate::Collection;
 
 /// Names of an event's parts: in `events.k8s.io/v1`, and in the core group's `v1`.
 const EVENT_NAMES: [(&str, &str); 7] = [
@@ -16,37 +16,37 @@ const EVENT_NAMES: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
 ];
 
-fn is_event(resource: &Resource) -> bool {
-    resource.group == "events.k8s.io" && resource.plural == "events"
+fn is_event(collection: Collection<'_>) -> bool {
+    collection.group == "events.k8s.io" && collection.plural == "events"
 }
 
-fn is_old_autoscaler(resource: &Resource) -> bool {
-    resource.group == "autoscaling"
-        && resource.version == "v1"
-        && resource.plural == "horizontalpodautoscalers"
+fn is_old_autoscaler(collection: Collection<'_>) -> bool {
+    collection.group == "autoscaling"
+        && collection.version == "v1"
+        && collection.plural == "horizontalpodautoscalers"
 }
 
 /// Turns an object of the request's version into the storage version.
-pub fn to_storage(resource: &Resource, value: Value) -> Value {
-    if is_event(resource) {
+pub fn to_storage(collection: Collection<'_>, value: Value) -> Value {
+    if is_event(collection) {
         return rename_event(value, "v1", |(new, old)| (*new, *old));
     }
-    if is_old_autoscaler(resource) {
+    if is_old_autoscaler(collection) {
         return autoscaler_to_v2(value);
     }
     value
 }
 
 /// Turns a stored object into the request's version.
-pub fn from_storage(resource: &Resource, value: Value) -> Value {
-    if is_event(resource) {
+pub fn from_storage(collection: Collection<'_>, value: Value) -> Value {
+    if is_event(collection) {
         return rename_event(value, "events.k8s.io/v1", |(new, old)| (*old, *new));
     }
-    if is_old_autoscaler(resource) {
+    if is_old_autoscaler(collection) {
         return autoscaler_to_v1(value);
     }
     let mut value = value;
-    if sent_data::applies(resource) {
+    if sent_data::applies(collection) {
         sent_data::hide(&mut value);
     }
     value
@@ -182,15 +182,6 @@ fn autoscaler_to_v1(value: Value) -> Value {
         status.entry("desiredReplicas").or_insert(Value::from(0));
     }
     Value::Object(map)
-}
-
-/// Whether the request's version is the one objects are stored in.
-pub fn is_storage(resource: &Resource) -> bool {
-    resource
-        .table
-        .split_once('/')
-        .is_some_and(|(group, _)| group == resource.group)
-        && resource.storage_version == resource.version
 }
 
 /// The metadata of a map that is an object.

@@ -121,7 +121,7 @@ fn selected_template(spec: &At<'_, '_>, errors: &mut Errors) {
 }
 
 fn selector_text(selector: &Value) -> String {
-    let types = crate::codec::gotypes::types();
+    let types = everflow_schema::gotypes::types();
     types
         .struct_named("v1.LabelSelector")
         .map_or_else(|| go_json(selector), |ty| types.ordered_text(&ty, selector))

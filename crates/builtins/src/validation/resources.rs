@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use super::super::at::At;
 use super::super::names;
-use crate::codec::quantity::Quantity;
 use crate::field::{Errors, FieldError};
+use everflow_schema::quantity::Quantity;
 
 const CONTAINER: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const QUOTA: [&str; 19] = [

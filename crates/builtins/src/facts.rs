@@ -5,7 +5,7 @@ use super::validation::{
     policy, rbac, service as services, status, storage, warnings, workloads,
 };
 use super::{Generation, KindRules, Selectable, names, prepare, service};
-use crate::kinds::prepare::read_text;
+use crate::prepare::read_text;
 use everflow_json::Value;
 
 macro_rules! facts {
@@ -221,17 +221,17 @@ facts! {
         "mutatingadmissionpolicybindings" => KindRules { unconditional_update: false, generation: Generation::Spec, ..BASE },
     }
     "apiregistration.k8s.io" {
-        "apiservices" => KindRules { unconditional_update: false, has_status: true, prepare_create: crate::discovery::services::prepare, ..BASE },
+        "apiservices" => KindRules { unconditional_update: false, has_status: true, prepare_create: crate::services::prepare, ..BASE },
     }
     "apiextensions.k8s.io" {
         "customresourcedefinitions" => KindRules {
             unconditional_update: false,
-            name: crate::crd::any_name,
+            name: crate::definition::any_name,
             default: everflow_schema::crd::set_definition_defaults,
-            validate: crate::crd::validate_definition,
-            validate_update: crate::crd::validate_definition_update,
-            prepare_create: crate::crd::prepare_definition,
-            prepare_update: crate::crd::prepare_definition_update,
+            validate: crate::definition::validate_definition,
+            validate_update: crate::definition::validate_definition_update,
+            prepare_create: crate::definition::prepare_definition,
+            prepare_update: crate::definition::prepare_definition_update,
             ..SPEC
         },
     }

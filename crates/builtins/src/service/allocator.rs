@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use everflow_json::Value;
 
 use super::{addresses, ports};
-use crate::env::Environment;
+use crate::Environment;
 
 /// One family of addresses.
 pub(super) const IPV4: &str = "IPv4";

@@ -4,9 +4,9 @@ use everflow_json::Value;
 
 use super::super::at::{At, or_null};
 use super::super::names;
-use crate::codec::quantity::Quantity;
 use crate::field::go_quote;
-use crate::kinds::meta;
+use crate::meta;
+use everflow_schema::quantity::Quantity;
 
 const NULL_SELECTOR: &str = "a null labelSelector results in matching no pod";
 

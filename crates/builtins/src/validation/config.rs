@@ -122,12 +122,14 @@ fn docker_config(at: &At<'_, '_>, errors: &mut Errors) {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(at.text())
         .unwrap_or_default();
-    let problem = match crate::codec::json::parse(&bytes) {
+    let problem = match everflow_schema::go_json::parse(&bytes) {
         Err(why) => why,
-        Ok(crate::codec::json::Json::Object(_) | crate::codec::json::Json::Null) => return,
+        Ok(everflow_schema::go_json::Json::Object(_) | everflow_schema::go_json::Json::Null) => {
+            return;
+        }
         Ok(other) => format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            crate::rest::patch::json_kind(&other)
+            other.kind()
         ),
     };
     at.invalid_as(errors, "<secret contents redacted>", problem);

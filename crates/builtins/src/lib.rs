@@ -1,11 +1,17 @@
-//! What is special about each kind: its facts (answers, generation, names) and its rules (defaults, checks).
+//! What is special about each built-in kind of Kubernetes: its facts (answers, generation, names) and its rules (defaults,
+//! checks, conversion between versions), on plain trees.
 //!
-//! A kind's rules are one [`KindRules`] value in a file per group (`core/`, `apps/`, ...), listed in [`rules`]. Everything
-//! not said there is as in [`KindRules::BASE`].
+//! A kind's rules are one [`KindRules`] value in the table of `facts`, which [`rules`] looks it up in. Everything not said
+//! there is as in [`KindRules::BASE`]. Time and randomness are handed in by an [`Environment`].
+
+#![forbid(unsafe_code)]
 
 pub mod at;
 pub mod convert;
 pub mod defaults;
+pub mod definition;
+mod facts;
+pub mod field;
 pub mod internal;
 pub mod line_diff;
 pub mod meta;
@@ -13,23 +19,48 @@ pub mod net;
 pub mod prepare;
 pub mod sent_data;
 pub mod service;
+pub mod services;
+pub mod status;
+pub mod time;
+mod user;
 pub mod validation;
 
 use everflow_json::{Text, Value};
 pub use everflow_schema::names;
 
-use crate::auth::User;
-use crate::env::Environment;
+pub use user::User;
+
 use crate::field::Errors;
 use crate::status::ApiResult;
-use crate::store::Store;
+use crate::time::Timestamp;
+
+/// Where rules get the time and their random bits.
+pub trait Environment: Send + Sync + 'static {
+    /// The current time.
+    fn now(&self) -> Timestamp;
+    /// The next random bits.
+    fn random(&self) -> u64;
+    /// Whether a feature gate is on that Kubernetes has off. Known is `HPAScaleToZero`.
+    fn has_feature(&self, _gate: &str) -> bool {
+        false
+    }
+}
+
+/// A collection of the API by its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Collection<'a> {
+    /// The API group, empty for the core group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The plural name.
+    pub plural: &'a str,
+}
 
 /// What a rule may look at besides the object.
 pub struct Context<'a> {
     /// Time and randomness.
     pub env: &'a dyn Environment,
-    /// The store, for rules that look at other objects.
-    pub store: &'a Store,
     /// Who asks.
     pub user: &'a User,
     /// Whether nothing will be kept.
@@ -199,15 +230,9 @@ pub fn storage_version(group: &str, version: &str, plural: &str) -> (String, Str
     }
 }
 
-mod facts;
-
-use crate::resource::Resource;
-use crate::rest::Call;
-use crate::store::Stored;
-
 /// Whether an object without finalizers may leave the store; namespaces also wait for their own list.
-pub fn may_disappear(resource: &Resource, object: &Value) -> bool {
-    if resource.group.is_empty() && resource.plural == "namespaces" {
+pub fn may_disappear(collection: Collection<'_>, object: &Value) -> bool {
+    if collection.group.is_empty() && collection.plural == "namespaces" {
         return object
             .pointer("/spec/finalizers")
             .and_then(Value::as_array)
@@ -218,8 +243,8 @@ pub fn may_disappear(resource: &Resource, object: &Value) -> bool {
 
 /// Whether the real server stores a new object without something that it fills in on every read: the first write that
 /// changes nothing else still stores that.
-pub fn fills_in_on_read(resource: &Resource, object: &Value) -> bool {
-    match (resource.group.as_str(), resource.plural.as_str()) {
+pub fn fills_in_on_read(collection: Collection<'_>, object: &Value) -> bool {
+    match (collection.group, collection.plural) {
         ("", "persistentvolumeclaims") => true,
         ("batch", "jobs") => {
             let labels = object.pointer("/metadata/labels");
@@ -230,8 +255,8 @@ pub fn fills_in_on_read(resource: &Resource, object: &Value) -> bool {
 }
 
 /// The grace period of a deletion; `None` for kinds that have none.
-pub fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> Option<i64> {
-    if !(resource.group.is_empty() && resource.plural == "pods") {
+pub fn grace_period(collection: Collection<'_>, object: &Value, asked: Option<i64>) -> Option<i64> {
+    if !(collection.group.is_empty() && collection.plural == "pods") {
         return None;
     }
     let own = object
@@ -253,72 +278,4 @@ pub fn grace_period(resource: &Resource, object: &Value, asked: Option<i64>) -> 
         Some("Succeeded" | "Failed")
     );
     Some(if unscheduled || finished { 0 } else { period })
-}
-
-/// Deleting a namespace marks it; it goes when its own finalizers are gone.
-pub fn namespace_delete(
-    call: &Call<'_>,
-    current: &std::sync::Arc<Stored>,
-    finalizers: Vec<String>,
-    dry_run: bool,
-) -> ApiResult<Option<Value>> {
-    if !(call.resource.group.is_empty() && call.resource.plural == "namespaces") {
-        return Ok(None);
-    }
-    let waiting = current
-        .value
-        .pointer("/spec/finalizers")
-        .and_then(Value::as_array)
-        .is_some_and(|list| !list.is_empty());
-    if !waiting && meta::finalizers(&current.value).is_empty() {
-        return Ok(None);
-    }
-    let mut object = current.value.clone();
-    meta::set(
-        &mut object,
-        "finalizers",
-        (!finalizers.is_empty()).then(|| finalizers.into()),
-    );
-    if !meta::is_terminating(&object) {
-        meta::set(
-            &mut object,
-            "deletionTimestamp",
-            Some(call.server.env().now().rfc3339().into()),
-        );
-    }
-    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
-        status.insert("phase".into(), "Terminating".into());
-    }
-    if dry_run || object == current.value {
-        return Ok(Some(object));
-    }
-    let key = call.resource.key("", meta::text(&object, "name"));
-    let written = call
-        .server
-        .store()
-        .update(&call.resource.table, &key, current.revision, object)
-        .map_err(|error| {
-            crate::rest::write::store_error(call, meta::text(&current.value, "name"), &error)
-        })?;
-    crate::controllers::after_write(call, &written.value, Some(&current.value));
-    Ok(Some(written.value.clone()))
-}
-
-/// The refusal of an unknown field in a field selector.
-pub fn unknown_field_selector(resource: &Resource, field: &str) -> String {
-    let quoted = crate::field::go_quote(field);
-    match (resource.group.as_str(), resource.plural.as_str()) {
-        ("batch", "jobs") => format!("field label {quoted} not supported for Job"),
-        _ if resource.rules.selectable.is_empty() && !crate::crd::has_selectable(resource) => {
-            format!(
-                "{quoted} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            )
-        }
-        _ => format!("field label not supported: {field}"),
-    }
-}
-
-/// The object of a bookmark as the kind encodes it.
-pub fn bookmark(resource: &Resource, object: Value) -> Value {
-    crate::rest::decode::normalize(resource, &object)
 }

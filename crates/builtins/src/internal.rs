@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 
 use everflow_json::{Map, Text, Value};
 
-use crate::codec::gotypes::{GoType, types};
 use crate::field::go_json;
+use everflow_schema::gotypes::{GoType, types};
 
-const TABLE: &str = include_str!("../../data/internals.txt");
+const TABLE: &str = include_str!("../data/internals.txt");
 
 /// The fields of the internal structs, by the name of the struct.
 fn table() -> &'static BTreeMap<&'static str, Vec<&'static str>> {

@@ -7,7 +7,7 @@ use super::super::{Context, internal, line_diff, meta, names};
 use super::container::{self, Pod};
 use super::{resources, scheduling, security, volumes};
 use crate::field::{Errors, FieldError, Path};
-use crate::kinds::net;
+use crate::net;
 
 const MOST: i64 = i32::MAX as i64;
 

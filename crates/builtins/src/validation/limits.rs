@@ -7,8 +7,8 @@ use everflow_json::{Value, json};
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, meta, names};
 use super::resources;
-use crate::codec::quantity::Quantity;
 use crate::field::{Errors, FieldError};
+use everflow_schema::quantity::Quantity;
 
 /// Checks a LimitRange.
 pub fn range(_: &Context<'_>, object: &Value, errors: &mut Errors) {

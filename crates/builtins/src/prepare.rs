@@ -3,8 +3,8 @@
 use everflow_json::{Map, Value, json};
 
 use super::{Context, meta};
-use crate::codec::quantity::Quantity;
 use crate::status::ApiResult;
+use everflow_schema::quantity::Quantity;
 
 /// An object's part as a map, made if it is missing.
 pub fn part<'o>(object: &'o mut Value, key: &str) -> Option<&'o mut Map> {

@@ -116,7 +116,7 @@ fn check_owners(owners: Option<&Value>, path: &Path, errors: &mut Errors) {
         let (group, version) = if given.matches('/').count() > 1 {
             ("", "")
         } else {
-            crate::resource::split_version(given)
+            everflow_schema::split_api_version(given)
         };
         if version.is_empty() {
             errors.push(FieldError::invalid(
@@ -168,7 +168,7 @@ fn check_owners(owners: Option<&Value>, path: &Path, errors: &mut Errors) {
 
 /// An owner reference with its fields in Go's order.
 fn owner_text(owner: &Value) -> String {
-    let types = crate::codec::gotypes::types();
+    let types = everflow_schema::gotypes::types();
     types
         .struct_named("v1.OwnerReference")
         .map_or_else(|| owner.to_string(), |ty| types.ordered_text(&ty, owner))

@@ -5,8 +5,8 @@ use everflow_json::Value;
 use super::super::at::{At, or_null};
 use super::super::{Context, internal, line_diff, meta, names};
 use super::{pod, storage};
-use crate::codec::quantity::Quantity;
 use crate::field::Errors;
+use everflow_schema::quantity::Quantity;
 
 /// Checks a claim.
 pub fn claim(_: &Context<'_>, object: &Value, errors: &mut Errors) {

@@ -5,15 +5,15 @@
 
 use everflow_json::Value;
 
+use crate::Collection;
 use crate::field::go_json;
-use crate::resource::Resource;
 
 /// The member that holds the bytes. Clients cannot set it: it is in no schema.
 const MEMBER: &str = "dataAsSent";
 
 /// Whether a kind compares bytes.
-pub fn applies(resource: &Resource) -> bool {
-    resource.group == "apps" && resource.plural == "controllerrevisions"
+pub fn applies(collection: Collection<'_>) -> bool {
+    collection.group == "apps" && collection.plural == "controllerrevisions"
 }
 
 /// The bytes of the data in a stored object.
