@@ -387,30 +387,39 @@ impl<'p, 'v> At<'p, 'v> {
         }
     }
 
+    /// Checks the values of a selector's requirement with one of the operators that all selectors have; whether it has one.
+    pub fn is_membership(&self, errors: &mut Errors) -> bool {
+        let values = self.child("values");
+        match self.child("operator").text() {
+            "In" | "NotIn" => {
+                if values.is_empty() {
+                    let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                    values.required(errors, detail);
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if !values.is_empty() {
+                    let detail =
+                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                    values.forbidden(errors, detail);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// A label selector, if there is one.
     pub fn label_selector(&self, errors: &mut Errors) {
         self.child("matchLabels").labels(errors);
         for requirement in self.child("matchExpressions").items() {
-            let (operator, values) = (requirement.child("operator"), requirement.child("values"));
-            match operator.text() {
-                "In" | "NotIn" if values.is_empty() => {
-                    values.required(
-                        errors,
-                        "must be specified when `operator` is 'In' or 'NotIn'",
-                    );
-                }
-                "In" | "NotIn" => {}
-                "Exists" | "DoesNotExist" if !values.is_empty() => {
-                    values.forbidden(
-                        errors,
-                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                    );
-                }
-                "Exists" | "DoesNotExist" => {}
-                _ => operator.invalid(errors, "not a valid selector operator"),
+            if !requirement.is_membership(errors) {
+                let operator = requirement.child("operator");
+                operator.invalid(errors, "not a valid selector operator");
             }
             requirement.child("key").by(names::qualified_name, errors);
-            values
+            requirement
+                .child("values")
                 .items()
                 .for_each(|value| value.by(names::label_value, errors));
         }

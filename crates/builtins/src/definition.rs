@@ -4,7 +4,7 @@ use everflow_json::{Value, json};
 use everflow_schema::crd::{Checked, check_definition, check_definition_update};
 
 use crate::Context;
-use crate::field::{Errors, FieldError, Path, Problem};
+use crate::field::{Errors, FieldError, Path};
 use crate::status::ApiResult;
 
 /// The text at a pointer, empty where there is none.
@@ -81,30 +81,13 @@ pub fn validate_definition_update(
 
 /// An error of the schema's checks as one of ours.
 pub fn convert_error(error: everflow_schema::structural::FieldError) -> FieldError {
-    let reason = error.kind.reason();
-    let kinds = [
-        Problem::Required,
-        Problem::Invalid,
-        Problem::TypeInvalid,
-        Problem::NotSupported,
-        Problem::Forbidden,
-        Problem::Duplicate,
-        Problem::NotFound,
-        Problem::TooLong,
-        Problem::TooMany,
-        Problem::TooFew,
-    ];
-    let problem = kinds
-        .into_iter()
-        .find(|kind| kind.reason() == reason)
-        .unwrap_or(Problem::Internal);
     let field = if error.field == "<nil>" {
         Path::root()
     } else {
         Path::new(&error.field)
     };
     FieldError {
-        problem,
+        problem: error.kind,
         field,
         shown: None,
         detail: String::new(),

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
+pub use everflow_gotext::quoted as go_quote;
 use everflow_json::Value;
+pub use everflow_schema::structural::FieldErrorKind as Problem;
 
 /// The path of a field inside an object, as it is printed in error messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,67 +56,6 @@ impl Path {
 impl fmt::Display for Path {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
-    }
-}
-
-/// What kind of rule a value broke.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// The value is missing.
-    Required,
-    /// The value is not valid.
-    Invalid,
-    /// The value has the wrong type.
-    TypeInvalid,
-    /// The value is not one of the known ones.
-    NotSupported,
-    /// The value may not be given.
-    Forbidden,
-    /// The value occurs twice.
-    Duplicate,
-    /// What the value names does not exist.
-    NotFound,
-    /// The value is too long.
-    TooLong,
-    /// There are too many items.
-    TooMany,
-    /// There are too few items.
-    TooFew,
-    /// Something went wrong in the server.
-    Internal,
-}
-
-impl Problem {
-    fn label(self) -> &'static str {
-        match self {
-            Problem::Required => "Required value",
-            Problem::Invalid | Problem::TypeInvalid => "Invalid value",
-            Problem::NotSupported => "Unsupported value",
-            Problem::Forbidden => "Forbidden",
-            Problem::Duplicate => "Duplicate value",
-            Problem::NotFound => "Not found",
-            Problem::TooLong => "Too long",
-            Problem::TooMany => "Too many",
-            Problem::TooFew => "Too few",
-            Problem::Internal => "Internal error",
-        }
-    }
-
-    /// The machine-readable name used in the causes of a Status.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Problem::Required => "FieldValueRequired",
-            Problem::Invalid => "FieldValueInvalid",
-            Problem::TypeInvalid => "FieldValueTypeInvalid",
-            Problem::NotSupported => "FieldValueNotSupported",
-            Problem::Forbidden => "FieldValueForbidden",
-            Problem::Duplicate => "FieldValueDuplicate",
-            Problem::NotFound => "FieldValueNotFound",
-            Problem::TooLong => "FieldValueTooLong",
-            Problem::TooMany => "FieldValueTooMany",
-            Problem::TooFew => "FieldValueTooFew",
-            Problem::Internal => "InternalError",
-        }
     }
 }
 
@@ -241,7 +182,7 @@ impl FieldError {
         if let Some(text) = &self.verbatim {
             return text.clone();
         }
-        let mut text = self.problem.label().to_owned();
+        let mut text = self.problem.words().to_owned();
         if let Some(shown) = &self.shown {
             let _ = write!(text, ": {shown}");
         }
@@ -303,37 +244,4 @@ pub fn go_json(value: &Value) -> String {
         }
     }
     text
-}
-
-/// A string in double quotes as Go's `%q` writes it.
-pub fn go_quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{b}' => quoted.push_str("\\v"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                let _ = write!(quoted, "\\x{:02x}", c as u32);
-            }
-            '\u{feff}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{80}'..='\u{a0}'
-            | '\u{ad}' => {
-                let _ = write!(quoted, "\\u{:04x}", c as u32);
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use everflow_time::{days_in_month, unix_seconds};
-
 /// Microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp(i64);
@@ -60,66 +58,10 @@ impl Timestamp {
 
     /// Reads an RFC 3339 time (with an offset and any fraction).
     pub fn parse(text: &str) -> Option<Timestamp> {
-        let bytes = text.as_bytes();
-        if bytes.len() < 20
-            || bytes[4] != b'-'
-            || bytes[7] != b'-'
-            || bytes[10] != b'T'
-            || bytes[13] != b':'
-            || bytes[16] != b':'
-        {
-            return None;
-        }
-        let number = |from: usize, to: usize| -> Option<i64> {
-            let part = text.get(from..to)?;
-            part.bytes()
-                .all(|b| b.is_ascii_digit())
-                .then(|| part.parse().ok())
-                .flatten()
-        };
-        let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-        let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
-        if !(1..=12).contains(&month)
-            || day < 1
-            || day > days_in_month(year, month)
-            || hour > 23
-            || minute > 59
-            || second > 59
-        {
-            return None;
-        }
-        let mut rest = &text[19..];
-        let mut micros = 0;
-        if let Some(fraction) = rest.strip_prefix('.') {
-            let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
-            if digits == 0 {
-                return None;
-            }
-            let padded: String = fraction[..digits]
-                .chars()
-                .chain("000000".chars())
-                .take(6)
-                .collect();
-            micros = padded.parse::<i64>().ok()?;
-            rest = &fraction[digits..];
-        }
-        let offset = match rest.as_bytes() {
-            [b'Z'] => 0,
-            [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2]
-                if [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()) =>
-            {
-                let digit = |b: &u8| i64::from(b - b'0');
-                let minutes = (digit(h1) * 10 + digit(h2)) * 60 + digit(m1) * 10 + digit(m2);
-                if *sign == b'+' {
-                    minutes * 60
-                } else {
-                    -minutes * 60
-                }
-            }
-            _ => return None,
-        };
-        let seconds = unix_seconds((year, month, day), (hour, minute, second)) - offset;
-        Some(Timestamp(seconds * 1_000_000 + micros))
+        let moment = everflow_time::Timestamp::parse(text)?;
+        Some(Timestamp(
+            moment.seconds * 1_000_000 + i64::from(moment.nanos / 1_000),
+        ))
     }
 }
 

@@ -53,20 +53,7 @@ fn node_term(at: &At<'_, '_>, check_values: bool, errors: &mut Errors) {
     for requirement in at.child("matchExpressions").items() {
         let (operator, values) = (requirement.child("operator"), requirement.child("values"));
         match operator.text() {
-            "In" | "NotIn" if values.is_empty() => {
-                values.required(
-                    errors,
-                    "must be specified when `operator` is 'In' or 'NotIn'",
-                );
-            }
-            "In" | "NotIn" => {}
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                values.forbidden(
-                    errors,
-                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                );
-            }
-            "Exists" | "DoesNotExist" => {}
+            _ if requirement.is_membership(errors) => {}
             "Gt" | "Lt" if values.len() != 1 => {
                 values.required(
                     errors,

@@ -1,12 +1,12 @@
 //! Go's quoted strings and characters, in both directions.
 
-use super::unicode_tables::{DIGIT, LETTER, PRINT};
+use crate::unicode_tables::{DIGIT, LETTER, PRINT};
 
 /// Go's replacement for bytes that are not UTF-8.
-pub(crate) const RUNE_ERROR: u32 = 0xFFFD;
+pub const RUNE_ERROR: u32 = 0xFFFD;
 
 /// The highest code point.
-pub(crate) const MAX_RUNE: u32 = 0x10_FFFF;
+pub const MAX_RUNE: u32 = 0x10_FFFF;
 
 /// Decodes one character as Go does: the code point and how many bytes it takes. Bytes that are
 /// not UTF-8 count as one replacement character each.
@@ -29,7 +29,7 @@ pub fn decode_rune(bytes: &[u8]) -> (u32, usize) {
 }
 
 /// Appends a code point as UTF-8, U+FFFD when it is none.
-pub(crate) fn push_rune(out: &mut Vec<u8>, rune: u32) {
+pub fn push_rune(out: &mut Vec<u8>, rune: u32) {
     let c = char::from_u32(rune).unwrap_or(char::REPLACEMENT_CHARACTER);
     out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
@@ -94,7 +94,8 @@ pub fn quote_rune(rune: char) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-pub(crate) fn append_quoted(out: &mut Vec<u8>, text: &[u8], mark: u8, ascii_only: bool) {
+/// Appends text in quotes of a kind.
+pub fn append_quoted(out: &mut Vec<u8>, text: &[u8], mark: u8, ascii_only: bool) {
     out.push(mark);
     let mut rest = text;
     while let Some(&first) = rest.first() {
@@ -110,7 +111,7 @@ pub(crate) fn append_quoted(out: &mut Vec<u8>, text: &[u8], mark: u8, ascii_only
 }
 
 /// A single-quoted character constant; code points that are none become U+FFFD.
-pub(crate) fn append_quoted_rune(out: &mut Vec<u8>, rune: u32, ascii_only: bool) {
+pub fn append_quoted_rune(out: &mut Vec<u8>, rune: u32, ascii_only: bool) {
     let rune = char::from_u32(rune).map_or(RUNE_ERROR, u32::from);
     out.push(b'\'');
     append_escaped(out, rune, b'\'', ascii_only);
@@ -147,7 +148,7 @@ fn append_escaped(out: &mut Vec<u8>, rune: u32, mark: u8, ascii_only: bool) {
 }
 
 /// Whether the text can stand between backquotes on one line.
-pub(crate) fn can_backquote(text: &[u8]) -> bool {
+pub fn can_backquote(text: &[u8]) -> bool {
     let mut rest = text;
     while !rest.is_empty() {
         let (rune, width) = decode_rune(rest);
@@ -164,11 +165,11 @@ pub(crate) fn can_backquote(text: &[u8]) -> bool {
 }
 
 /// What `strconv` says about text it cannot read.
-pub(crate) const SYNTAX: &str = "invalid syntax";
+pub const SYNTAX: &str = "invalid syntax";
 
 /// Reads one character of a quoted string: its value, whether it stands for several bytes, and
 /// what follows. Go's `strconv.UnquoteChar`.
-pub(crate) fn unquote_char(text: &[u8], mark: u8) -> Result<(u32, bool, &[u8]), &'static str> {
+pub fn unquote_char(text: &[u8], mark: u8) -> Result<(u32, bool, &[u8]), &'static str> {
     let Some(&first) = text.first() else {
         return Err(SYNTAX);
     };
