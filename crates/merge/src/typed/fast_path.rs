@@ -13,12 +13,9 @@ use super::types::{RAW_EXTENSION, TypeNode, TypeView};
 use crate::depth::MAX_DEPTH;
 
 /// What [`compare`](super::compare::compare) finds between two objects that are known to fit their type, both without
-/// their `metadata.managedFields`. None says nothing.
-pub(crate) fn changes_beside_managed_fields(
-    old: &Value,
-    new: &Value,
-    view: TypeView<'_>,
-) -> Option<Comparison> {
+/// their `metadata.managedFields`. None means unknown:
+/// run the full comparison.
+pub(crate) fn compare(old: &Value, new: &Value, view: TypeView<'_>) -> Option<Comparison> {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return None;
     };
