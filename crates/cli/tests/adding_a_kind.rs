@@ -36,7 +36,10 @@ fn steps() -> Vec<String> {
     let (_, section) = text.split_once("\n## Adding a kind\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let (_, steps) = section.split_once("\n1. ").unwrap();
-    let numbered = |line: &str| line.split_once(". ").is_some_and(|(n, _)| n.parse::<u8>().is_ok());
+    let numbered = |line: &str| {
+        line.split_once(". ")
+            .is_some_and(|(n, _)| n.parse::<u8>().is_ok())
+    };
     let mut all = vec![String::new()];
     for line in steps.lines() {
         if numbered(line) {
@@ -73,7 +76,11 @@ fn every_controller_reconciles_a_kind_of_the_table() {
 fn every_kind_of_the_table_has_its_columns_among_the_verbs() {
     let verbs = text_of("crates/cli/src/flux/kinds.rs");
     for info in KINDS {
-        assert!(verbs.contains(&format!("\"{}\"", info.kind)), "{}", info.kind);
+        assert!(
+            verbs.contains(&format!("\"{}\"", info.kind)),
+            "{}",
+            info.kind
+        );
     }
 }
 
@@ -93,10 +100,15 @@ fn the_worked_example_names_what_there_is() {
                 if path.ends_with(".rs") {
                     text.push_str(&text_of(&path));
                 }
-            } else if quoted.chars().all(|c| c.is_alphanumeric() || "_!".contains(c))
+            } else if quoted
+                .chars()
+                .all(|c| c.is_alphanumeric() || "_!".contains(c))
                 && quoted != "Widget"
             {
-                assert!(text.contains(quoted), "{quoted} is in no file named before it: {step}");
+                assert!(
+                    text.contains(quoted),
+                    "{quoted} is in no file named before it: {step}"
+                );
                 places += 1;
             }
         }
