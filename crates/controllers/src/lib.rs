@@ -20,6 +20,7 @@ mod kustomization;
 mod manager;
 mod options;
 pub mod resources;
+mod skeleton;
 pub mod source;
 mod stop;
 mod target;
