@@ -20,12 +20,14 @@ mod kustomization;
 mod manager;
 mod options;
 pub mod resources;
+mod skeleton;
 pub mod source;
 mod stop;
 mod target;
 mod watching;
 
 pub use error::Error;
+pub use everflow_apply::preflight::PreflightChoice;
 pub use fingerprint::{Fingerprint, RemoteClusters};
 pub use kustomization::variables;
 pub use manager::{ControllerKind, Setup};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use everflow_apply::preflight::PreflightChoice;
 use everflow_fetch::archive::{Limits, artifact_limits};
 use everflow_fetch::helm::HelmLimits;
 use everflow_kustomize::Limits as BuildLimits;
@@ -114,6 +115,9 @@ pub struct KustomizeOptions {
     pub sops_age_secret: String,
     /// Whose fields are taken over, beside kubectl's.
     pub override_managers: Vec<String>,
+    /// Who checks new objects before a stage is written. By default it is the local check, which is right for the
+    /// embedded server: it has the very rules that are checked. `everflow run` chooses by the cluster.
+    pub preflight: PreflightChoice,
     /// Kinds that are applied in a stage of their own.
     pub custom_apply_stage_kinds: Vec<String>,
     /// Whether kubeconfigs may run programs.
@@ -147,6 +151,7 @@ impl Default for KustomizeOptions {
             http_retry: 9,
             sops_age_secret: String::new(),
             override_managers: Vec::new(),
+            preflight: PreflightChoice::Local,
             custom_apply_stage_kinds: Vec::new(),
             insecure_kubeconfig_exec: false,
             insecure_kubeconfig_tls: false,

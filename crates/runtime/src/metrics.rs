@@ -87,6 +87,11 @@ const KNOWN: &[(&str, Shape, &str)] = &[
         "Objects of a kind in memory",
     ),
     (
+        "everflow_preflight_checks_total",
+        Shape::Counter,
+        "New objects, by who checked them before they were written, and why",
+    ),
+    (
         "everflow_status_writes_total",
         Shape::Counter,
         "What became of writes of the status",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use everflow_controllers::{GuardRail, Options};
+use everflow_controllers::{GuardRail, Options, PreflightChoice};
 use everflow_env::ThreadOptions;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::storage::StorageOptions;
@@ -169,6 +169,11 @@ pub struct Args {
     /// SSH host key algorithms to offer, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub ssh_hostkey_algos: Vec<String>,
+    /// Who checks new objects before they are written: the server in a dry run, this program by the rules of Kubernetes,
+    /// or (auto) the server wherever a webhook, an admission policy, a quota, a range of limits or a newer Kubernetes
+    /// could judge otherwise, and this program elsewhere
+    #[arg(long, value_name = "auto|server|local", default_value_t = PreflightChoice::Auto)]
+    pub preflight: PreflightChoice,
     /// Take up actions on Helm releases that another process left in the middle
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub stuck_release_recovery: bool,
@@ -246,6 +251,7 @@ impl Args {
         };
         options.kustomize.concurrent = options.concurrent;
         options.kustomize.build_limits = self.build.limits();
+        options.kustomize.preflight = self.preflight;
         options.helm.concurrent = options.concurrent;
         options.helm.stuck_release_recovery = self.stuck_release_recovery;
         options.helm.foreign_patience = self.stuck_release_patience;

@@ -30,9 +30,9 @@ use super::report::silent;
 use super::rounds::Work;
 use super::source::Source;
 use crate::Options;
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
 use crate::target::{Target, Wanted as WantedTarget};
-use crate::watching::Eyes;
+use crate::watching::LiveView as Eyes;
 
 /// How often a suspended object is looked at: only so that it has a next attempt.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
@@ -169,7 +169,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn eyes(&self, target: &Target) -> Eyes<'a> {
         Eyes {
             context: self.context,
-            memories: &self.controller.memories,
+            caches: &self.controller.memories,
             local: !target.remote,
         }
     }

@@ -49,7 +49,7 @@ use everflow_runtime::queue::Key;
 
 use crate::artifact::Artifacts;
 use crate::target::Targets;
-use crate::watching::{Memories, OwnerLabels};
+use crate::watching::{AppliedCaches as Memories, OwnerLabels};
 use crate::{Options, Setup, resources};
 use attempt::Attempt;
 use capabilities::Clusters;

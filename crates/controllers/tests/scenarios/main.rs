@@ -24,6 +24,7 @@ mod kustomizations;
 mod limits;
 mod mistakes;
 mod net;
+mod preflight;
 mod registry;
 mod remote;
 mod remotes;
