@@ -413,7 +413,7 @@ async fn leases_say_who_shares_and_how_fast_it_is() {
     let at = At::new("apps", "toy-controller-leader-election");
     let layout = world.user.get(&LEASES, at).await.unwrap();
     assert_eq!(layout["spec"]["holderIdentity"], "everflow-8-shards");
-    let at = At::new("apps", "toy-controller-leader-election-shard-7");
+    let at = At::new("apps", "toy-controller-leader-election-shard-7-of-8");
     let shard = world.user.get(&LEASES, at).await.unwrap();
     assert_eq!(shard["spec"]["holderIdentity"], "one");
     let at = At::new("apps", "toy-controller-leader-election-member-one");

@@ -27,6 +27,7 @@ mod net;
 mod registry;
 mod remote;
 mod remotes;
+mod replicas;
 mod scenario;
 mod sources;
 mod ssh;

@@ -24,6 +24,9 @@ use crate::store::Store;
 
 /// How long work in a shard that is to be given away may go on before the shard is kept after all.
 const DRAIN: Duration = Duration::from_secs(60);
+/// Who seems to be alone takes nothing before this: replicas that start together find each other first, and what one has
+/// begun does not move to another at once.
+const SETTLE: Duration = Duration::from_secs(1);
 /// How many of our own requests are looked at for how fast our way is.
 const SAMPLES: usize = 32;
 /// A record of a replica that has been silent for so many times its Lease's duration is deleted.
@@ -119,6 +122,8 @@ pub struct ShardElection {
     latencies: VecDeque<Duration>,
     slow: bool,
     idle: Arc<Notify>,
+    /// When the first record of ours was written.
+    began: Option<Duration>,
     /// Who keeps us out, as far as it was said.
     kept_out_by: Option<String>,
     output: Output,
@@ -147,7 +152,7 @@ impl ShardElection {
         };
         let identity = options.lease.identity.as_str();
         let slot = |shard| Slot {
-            lock: lock(shard_lease(&base, shard), identity),
+            lock: lock(shard_lease(&base, shard, options.shards), identity),
             giving_since: None,
             free_since: None,
             kept_until: Duration::ZERO,
@@ -161,6 +166,7 @@ impl ShardElection {
             latencies: VecDeque::new(),
             slow: false,
             idle,
+            began: None,
             kept_out_by: None,
             output: Output {
                 state: watch::Sender::new(Shards::none(options.shards, options.only.clone())),
@@ -348,7 +354,12 @@ impl ShardElection {
             patience: self.period() * 2,
             drain: DRAIN,
         };
-        let moves = plan(&view, &seen);
+        let mut moves = plan(&view, &seen);
+        let began = *self.began.get_or_insert(now);
+        if now < began + SETTLE && self.peers_alive(now).next().is_none() {
+            let taken = moves.iter_mut().filter(|one| **one == Move::Take);
+            taken.for_each(|one| *one = Move::Leave);
+        }
         self.carry_out(&moves, now).await;
         self.collect_samples();
     }
@@ -515,6 +526,11 @@ impl ShardElection {
     fn pause(&self, next_round: Duration) -> Duration {
         let now = self.now();
         let mut next = next_round;
+        if let Some(settled) = self.began.map(|began| began + SETTLE)
+            && settled > now
+        {
+            next = next.min(settled);
+        }
         for slot in &self.slots {
             let moment = match (slot.lock.epoch(), slot.giving_since, slot.free_since) {
                 (Some(_), Some(since), _) => since + DRAIN,

@@ -39,9 +39,9 @@ pub fn shard_of(key: &Key, shards: usize) -> usize {
     usize::try_from(u64::from_be_bytes(first) % shards).unwrap_or_default()
 }
 
-/// The name of a shard's Lease.
-pub fn shard_lease(base: &str, shard: usize) -> String {
-    format!("{base}-shard-{shard}")
+/// The name of a shard's Lease. It says how many shards there are: another number makes other shards.
+pub fn shard_lease(base: &str, shard: usize, shards: usize) -> String {
+    format!("{base}-shard-{shard}-of-{shards}")
 }
 
 /// Who holds the Lease of an installation whose replicas share the work: it keeps out whoever would share it otherwise.
