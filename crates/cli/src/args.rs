@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::{audit, cluster, flux, helm, kustomize, man, notify, run, sim, up, version};
+use crate::{audit, cluster, flux, helm, kustomize, man, notify, rescue, run, sim, up, version};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -83,6 +83,8 @@ pub enum Verb {
     Push(flux::artifact::PushVerb),
     /// Reconcile a Flux object now, and wait for it
     Reconcile(flux::reconcile::Args),
+    /// Deliver from this machine what the engine in the cluster cannot: the way out of a deadlock
+    Rescue(Box<rescue::Args>),
     /// Resume Flux objects that are suspended
     Resume(flux::suspend::ResumeArgs),
     /// Run the controllers against a cluster

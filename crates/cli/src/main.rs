@@ -18,6 +18,7 @@ mod man;
 mod notify;
 mod output;
 mod progress;
+mod rescue;
 mod run;
 mod sim;
 mod up;
@@ -72,6 +73,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Notify(args) => notify::run(&args),
         Verb::Trigger(args) => notify::trigger::run(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
+        Verb::Rescue(args) => rescue::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Sim(args) => sim::run(&args),

@@ -179,8 +179,6 @@ pub struct HelmOptions {
     pub guard: GuardRail,
     /// Whether objects of releases are watched where drift is looked for.
     pub watch_applied: bool,
-    /// The Lease under which this process acts, as NAMESPACE/NAME; none where there is no election.
-    pub lease: Option<String>,
 }
 
 impl Default for HelmOptions {
@@ -191,7 +189,6 @@ impl Default for HelmOptions {
             foreign_patience: Duration::from_secs(900),
             guard: GuardRail::default(),
             watch_applied: true,
-            lease: None,
         }
     }
 }

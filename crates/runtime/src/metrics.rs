@@ -127,6 +127,21 @@ const KNOWN: &[(&str, Shape, &str)] = &[
         "Whether this process leads",
     ),
     (
+        "everflow_shards_held",
+        Shape::Gauge,
+        "How many shards of the work this replica holds",
+    ),
+    (
+        "everflow_replicas",
+        Shape::Gauge,
+        "How many replicas share the work, as far as this one knows",
+    ),
+    (
+        "everflow_replica_slow",
+        Shape::Gauge,
+        "Whether this replica has handed its shards over because its way to the API servers is slow",
+    ),
+    (
         "everflow_api_endpoint_healthy",
         Shape::Gauge,
         "Whether an address of the API servers works, as far as is known",

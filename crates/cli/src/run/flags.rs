@@ -9,12 +9,13 @@ use everflow_fetch::archive::Algorithm;
 use everflow_fetch::storage::StorageOptions;
 use everflow_runtime::lease::LeaseOptions;
 use everflow_runtime::log::{Encoding, Level};
+use everflow_runtime::shards::MOST_SHARDS;
 use everflow_runtime::transport::ClusterConfig;
 
 use crate::build_limits::BuildCounts;
 
 /// The name of the process in its lease.
-const CONTROLLER: &str = "source-controller";
+pub(crate) const CONTROLLER: &str = "source-controller";
 
 /// `everflow run`
 #[derive(clap::Args, Debug)]
@@ -201,17 +202,31 @@ pub struct Args {
     /// Do not use the API servers' own addresses, which the cluster tells in the EndpointSlice default/kubernetes
     #[arg(long)]
     pub no_api_endpoint_discovery: bool,
-    /// Run only while this process holds the lease
+    /// Work only on what this process holds a lease for: replicas share the work
     #[arg(long)]
     pub enable_leader_election: bool,
+    /// Into how many parts the work is cut, each with a lease of its own; all replicas must have the same number. With 1,
+    /// one replica leads and the others stand by
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 8,
+        value_parser = shard_count,
+        requires = "enable_leader_election"
+    )]
+    pub shards: usize,
+    /// Where other replicas reach this one's artifacts; by default $POD_IP, the address of $HOSTNAME or the one that
+    /// artifacts are served at
+    #[arg(long, value_name = "ADDRESS", requires = "enable_leader_election")]
+    pub peer_address: Option<String>,
     /// How long a lease holds: longer than the renew deadline
-    #[arg(long, value_name = "DURATION", default_value = "35s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "19s", value_parser = duration)]
     pub leader_election_lease_duration: Duration,
     /// How long a lease is renewed in vain before it is given up: longer than 1.2 times the retry period
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
     /// How often a lease is looked at
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     pub leader_election_retry_period: Duration,
     /// What is logged: trace, debug, info or error
     #[arg(long, value_name = "LEVEL", default_value = "info")]
@@ -226,6 +241,12 @@ fn duration(text: &str) -> Result<Duration, String> {
     parsed
         .map(everflow_time::Duration::unsigned)
         .map_err(|error| error.to_string())
+}
+
+fn shard_count(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().ok();
+    let count = count.filter(|count| (1..=MOST_SHARDS).contains(count));
+    count.ok_or_else(|| format!("it must be a number from 1 to {MOST_SHARDS}"))
 }
 
 impl Args {
@@ -274,7 +295,12 @@ impl Args {
         runtime.interval_jitter_percentage = self.interval_jitter_percentage;
         runtime.concurrency = runtime.concurrency.max(self.concurrent);
         // What is cut off then is found and finished by the next process, as after a crash.
-        runtime.stop_grace = Duration::from_secs(1);
+        // Those who wait for our leases have them within a second.
+        runtime.stop_grace = Duration::from_millis(if self.enable_leader_election {
+            700
+        } else {
+            1_000
+        });
         Ok(options)
     }
 

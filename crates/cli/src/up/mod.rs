@@ -34,6 +34,7 @@ use crate::output::{DataFormat, print_data, print_text};
 use cache::CacheFlags;
 use lines::Paint;
 use repository::Opened;
+pub use repository::open_tree;
 use screen::Screen;
 
 /// What to bring up, and how.
@@ -519,12 +520,14 @@ impl Told {
 }
 
 /// A place for artifacts and unfinished work, gone with the value.
-struct Scratch {
-    directory: PathBuf,
+pub struct Scratch {
+    /// Where it is.
+    pub directory: PathBuf,
 }
 
 impl Scratch {
-    fn new() -> Result<Self, Failure> {
+    /// An empty one.
+    pub fn new() -> Result<Self, Failure> {
         let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let nanos = nanos.unwrap_or_default().as_nanos();
         let name = format!("everflow-up-{}-{nanos}", std::process::id());

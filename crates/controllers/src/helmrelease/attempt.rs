@@ -128,7 +128,7 @@ impl<'a> Attempt<'a> {
         let epoch = self.context.epoch.as_ref();
         Holder {
             identity: self.controller.identity(&self.context.env).to_owned(),
-            lease: epoch.and_then(|_| self.options().helm.lease.clone()),
+            lease: epoch.map(|epoch| epoch.lease().to_owned()),
             epoch: epoch.map_or(0, everflow_runtime::lease::Epoch::number),
         }
     }

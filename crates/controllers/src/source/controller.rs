@@ -246,7 +246,11 @@ impl<S: Source> SourceController<S> {
         let (disk, name) = (context.env.disk.clone(), path.to_owned());
         let there = run_blocking(&*context.env.blocking, move || disk.entry(&name).is_ok());
         if there.await != Some(true) {
-            return Kept::Missing;
+            // After this source came over from another replica, that one may still have it.
+            return match self.storage.bring(path, &digest.to_string()).await {
+                true => Kept::Whole,
+                false => Kept::Missing,
+            };
         }
         match self.storage.verify(path, &digest).await {
             Ok(true) => Kept::Whole,

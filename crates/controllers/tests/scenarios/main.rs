@@ -28,6 +28,7 @@ mod preflight;
 mod registry;
 mod remote;
 mod remotes;
+mod replicas;
 mod scenario;
 mod sources;
 mod ssh;
