@@ -151,7 +151,7 @@ impl Attempt<'_> {
         ask: bool,
     ) -> Verdicts {
         let clock = &self.context.env.clock;
-        let (cache, live, rules) = (
+        let (cache, view, rules) = (
             self.cache(target),
             self.live_view(target),
             self.health_rules(),
@@ -188,7 +188,7 @@ impl Attempt<'_> {
                 open.push((at, entry));
                 continue;
             }
-            let seen = applier.seen(entry, &live).await;
+            let seen = applier.seen(entry, &view).await;
             if cache.is_still_healthy(id, &seen, rules) {
                 continue;
             }

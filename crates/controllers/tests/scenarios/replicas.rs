@@ -115,7 +115,7 @@ fn scenario() -> Scenario {
         let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: map-{number}}}\n");
         (format!("k{number}/map.yaml"), Value::from(map))
     };
-    let files: everflow_json::Map = (0..COUNT).map(file).map(|(k, v)| (k.into(), v)).collect();
+    let files: everflow_json::Map = (0..COUNT).map(file).collect();
     everflow_json::from_value(json!({
         "name": "replicas", "namespace": NAMESPACE, "then": {}, "files": files,
     }))
