@@ -22,8 +22,13 @@ fn name(shard: Option<&str>) -> String {
 }
 
 fn shards(options: &Options) -> impl Iterator<Item = Option<&str>> {
-    let shards = options.sharding.iter().flat_map(|sharding| &sharding.shards);
-    [None].into_iter().chain(shards.map(|shard| Some(shard.as_str())))
+    let shards = options
+        .sharding
+        .iter()
+        .flat_map(|sharding| &sharding.shards);
+    [None]
+        .into_iter()
+        .chain(shards.map(|shard| Some(shard.as_str())))
 }
 
 /// Pods of a critical priority class are only let in where a quota says that they may be (on some clouds).
@@ -44,7 +49,9 @@ pub(crate) fn quota(options: &Options) -> Value {
 }
 
 pub(crate) fn deployments(options: &Options) -> Vec<Value> {
-    shards(options).map(|shard| deployment(options, shard)).collect()
+    shards(options)
+        .map(|shard| deployment(options, shard))
+        .collect()
 }
 
 fn deployment(options: &Options, shard: Option<&str>) -> Value {
@@ -68,7 +75,7 @@ fn deployment(options: &Options, shard: Option<&str>) -> Value {
                     "annotations": {
                         "prometheus.io/scrape": "true",
                         "prometheus.io/port": "8080",
-                        // What nothing else on the node may evict for its own sake.
+                        // What its volumes hold can be made anew.
                         "cluster-autoscaler.kubernetes.io/safe-to-evict": "true",
                     },
                 },
@@ -108,7 +115,11 @@ fn pod(options: &Options, shard: Option<&str>, name: &str) -> Value {
     if !options.toleration_keys.is_empty() {
         pod["tolerations"] = json!(options.tolerations());
     }
-    let apart: Vec<Value> = options.keep_apart_from.iter().map(|selector| apart(selector.value())).collect();
+    let apart: Vec<Value> = options
+        .keep_apart_from
+        .iter()
+        .map(|selector| apart(selector.value()))
+        .collect();
     if !apart.is_empty() {
         pod["affinity"] = json!({"podAntiAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": apart,
@@ -255,7 +266,10 @@ fn args(options: &Options, shard: Option<&str>) -> Vec<String> {
     let times = [
         ("requeue-dependency", &options.requeue_dependency),
         ("leader-election-lease-duration", &options.lease.duration),
-        ("leader-election-renew-deadline", &options.lease.renew_deadline),
+        (
+            "leader-election-renew-deadline",
+            &options.lease.renew_deadline,
+        ),
         ("leader-election-retry-period", &options.lease.retry_period),
     ];
     for (flag, text) in times {

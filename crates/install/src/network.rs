@@ -23,7 +23,10 @@ pub(crate) fn services(options: &Options) -> Vec<Value> {
     let main = DEPLOYMENT.to_owned();
     if options.has(Component::Source) {
         services.push(service(options, "source-controller", &main, "http"));
-        let shards = options.sharding.iter().flat_map(|sharding| &sharding.shards);
+        let shards = options
+            .sharding
+            .iter()
+            .flat_map(|sharding| &sharding.shards);
         for shard in shards {
             let (name, pods) = (
                 format!("source-controller-{shard}"),

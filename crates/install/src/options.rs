@@ -127,7 +127,7 @@ impl Default for Options {
             concurrent: None,
             requeue_dependency: String::new(),
             memory_limit: "1Gi".into(),
-            cpu_limit: String::new(),
+            cpu_limit: "1000m".into(),
             memory_request: "128Mi".into(),
             cpu_request: "100m".into(),
             pod_monitor: false,
@@ -182,10 +182,7 @@ impl Options {
             return Err(Error::option("--components", why));
         }
         if !["trace", "debug", "info", "error"].contains(&self.log_level.as_str()) {
-            let why = format!(
-                "{:?} is not one of debug, info and error",
-                self.log_level
-            );
+            let why = format!("{:?} is not one of debug, info and error", self.log_level);
             return Err(Error::option("--log-level", why));
         }
         if self.replicas == 0 {
@@ -196,7 +193,7 @@ impl Options {
             let why = format!("{domain:?} is not a domain such as cluster.local");
             return Err(Error::option("--cluster-domain", why));
         }
-        self.check_lease()?;
+        self.lease.check()?;
         self.check_quantities()?;
         let span = &self.requeue_dependency;
         if !span.is_empty() && everflow_time::Duration::parse(span).is_err() {
@@ -209,38 +206,6 @@ impl Options {
                 let why = format!("{shard:?} cannot be a part of a name");
                 return Err(Error::option("shards", why));
             }
-        }
-        Ok(())
-    }
-
-    /// The same rule that `everflow run` ends at, known before anything is applied.
-    fn check_lease(&self) -> Result<(), Error> {
-        let times = [
-            ("--leader-election-lease-duration", &self.lease.duration, 35.0),
-            ("--leader-election-renew-deadline", &self.lease.renew_deadline, 30.0),
-            ("--leader-election-retry-period", &self.lease.retry_period, 5.0),
-        ];
-        let mut seconds = [0.0; 3];
-        for (place, (option, text, own)) in seconds.iter_mut().zip(times) {
-            *place = match text.as_str() {
-                "" => own,
-                text => match everflow_time::Duration::parse(text) {
-                    Ok(span) => span.0 as f64 / 1e9,
-                    Err(_) => {
-                        let why = format!("{text:?} is not a span of time such as 35s");
-                        return Err(Error::option(option, why));
-                    }
-                },
-            };
-        }
-        let [duration, deadline, period] = seconds;
-        if duration <= deadline {
-            let why = "must be longer than the renew deadline";
-            return Err(Error::option("--leader-election-lease-duration", why));
-        }
-        if deadline <= 1.2 * period {
-            let why = "must be longer than 1.2 times the retry period";
-            return Err(Error::option("--leader-election-renew-deadline", why));
         }
         Ok(())
     }
@@ -265,6 +230,64 @@ impl Options {
         let keys = self.toleration_keys.iter();
         keys.map(|key| json!({"key": key, "operator": "Exists"}))
             .collect()
+    }
+}
+
+impl LeaseTimes {
+    /// The times among arguments of `everflow run`.
+    pub(crate) fn of_args<'a>(args: impl Iterator<Item = &'a str>) -> Self {
+        let mut times = LeaseTimes::default();
+        for arg in args {
+            match arg.split_once('=') {
+                Some(("--leader-election-lease-duration", text)) => {
+                    times.duration = text.to_owned()
+                }
+                Some(("--leader-election-renew-deadline", text)) => {
+                    times.renew_deadline = text.to_owned()
+                }
+                Some(("--leader-election-retry-period", text)) => {
+                    times.retry_period = text.to_owned()
+                }
+                _ => {}
+            }
+        }
+        times
+    }
+
+    /// The same rule that `everflow run` ends at, known before anything is applied.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let times = [
+            ("--leader-election-lease-duration", &self.duration, 35.0),
+            (
+                "--leader-election-renew-deadline",
+                &self.renew_deadline,
+                30.0,
+            ),
+            ("--leader-election-retry-period", &self.retry_period, 5.0),
+        ];
+        let mut seconds = [0.0; 3];
+        for (place, (option, text, own)) in seconds.iter_mut().zip(times) {
+            *place = match text.as_str() {
+                "" => own,
+                text => match everflow_time::Duration::parse(text) {
+                    Ok(span) => span.0 as f64 / 1e9,
+                    Err(_) => {
+                        let why = format!("{text:?} is not a span of time such as 35s");
+                        return Err(Error::option(option, why));
+                    }
+                },
+            };
+        }
+        let [duration, deadline, period] = seconds;
+        if duration <= deadline {
+            let why = "must be longer than the renew deadline";
+            return Err(Error::option("--leader-election-lease-duration", why));
+        }
+        if deadline <= 1.2 * period {
+            let why = "must be longer than 1.2 times the retry period";
+            return Err(Error::option("--leader-election-renew-deadline", why));
+        }
+        Ok(())
     }
 }
 

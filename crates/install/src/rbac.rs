@@ -32,7 +32,12 @@ pub(crate) fn service_accounts(options: &Options) -> Vec<Value> {
 pub(crate) fn roles(options: &Options) -> Vec<Value> {
     let mut objects = vec![
         cluster_role(options, "crd-controller", controller_rules(options)),
-        viewers(options, "flux-view", &["view", "edit", "admin"], &["get", "list", "watch"]),
+        viewers(
+            options,
+            "flux-view",
+            &["view", "edit", "admin"],
+            &["get", "list", "watch"],
+        ),
         viewers(
             options,
             "flux-edit",
@@ -69,8 +74,12 @@ fn controller_rules(options: &Options) -> Value {
     ];
     if options.multitenant {
         // Objects are applied in the names of accounts; what was applied is watched in the engine's own.
-        rules.push(json!({"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]}));
-        rules.push(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}));
+        rules.push(
+            json!({"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]}),
+        );
+        rules.push(
+            json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}),
+        );
     }
     json!(rules)
 }

@@ -1,4 +1,20 @@
-//! FluxInstances.
+//! What a FluxInstance (`fluxcd.controlplane.io/v1`) stands for: an installation, its sync, and its patches.
+//!
+//! Patches were written for Flux's Deployments. So they are applied to stand-ins that look as Flux's Deployments do,
+//! and what they changed there is carried over to our Deployment ([`carry`]). Where several controllers were given
+//! different things, one rule decides: the larger of two numbers or quantities, else what the last patch said.
+
+mod built;
+mod carry;
+mod changes;
+mod flags;
+mod patches;
+mod spec;
+mod stand_ins;
+mod sync;
+
+pub use built::{Built, build};
+pub use flags::{FEATURE_GATES, FLAGS, Meaning};
 
 /// A quantity of Kubernetes as a number; `None` when it is none.
 pub(crate) fn quantity(text: &str) -> Option<f64> {
