@@ -1,6 +1,6 @@
 //! The chart and the kustomize base are the same installation as `everflow install --export`.
 //!
-//! What in them follows from the code is written by `EVERFLOW_WRITE=1 cargo test -p everflow-install --test packages`.
+//! What in them follows from the code is written by `EVERFLOW_UPDATE=1 cargo test -p everflow-install --test packages`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -26,13 +26,13 @@ fn root() -> PathBuf {
 /// A file that follows from the code.
 fn generated(path: &str, text: &str) {
     let file = root().join(path);
-    if std::env::var_os("EVERFLOW_WRITE").is_some() {
+    if std::env::var_os("EVERFLOW_UPDATE").is_some() {
         std::fs::write(&file, text).unwrap();
     }
     let there = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         there == text,
-        "{path} is not what the code says; write it with: EVERFLOW_WRITE=1 cargo test -p everflow-install --test packages"
+        "{path} is not what the code says; write it with: EVERFLOW_UPDATE=1 cargo test -p everflow-install --test packages"
     );
 }
 

@@ -17,6 +17,8 @@ use crate::options::{LeaseTimes, Options};
 pub struct Built {
     /// The objects, in the order in which they are applied.
     pub objects: Vec<Value>,
+    /// What its fields say, without its patches.
+    pub options: Options,
     /// What of the instance has no effect, or another one than with Flux.
     pub notes: Vec<String>,
 }
@@ -43,7 +45,11 @@ pub fn build(instance: &Value, base: &Options) -> Result<Built, Error> {
     let (objects, told) = work.finish();
     check_leases(&objects)?;
     notes.extend(told);
-    Ok(Built { objects, notes })
+    Ok(Built {
+        objects,
+        options,
+        notes,
+    })
 }
 
 /// Times of leases may come from several patches; together they must make sense.
