@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "common/cluster.rs"]
+#[allow(dead_code)]
 mod cluster;
 
 use std::path::Path;
@@ -290,11 +291,15 @@ impl Drop for Engine {
 fn without_cluster_admin_the_rights_suffice_for_all_kinds() {
     let directory = tempfile::tempdir().unwrap();
     let tokens = directory.path().join("tokens");
-    let account = "of-the-account,system:serviceaccount:flux-system:everflow,2,\"system:serviceaccounts,\
+    let account = "of-nobody,nobody,3\nof-the-account,system:serviceaccount:flux-system:everflow,2,\"system:serviceaccounts,\
                    system:serviceaccounts:flux-system,system:authenticated\"\n";
     std::fs::write(&tokens, account).unwrap();
     let file = tokens.to_str().unwrap();
     let cluster = Cluster::start("install-rights", &["--token-auth-file", file]);
+    let refused = everflow(&cluster, &["install", IMAGE, "--token=of-nobody", "--force"]);
+    assert!(!refused.status.success());
+    assert!(told(&refused).contains("forbidden"), "{}", told(&refused));
+    assert!(!told(&refused).contains(" created"), "{}", told(&refused));
     let installed = everflow(
         &cluster,
         &["install", IMAGE, "--multitenant", "--timeout=1m"],

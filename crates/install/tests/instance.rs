@@ -245,6 +245,34 @@ fn replicas_tolerations_and_volumes_are_carried_over() {
 }
 
 #[test]
+fn arguments_of_further_containers_stay_as_they_are() {
+    let patch = json!([{"op": "add", "path": "/spec/template/spec/containers/-", "value":
+        {"name": "agent", "image": "agent:1", "args": ["serve", "--b=1", "--a=2", "--b=3"]}}]);
+    let target = json!({"kind": "Deployment", "name": "(source|kustomize)-controller"});
+    let built = patched(json!([{"target": target, "patch": patch.to_string()}]));
+    let containers = pod(&built)["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 2);
+    assert_eq!(
+        containers[1]["args"],
+        json!(["serve", "--b=1", "--a=2", "--b=3"])
+    );
+    assert!(
+        built.notes.iter().all(|note| !note.contains("patches")),
+        "{:?}",
+        built.notes
+    );
+}
+
+#[test]
+fn durations_are_no_numbers() {
+    let built = patched(json!([
+        add_args("helm-controller", &["--requeue-dependency=2m"]),
+        add_args("kustomize-controller", &["--requeue-dependency=1m"]),
+    ]));
+    assert!(has(&built, "--requeue-dependency=1m"), "{:?}", args(&built));
+}
+
+#[test]
 fn annotations_of_accounts_and_patches_of_other_objects_are_made() {
     let built = patched(json!([
         {"target": {"kind": "ServiceAccount", "name": "source-controller"},

@@ -40,6 +40,12 @@ impl<'s> Installer<'s> {
             matches!(kind, "Namespace" | "ClusterRole" | "ClusterRoleBinding")
                 || meta_text(object, "name").starts_with("gitrepositories.")
         };
+        for object in objects
+            .iter()
+            .filter(|object| object["kind"] == "PodMonitor")
+        {
+            self.resource(object).await?;
+        }
         for object in objects.iter().filter(is_telling) {
             let resource = self.resource(object).await?;
             let by = WriteOptions::by(MANAGER).force().dry_run();

@@ -246,4 +246,53 @@ mod tests {
         let mut options = everflow_controllers::Options::default();
         options.gates.parse(&gates.join(",")).unwrap();
     }
+
+    /// Names, defaults and short forms of the flags that flux has, as recorded.
+    #[test]
+    fn flags_of_flux_are_all_there() {
+        let Some(directory) = everflow_corpus::find("flux/cli") else {
+            return;
+        };
+        let text = std::fs::read_to_string(directory.join("commands.json")).unwrap();
+        let recorded: Value = everflow_json::from_str(&text).unwrap();
+        let commands = recorded
+            .as_array()
+            .or_else(|| recorded["commands"].as_array());
+        let program = program();
+        let mut seen = 0;
+        for command in commands.unwrap() {
+            let verb = match command["command"].as_str() {
+                Some("flux install") => "install",
+                Some("flux uninstall") => "uninstall",
+                _ => continue,
+            };
+            let ours = program.find_subcommand(verb).unwrap();
+            for flag in command["flags"].as_array().unwrap() {
+                let name = flag["name"].as_str().unwrap();
+                if name == "help" {
+                    continue;
+                }
+                let found = ours
+                    .get_arguments()
+                    .find(|arg| arg.get_long() == Some(name));
+                let found = found.unwrap_or_else(|| panic!("{verb} --{name}"));
+                let short = found.get_short().map(String::from);
+                assert_eq!(
+                    short.as_deref(),
+                    flag["shorthand"].as_str(),
+                    "{verb} --{name}"
+                );
+                seen += 1;
+                // The image is another.
+                if name == "registry" {
+                    continue;
+                }
+                let defaults = found.get_default_values().iter();
+                let defaults: Vec<&str> = defaults.map(|value| value.to_str().unwrap()).collect();
+                let wanted = flag["default"].as_str().unwrap().trim_matches(['[', ']']);
+                assert_eq!(defaults.join(","), wanted, "{verb} --{name}");
+            }
+        }
+        assert!(seen > 15, "{seen}");
+    }
 }

@@ -48,17 +48,19 @@ impl Patched {
 
 /// All values by path; the temporary directory is called as ours is.
 fn normal(object: &Value) -> BTreeMap<Path, Value> {
-    let renamed = |step: Step| match step {
-        Step::Item("name", name) if name == "temp" => Step::Item("name", "tmp".to_owned()),
-        step => step,
-    };
-    let values = flat(object).into_iter().map(|(path, value)| {
-        let is_name = matches!(path.last(), Some(Step::Field(name)) if name == "name");
-        let value = match is_name && value == "temp" {
-            true => json!("tmp"),
-            false => value,
-        };
-        (path.into_iter().map(renamed).collect(), value)
+    let field = |path: &[Step], name: &str| path.contains(&Step::Field(name.to_owned()));
+    let values = flat(object).into_iter().map(|(mut path, mut value)| {
+        if field(&path, "volumes") || field(&path, "volumeMounts") {
+            for step in &mut path {
+                if *step == Step::Item("name", "temp".to_owned()) {
+                    *step = Step::Item("name", "tmp".to_owned());
+                }
+            }
+            if path.last() == Some(&Step::Field("name".to_owned())) && value == "temp" {
+                value = json!("tmp");
+            }
+        }
+        (path, value)
     });
     values.collect()
 }
@@ -92,10 +94,9 @@ impl Change {
             let goes = !self.is_kept || has_field("volumes");
             return goes.then_some(None);
         }
-        let is_amount = has_field("resources") || matches!(path.last(), Some(Step::Flag(_)));
         let amounts: Option<Vec<f64>> = values
             .iter()
-            .map(|(.., value)| amount(value, is_amount))
+            .map(|(.., value)| amount(value, path))
             .collect();
         let chosen = match amounts {
             Some(amounts) => {
@@ -112,11 +113,13 @@ impl Change {
     }
 }
 
-fn amount(value: &Value, texts: bool) -> Option<f64> {
-    match value.as_str() {
-        Some(text) if texts => quantity(text),
-        Some(_) => None,
-        None => value.as_f64(),
+/// A number, in the place of a quantity or a flag as text, too; spans of time are none.
+fn amount(value: &Value, path: &[Step]) -> Option<f64> {
+    match (value.as_str(), path.last()) {
+        (None, _) => value.as_f64(),
+        (Some(text), Some(Step::Flag(_))) => text.parse().ok(),
+        (Some(text), _) if path.contains(&Step::Field("resources".to_owned())) => quantity(text),
+        _ => None,
     }
 }
 
@@ -204,7 +207,11 @@ fn refused(path: &[Step], change: &Change, is_shard: bool) -> Option<&'static st
     if last == "serviceAccountName" {
         return Some("is left as it is: the rights are given to the account everflow");
     }
-    if path.contains(&Step::Item("name", "data".to_owned())) {
+    let data = [
+        Step::Field("volumes".to_owned()),
+        Step::Item("name", "data".to_owned()),
+    ];
+    if path.windows(2).any(|steps| steps == data) {
         return Some(
             "is left as it is: each replica has a store of its own; spec.storage gives it a class and a size",
         );

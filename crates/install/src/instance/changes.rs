@@ -38,7 +38,10 @@ fn walk(path: &mut Path, value: &Value, out: &mut BTreeMap<Path, Value>) {
                 path.pop();
             }
         }
-        Value::Array(items) if !items.is_empty() => {
+        // A list of texts means what it means in its order, but for the flags of a controller.
+        Value::Array(items)
+            if items.iter().any(Value::is_object) || is_arguments(path) && !items.is_empty() =>
+        {
             let field = match path.last() {
                 Some(Step::Field(name)) => name.clone(),
                 _ => String::new(),
@@ -60,6 +63,12 @@ fn walk(path: &mut Path, value: &Value, out: &mut BTreeMap<Path, Value>) {
             out.insert(path.clone(), value.clone());
         }
     }
+}
+
+/// Whether a path is that of a controller's arguments.
+fn is_arguments(path: &[Step]) -> bool {
+    let manager = Step::Item("name", crate::CONTAINER.to_owned());
+    matches!(path, [.., container, Step::Field(name)] if name == "args" && *container == manager)
 }
 
 /// What an item of a list is known by.
