@@ -12,6 +12,7 @@ mod disk_view;
 mod exit;
 mod flux;
 mod helm;
+mod install;
 mod kustomize;
 mod kustomize_helm;
 mod man;
@@ -63,6 +64,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Events(args) => flux::events::run(&args),
         Verb::Export(args) => flux::export::run(&args),
         Verb::Get(args) => flux::get::run(&args),
+        Verb::Install(args) => install::run(&args),
         Verb::List(args) => flux::artifact::list(&args),
         Verb::Logs(args) => flux::logs::run(&args),
         Verb::Man(args) => man::run(&args),
@@ -82,6 +84,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Tag(args) => flux::artifact::tag(&args),
         Verb::Trace(args) => flux::trace::run(&args),
         Verb::Tree(args) => flux::tree::run(&args),
+        Verb::Uninstall(args) => install::uninstall(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),
         Verb::Helm(args) => helm::run(args),
