@@ -37,18 +37,21 @@ printf '%s\n| Begins with | Comes up | Changes |\n|---|---|---|\n' "$MARK" >"$su
 # One place to begin: does it come up, and what changes?
 look() {
   local entry=$1 name=${1:-$path} number=$2
-  local begin=() up=yes changes=no
+  local begin=() changes=no
   [ -z "$entry" ] || begin=(--entry "$entry")
   local said=$work/test-$number.txt lines=$work/diff-$number.md
 
   if ! "$EVERFLOW" test "$path" ${begin[@]+"${begin[@]}"} ${flags[@]+"${flags[@]}"} >"$said" 2>&1; then
-    up=no
+    cat "$said"
     ready=false
+    # What was not deployed would look as if it were deleted: only what comes up is compared.
+    printf '| `%s` | no | not compared |\n' "$name" >>"$summary"
     {
       printf '<details open><summary><code>%s</code> does not come up</summary>\n\n````text\n' "$name"
       tail -c 20000 "$said"
       printf '\n````\n\n</details>\n\n'
     } >>"$details"
+    return
   fi
   cat "$said"
 
@@ -65,7 +68,7 @@ look() {
     cat "$lines" >>"$details"
     echo >>"$details"
   fi
-  printf '| `%s` | %s | %s |\n' "$name" "$up" "$changes" >>"$summary"
+  printf '| `%s` | yes | %s |\n' "$name" "$changes" >>"$summary"
 }
 
 number=0

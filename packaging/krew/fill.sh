@@ -11,7 +11,7 @@ while read -r sum file; do
   text=${text//SHA256_$target/$sum}
 done < <(grep '\.tar\.gz$' "$sums")
 if grep -q SHA256_ <<<"$text"; then
-  echo "not all archives are in $sums: $(grep -o 'SHA256_.*' <<<"$text" | tr '\n' ' ')" >&2
+  echo "not all archives are in $sums: $(grep -o 'SHA256_[a-z0-9_-]*' <<<"$text" | tr '\n' ' ')" >&2
   exit 1
 fi
 printf '%s\n' "$text"
