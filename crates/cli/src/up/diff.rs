@@ -87,9 +87,8 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
     let changes = changes(before.manifests, after.manifests);
     if let Some(file) = &args.summary {
         let text = summary::markdown(&changes, shown(&after.entry));
-        std::fs::write(file, text).map_err(|error| {
-            Failure::Work(format!("cannot write {}: {error}", file.display()))
-        })?;
+        std::fs::write(file, text)
+            .map_err(|error| Failure::Work(format!("cannot write {}: {error}", file.display())))?;
     }
     match args.common.output {
         Some(Format::Json) => print_data(&data(&changes), DataFormat::Json)?,
