@@ -1,5 +1,7 @@
 //! `everflow diff`: what a change of the repository changes in the cluster.
 
+mod summary;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -23,6 +25,9 @@ pub struct Args {
     /// The revision to compare with: a branch, a tag, a commit, HEAD~2
     #[arg(long, value_name = "REF", default_value = "HEAD")]
     against: String,
+    /// Also write a summary in Markdown to this file, for the comment on a pull request
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
 }
 
 /// What becomes of an object.
@@ -80,6 +85,11 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
         ));
     }
     let changes = changes(before.manifests, after.manifests);
+    if let Some(file) = &args.summary {
+        let text = summary::markdown(&changes, shown(&after.entry));
+        std::fs::write(file, text)
+            .map_err(|error| Failure::Work(format!("cannot write {}: {error}", file.display())))?;
+    }
     match args.common.output {
         Some(Format::Json) => print_data(&data(&changes), DataFormat::Json)?,
         Some(Format::Yaml) => print_data(&data(&changes), DataFormat::Yaml)?,
