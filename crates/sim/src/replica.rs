@@ -6,7 +6,7 @@ use everflow_api::names::{group, manager};
 use everflow_cluster::ApiService;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::Line;
-use everflow_controllers::{Options, RemoteClusters, Setup};
+use everflow_controllers::{ControllerKind, Options, RemoteClusters, Setup};
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport};
 use everflow_env::{Blocking, BoxFuture, Env, InlineBlocking, Job, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
@@ -64,7 +64,7 @@ impl ControllerWrapper for Noted {
             format!("attempts {key} ({:?})", context.ticket.priority)
         });
         self.shared
-            .ask(|oracles| oracles.attempt(&self.shared, self.who, key));
+            .ask(|oracles| oracles.attempt(&self.shared, self.who, key, object));
         Box::pin(async move {
             let report = self.inner.attempt(object, context).await;
             if let Ok(report) = &report {
@@ -159,11 +159,25 @@ pub struct Life {
     pub shards: Vec<String>,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
+    /// Whether HelmReleases are reconciled. Where there are none, it would only take time.
+    pub releases: bool,
     /// Whether objects come from the API server as trees.
     pub trees: bool,
     /// A mistake that every replica makes.
     #[cfg(feature = "wrong")]
     pub mistake: Option<crate::Mistake>,
+}
+
+impl Life {
+    /// The kinds that have controllers.
+    fn kinds(&self) -> Vec<ControllerKind> {
+        if self.stand_ins.is_some() {
+            return everflow_local::world::delivered();
+        }
+        let all = ControllerKind::deploying().into_iter();
+        all.filter(|kind| self.releases || *kind != ControllerKind::HelmRelease)
+            .collect()
+    }
 }
 
 #[cfg(feature = "wrong")]
@@ -301,6 +315,7 @@ async fn live(
     }
     let selector = shard.unwrap_or_default();
     options.runtime.watch_label_selector = selector.clone();
+    options.helm.lease = all.elected.then(|| LEASE.to_owned());
     if all.stand_ins.is_some() {
         // A repository leads to no other cluster.
         options.kustomize.remote_clusters = RemoteClusters::Refused;
@@ -333,7 +348,7 @@ async fn live(
             who,
         })
     };
-    let mut builder = setup.builder(&everflow_local::world::delivered());
+    let mut builder = setup.builder(&all.kinds());
     if all.stand_ins.is_some() {
         for controller in everflow_local::world::unsupported() {
             builder = builder.controller(controller, |_| false);

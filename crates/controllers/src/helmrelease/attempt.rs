@@ -11,6 +11,7 @@ use everflow_api::names::FINALIZER;
 use everflow_api::object::Object;
 use everflow_apply::effects::AppliedCache;
 use everflow_apply::health::custom::CustomChecks;
+use everflow_env::Place;
 use everflow_json::Value;
 use everflow_release::chart_version;
 use everflow_release::names::{ReleaseTarget, moved};
@@ -136,12 +137,14 @@ impl<'a> Attempt<'a> {
     /// When actions of others may be taken up.
     pub(super) fn take_over(&self) -> TakeOver {
         let options = &self.options().helm;
-        TakeOver {
+        let mut rules = TakeOver {
             enabled: options.stuck_release_recovery,
             patience: Some(options.foreign_patience.into()),
             flux_stopped: None,
             alone: self.context.epoch.is_none(),
-        }
+        };
+        self.context.env.planted(Place::TakeOver, &mut rules);
+        rules
     }
 
     /// What the object says of its target.

@@ -2,6 +2,7 @@
 
 use everflow_api::helm::HelmRelease;
 use everflow_api::object::Object;
+use everflow_env::Place;
 use everflow_helm::release::Release;
 use everflow_helm::template::ReleaseOptions;
 use everflow_json::Value;
@@ -151,9 +152,10 @@ impl Attempt<'_> {
     pub(super) async fn resume(&mut self, work: &mut Work, plan: Plan) -> Result<Begun, Halt> {
         let last = work.records.storage.last().ok().flatten();
         let version = last.map(|last| last.summary.version).unwrap_or_default();
-        let Some(stored) = work.records.whole(version) else {
+        let Some(mut stored) = work.records.whole(version) else {
             return Err(Halt::Again("the record has gone".to_owned()));
         };
+        self.context.env.planted(Place::ResumedRecord, &mut stored);
         self.load_definitions(work)?;
         let revisions = others(work, version);
         let base = match plan.kind {

@@ -8,6 +8,7 @@ use everflow_api::helm::{DriftDetectionMode, latest};
 use everflow_apply::ObjectId;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::inventory::Entry;
+use everflow_env::Place;
 use everflow_json::Value;
 use everflow_limits::Budget;
 use everflow_release::action::{ActionKind, Outcome, Run, Step, StepResult, abandon};
@@ -130,7 +131,8 @@ impl Attempt<'_> {
                 state = self.determine(&work, has_drifted)?;
             }
             let storage = &work.records.storage;
-            let decision = decide(state, &self.object, storage, work.force, self.defaults());
+            let mut decision = decide(state, &self.object, storage, work.force, self.defaults());
+            self.context.env.planted(Place::Decision, &mut decision);
             if let Err(then) = work.rounds.may(&decision, &self.object, self.defaults()) {
                 return Ok(self.end(then, &work).await);
             }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use everflow_api::Reason;
+use everflow_env::Place;
 use everflow_json::Value;
 use everflow_release::names::ReleaseTarget;
 use everflow_release::record::{Entry, Storage, StoredRecord};
@@ -82,7 +83,10 @@ impl Attempt<'_> {
             .list_all(&resources::SECRETS, namespace, &selection)
             .await;
         match listed {
-            Ok(list) => Ok(Records::of(list.items)),
+            Ok(mut list) => {
+                self.context.env.planted(Place::Records, &mut list.items);
+                Ok(Records::of(list.items))
+            }
             Err(error @ ClientError::Fenced { .. }) => Err(Halt::unanswered(error)),
             Err(error) => {
                 let message = format!(
