@@ -229,8 +229,8 @@ const HARMLESS: [&str; 18] = [
     "version",
 ];
 
-/// What may be shown of a text that should be an address.
-fn shown(text: &str) -> String {
+/// What may be shown of a text that should be an address: neither user and password nor its query.
+pub fn shown(text: &str) -> String {
     let (address, query) = match text.split_once('?') {
         Some((address, query)) => (address, Some(query)),
         None => (text, None),

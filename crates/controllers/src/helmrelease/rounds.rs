@@ -147,6 +147,7 @@ impl Attempt<'_> {
         let Some(wanted) = &work.wanted else {
             return Err(Halt::Again("nothing is asked for".to_owned()));
         };
+        let budget = work.records.budget();
         let facts = Facts {
             object: &self.object,
             storage: &work.records.storage,
@@ -157,7 +158,7 @@ impl Attempt<'_> {
             me: &me,
             take_over: &take_over,
             now: self.now(),
-            budget: &Budget::unlimited(),
+            budget: &budget,
         };
         determine(&facts)
             .map_err(|error| Stop::failed(Reason::StateError, error.to_string()).into())
@@ -434,7 +435,7 @@ impl Attempt<'_> {
         let Some(version) = version.map(|last| last.summary.version) else {
             return Ok(());
         };
-        self.load_definitions(work)?;
+        self.load_definitions(work).await?;
         let objects = self.objects_of(work, version).await?;
         self.object.status.inventory = Some(inventory(&objects, &work.definitions));
         self.note_recovery("status", was.as_deref().unwrap_or("no history"));
