@@ -5,7 +5,6 @@ use everflow_api::object::Object;
 use everflow_helm::release::Release;
 use everflow_helm::template::ReleaseOptions;
 use everflow_json::Value;
-use everflow_limits::Budget;
 use everflow_release::action::{ActionKind, Begin, Plan, Resume, Run};
 use everflow_release::decide::{Decision, name_in_use};
 use everflow_release::manifest::objects;

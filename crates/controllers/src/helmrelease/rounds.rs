@@ -9,7 +9,6 @@ use everflow_apply::ObjectId;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::inventory::Entry;
 use everflow_json::Value;
-use everflow_limits::Budget;
 use everflow_release::action::{ActionKind, Outcome, Run, Step, StepResult, abandon};
 use everflow_release::decide::{self, Decision, Defaults, Then, decide, drift_mode};
 use everflow_release::manifest::inventory;

@@ -111,7 +111,8 @@ fn read(reference: &ValuesReference, object: &Value) -> Result<Vec<u8>, ValuesPr
 
 fn parse(data: &[u8], budget: &Budget) -> Result<Map, ValuesProblem> {
     let (held, limits) = cost::reading(budget, data)?;
-    let mut values = sigs::to_json(data, false, limits).map_err(|error| ValuesProblem::NotYaml(error.without_values()))?;
+    let mut values = sigs::to_json(data, false, limits)
+        .map_err(|error| ValuesProblem::NotYaml(error.without_values()))?;
     drop(held);
     budget.charge(cost::of_json(&values))?;
     gojson::numbers_as_f64(&mut values);
@@ -255,7 +256,10 @@ mod tests {
             },
             &Budget::unlimited(),
         );
-        let expected = [json!({"db": {"password": "hunter2"}}), json!("{not: parsed")];
+        let expected = [
+            json!({"db": {"password": "hunter2"}}),
+            json!("{not: parsed"),
+        ];
         assert_eq!(brought, expected);
     }
 

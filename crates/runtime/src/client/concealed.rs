@@ -40,7 +40,11 @@ impl Concealed {
 
     /// A message without them.
     pub fn hide(&self, message: &str) -> String {
-        let mut found: Vec<&String> = self.0.iter().filter(|text| message.contains(*text)).collect();
+        let mut found: Vec<&String> = self
+            .0
+            .iter()
+            .filter(|text| message.contains(*text))
+            .collect();
         // One may be part of another.
         found.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let hide = |message: String, text: &String| message.replace(text.as_str(), SHOWN);
@@ -69,7 +73,8 @@ mod tests {
         let mut concealed = Concealed::default();
         concealed.add("hunter2\n  second line\nab\n");
         concealed.add_texts_of(&json!({"password": ["hunter22"], "port": 8080, "on": "true"}));
-        let message = "Invalid value: \"hunter22\": \"hunter2\\n  second line\" is not true, password 8080";
+        let message =
+            "Invalid value: \"hunter22\": \"hunter2\\n  second line\" is not true, password 8080";
         assert_eq!(
             concealed.hide(message),
             "Invalid value: \"(a value of a Secret)\": \"(a value of a Secret)\\n  (a value of a Secret)\" is \
