@@ -375,6 +375,18 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_are_no_addresses_are_shown_without_passwords() {
+        for (text, expected) in [
+            ("http://u:hunter2@127.0.0.1:99999/x", "127.0.0.1:99999/x"),
+            ("http://h:x/y?token=hunter2", "http://h:x/y?REDACTED"),
+            ("http://u:hunter2?@h/x", "REDACTED"),
+            ("git@host:x/y.git", "host:x/y.git"),
+        ] {
+            assert_eq!(shown(text), expected);
+        }
+    }
+
+    #[test]
     fn queries_are_shown_without_what_may_be_secret() {
         for (text, expected) in [
             (
