@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use everflow_api::notification::{Alert, EventSeverity, EventSource};
 use everflow_api::{Object, Reason};
+use everflow_limits::Bytes;
 use everflow_schema::structural::Pattern;
 
 use crate::Event;
@@ -58,6 +59,14 @@ enum Rule {
     Invalid(String),
 }
 
+/// What the compiled patterns of one Alert may take, in bytes.
+const PATTERNS: usize = 1 << 20;
+/// What one is counted as: the least of these that it fits into.
+const PATTERN_SIZES: [usize; 4] = [8 << 10, 32 << 10, 128 << 10, 512 << 10];
+/// Beyond these nobody looks whether a pattern would be right.
+const LARGEST_PATTERN: usize = 2 << 20;
+const LONGEST_PATTERN: usize = 4 << 10;
+
 /// Whether an event matches, and what is wrong with the Alert.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Match {
@@ -72,7 +81,9 @@ impl Matcher {
     pub fn new(alert: &Object<Alert>) -> Self {
         let spec = &alert.spec;
         let own = alert.metadata.namespace();
-        let rules = |list: &[String]| list.iter().map(|text| Rule::new(text)).collect();
+        let mut left = PATTERNS;
+        let mut rules =
+            |list: &[String]| list.iter().map(|text| Rule::new(text, &mut left)).collect();
         Matcher {
             is_suspended: spec.suspend,
             only_errors: spec.event_severity == Some(EventSeverity::Error),
@@ -174,10 +185,22 @@ pub fn selects(wanted: &BTreeMap<String, String>, labels: &BTreeMap<String, Stri
 }
 
 impl Rule {
-    fn new(text: &str) -> Self {
-        match Pattern::new(text) {
-            Ok(pattern) => Rule::Pattern(pattern),
-            Err(_) => Rule::Invalid(text.to_owned()),
+    /// Compiles a pattern in what is `left` for those of its Alert.
+    fn new(text: &str, left: &mut usize) -> Self {
+        for bytes in PATTERN_SIZES {
+            if let Some(rest) = left.checked_sub(bytes)
+                && let Ok(pattern) = Pattern::within(text, bytes)
+            {
+                *left = rest;
+                return Rule::Pattern(pattern);
+            }
+        }
+        match text.len() <= LONGEST_PATTERN && Pattern::within(text, LARGEST_PATTERN).is_ok() {
+            true => Rule::Invalid(format!(
+                "{text} (the patterns of an Alert may take {} together: use fewer or simpler ones)",
+                Bytes(PATTERNS as u64)
+            )),
+            false => Rule::Invalid(text.to_owned()),
         }
     }
 }
@@ -253,6 +276,30 @@ mod tests {
     fn matcher(spec: everflow_json::Value) -> Matcher {
         let alert = json!({"metadata": {"name": "a", "namespace": "ns"}, "spec": spec});
         Matcher::new(&Object::read(&alert).unwrap())
+    }
+
+    #[test]
+    fn patterns_of_an_alert_have_a_bound_together() {
+        let large: Vec<String> = (0..300).map(|n| format!("(a{{1,90}}){{1,9}}{n}")).collect();
+        let small: Vec<String> = (0..60).map(|n| format!(".*not found {n}.*")).collect();
+        let sources = json!([{"kind": "GitRepository", "name": "*"}]);
+        let invalid = |list: &[String]| {
+            let matcher = matcher(json!({"eventSources": sources, "inclusionList": list}));
+            let rules = matcher.included.iter();
+            let invalid = rules.filter_map(|rule| match rule {
+                Rule::Invalid(why) => Some(why.clone()),
+                Rule::Pattern(_) => None,
+            });
+            invalid.collect::<Vec<_>>()
+        };
+        assert_eq!(invalid(&small), [""; 0]);
+        let refused = invalid(&large);
+        assert!(refused.len() > 200, "{}", refused.len());
+        assert!(
+            refused[0].contains("may take 1 MiB together"),
+            "{}",
+            refused[0]
+        );
     }
 
     fn event(name: &str, severity: &str, message: &str) -> Event {

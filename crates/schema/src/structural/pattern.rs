@@ -21,6 +21,16 @@ impl Pattern {
             .map_err(|error| PatternError(go_error(pattern, &error)))
     }
 
+    /// The same for one of many that are kept: it may take so many bytes, and as many again while it searches.
+    pub fn within(pattern: &str, bytes: usize) -> Result<Self, PatternError> {
+        RegexBuilder::new(&translate(pattern))
+            .size_limit(bytes)
+            .dfa_size_limit(bytes)
+            .build()
+            .map(Self)
+            .map_err(|error| PatternError(go_error(pattern, &error)))
+    }
+
     /// Whether the text holds a match.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
