@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use everflow_api::notification::{Alert, EventSeverity, EventSource};
 use everflow_api::{Object, Reason};
-use everflow_limits::Bytes;
-use everflow_schema::structural::Pattern;
+use everflow_schema::structural::{Pattern, Patterns};
 
 use crate::Event;
 
@@ -61,12 +60,6 @@ enum Rule {
 
 /// What the compiled patterns of one Alert may take, in bytes.
 const PATTERNS: usize = 1 << 20;
-/// What one is counted as: the least of these that it fits into.
-const PATTERN_SIZES: [usize; 4] = [8 << 10, 32 << 10, 128 << 10, 512 << 10];
-/// Beyond these nobody looks whether a pattern would be right.
-const LARGEST_PATTERN: usize = 2 << 20;
-const LONGEST_PATTERN: usize = 4 << 10;
-
 /// Whether an event matches, and what is wrong with the Alert.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Match {
@@ -81,9 +74,12 @@ impl Matcher {
     pub fn new(alert: &Object<Alert>) -> Self {
         let spec = &alert.spec;
         let own = alert.metadata.namespace();
-        let mut left = PATTERNS;
-        let mut rules =
-            |list: &[String]| list.iter().map(|text| Rule::new(text, &mut left)).collect();
+        let mut patterns = Patterns::within(PATTERNS);
+        let mut rules = |list: &[String]| {
+            list.iter()
+                .map(|text| Rule::new(text, &mut patterns))
+                .collect()
+        };
         Matcher {
             is_suspended: spec.suspend,
             only_errors: spec.event_severity == Some(EventSeverity::Error),
@@ -185,22 +181,11 @@ pub fn selects(wanted: &BTreeMap<String, String>, labels: &BTreeMap<String, Stri
 }
 
 impl Rule {
-    /// Compiles a pattern in what is `left` for those of its Alert.
-    fn new(text: &str, left: &mut usize) -> Self {
-        for bytes in PATTERN_SIZES {
-            if let Some(rest) = left.checked_sub(bytes)
-                && let Ok(pattern) = Pattern::within(text, bytes)
-            {
-                *left = rest;
-                return Rule::Pattern(pattern);
-            }
-        }
-        match text.len() <= LONGEST_PATTERN && Pattern::within(text, LARGEST_PATTERN).is_ok() {
-            true => Rule::Invalid(format!(
-                "{text} (the patterns of an Alert may take {} together: use fewer or simpler ones)",
-                Bytes(PATTERNS as u64)
-            )),
-            false => Rule::Invalid(text.to_owned()),
+    fn new(text: &str, patterns: &mut Patterns) -> Self {
+        match patterns.compile(text) {
+            Ok(pattern) => Rule::Pattern(pattern),
+            Err(error) if error.is_for_want_of_room() => Rule::Invalid(format!("{text} ({error})")),
+            Err(_) => Rule::Invalid(text.to_owned()),
         }
     }
 }
