@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everflow_api::reason::Reason;
 use everflow_runtime::attempt::Interrupted;
+use everflow_runtime::client::Concealed;
 
 /// Why an attempt does not get through.
 #[derive(Debug)]
@@ -79,6 +80,14 @@ impl Failure {
             message: message.into(),
             event: Tell::Message,
             then: RetryPolicy::Retry,
+        }
+    }
+
+    /// Leaves out texts that are not to be repeated.
+    pub(crate) fn conceal(&mut self, texts: &Concealed) {
+        self.message = texts.hide(&self.message);
+        if let Tell::Text(text) | Tell::Info(text) = &mut self.event {
+            *text = texts.hide(text);
         }
     }
 

@@ -234,10 +234,11 @@ impl<'a> Attempt<'a> {
         self.sync_chart_object().await?;
         super::depends::check(&self.value, &self.object, self.context, self.options()).await?;
         let source = self.source().await?;
-        let values = self.values().await?;
+        let (values, concealed) = self.values().await?;
         let chart = self.load(&source).await?;
         let (version, oci_digest) = version(&chart, &source)?;
-        let target = self.target().await?;
+        let mut target = self.target().await?;
+        target.client = target.client.concealing(Arc::new(concealed));
         if let Some(moved) = moved(&self.object, chart.name()) {
             return self.move_away(moved, &target, &checks).await;
         }

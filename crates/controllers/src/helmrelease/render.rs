@@ -46,7 +46,7 @@ impl Attempt<'_> {
             let (noted, draft, object) = (lookup.clone(), draft.clone(), self.object.clone());
             let templates = self.controller.templates.clone();
             let work = move |budget: &Budget| {
-                let budget = Arc::new(Budget::new(budget.stop().clone(), budget.share()));
+                let budget = Arc::new(budget.sibling());
                 let sources = Sources::new(Keyed::new(seed, now))
                     .with_lookup(lookup)
                     .with_parsed(templates);

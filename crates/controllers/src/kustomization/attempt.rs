@@ -16,6 +16,7 @@ use everflow_build::Contents;
 use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
+use everflow_runtime::client::Concealed;
 use everflow_runtime::events::Severity;
 use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
@@ -51,6 +52,8 @@ pub(super) struct Attempt<'a> {
     pub(super) value: Cow<'a, Value>,
     pub(super) object: Object<Kustomization>,
     pub(super) draft: Draft,
+    /// What Secrets brought to the build.
+    pub(super) concealed: Arc<Concealed>,
     /// Whether this attempt has written a status that says it is under way.
     pub(super) written: bool,
     pub(super) started: Duration,
@@ -79,6 +82,7 @@ impl<'a> Attempt<'a> {
             value: Cow::Borrowed(value),
             object,
             draft,
+            concealed: Arc::default(),
             written: false,
             started: context.env.clock.elapsed(),
         }
@@ -116,12 +120,14 @@ impl<'a> Attempt<'a> {
         let targets = &self.controller.targets;
         let wanted = self.wanted_target();
         let found = targets.of(wanted, &self.context.client, self.options());
-        found.await.map_err(|unusable| {
+        let mut target = found.await.map_err(|unusable| -> Stop {
             let why = unusable.of_kustomization();
             Failure::new(Reason::ReconciliationFailed, &why)
                 .telling(Tell::Text(format!("failed to build kube client: {why}")))
                 .into()
-        })
+        })?;
+        target.client = target.client.concealing(self.concealed.clone());
+        Ok(target)
     }
 
     /// What watches tell of the objects of a target.

@@ -12,6 +12,7 @@ use everflow_env::run_budgeted;
 use everflow_json::Value;
 use everflow_kustomize::{Cache, Limits};
 use everflow_limits::{Budget, Exceeded};
+use everflow_runtime::client::Concealed;
 use everflow_runtime::events::Severity;
 
 use super::attempt::Attempt;
@@ -169,7 +170,10 @@ impl Attempt<'_> {
     pub(super) async fn build(&mut self, tree: Arc<Tree>) -> Result<Result<Built, Stop>, Stop> {
         let placeholders = self.options().kustomize.placeholders;
         let client = &self.context.client;
-        let variables = inputs::variables_there(&self.object, client, placeholders).await;
+        let mut concealed = Concealed::default();
+        let variables =
+            inputs::variables_there(&self.object, client, placeholders, &mut concealed).await;
+        self.concealed = Arc::new(concealed);
         let keys = inputs::keys(&self.object, client, self.options()).await;
         let without_keys = placeholders
             && self.object.spec.decryption.is_some()

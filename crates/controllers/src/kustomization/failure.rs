@@ -28,7 +28,8 @@ impl Attempt<'_> {
     }
 
     /// Reports a failure.
-    pub(super) fn fail(mut self, failure: Failure) -> Report {
+    pub(super) fn fail(mut self, mut failure: Failure) -> Report {
+        failure.conceal(&self.concealed);
         self.controller.waits().remove(&self.context.key);
         let spec = &self.object.spec;
         let retry = spec.retry_interval().unsigned();

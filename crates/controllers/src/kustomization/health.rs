@@ -179,6 +179,10 @@ impl Attempt<'_> {
             if (live.is_some() && !told) || applied_is_enough {
                 if let Some(live) = live {
                     let found = checks.assess(live, clock.now());
+                    if has_expression {
+                        // Expressions cost time; others get a turn after each.
+                        tokio::task::yield_now().await;
+                    }
                     note(entry, &found, live);
                     assessed.push((at, found));
                 }
@@ -202,6 +206,10 @@ impl Attempt<'_> {
             match fresh {
                 Some(live) => {
                     let found = checks.assess(live, clock.now());
+                    if has_expression {
+                        // Expressions cost time; others get a turn after each.
+                        tokio::task::yield_now().await;
+                    }
                     note(entry, &found, live);
                     assessed.push((at, found));
                 }

@@ -22,6 +22,7 @@ mod helmreleases;
 mod keyless;
 mod kustomizations;
 mod limits;
+mod messages;
 mod mistakes;
 mod net;
 mod preflight;

@@ -453,3 +453,32 @@ fn a_cache_has_room_for_what_it_keeps_and_is_charged_once() {
     let kept = MEMORY.current_usage() - before;
     assert!(kept < 6 << 20, "{kept}");
 }
+
+#[test]
+fn aliases_of_all_documents_of_a_file_count_together() {
+    let _alone = alone();
+    let texts = list(10, "t");
+    let object = |number: usize| {
+        let mut object = format!("---\n{MAP}  namespace: n{number}\na0: &a0 {texts}\n");
+        for level in 1..4 {
+            let below = list(10, &format!("*a{}", level - 1));
+            object.push_str(&format!("a{level}: &a{level} {below}\n"));
+        }
+        object
+    };
+    let objects: String = (0..200).map(object).collect();
+    let patch = "resources: [m.yaml]\npatches: [{path: objects.yaml}]\n";
+    for (kustomization, file) in [
+        ("resources: [objects.yaml]\n", "objects.yaml"),
+        (patch, "objects.yaml"),
+    ] {
+        let view = view(&[
+            ("kustomization.yaml", kustomization),
+            ("m.yaml", MAP),
+            (file, objects.as_str()),
+        ]);
+        let message = built_within_share(&view).unwrap_err().to_string();
+        assert!(message.contains("/app/objects.yaml: "), "{message}");
+        assert!(message.contains("aliases"), "{message}");
+    }
+}
