@@ -5,6 +5,7 @@ use std::time::Duration;
 use everflow_fetch::archive::{Limits, artifact_limits};
 use everflow_fetch::helm::HelmLimits;
 use everflow_kustomize::Limits as BuildLimits;
+use everflow_time::Timestamp;
 
 use crate::{Error, RemoteClusters};
 
@@ -176,6 +177,9 @@ pub struct HelmOptions {
     pub watch_applied: bool,
     /// The Lease under which this process acts, as NAMESPACE/NAME; none where there is no election.
     pub lease: Option<String>,
+    /// The moment that charts see, where all runs are to render the same: each release then has random values
+    /// of its own that are the same in each run.
+    pub rendered_as_of: Option<Timestamp>,
 }
 
 impl Default for HelmOptions {
@@ -187,6 +191,7 @@ impl Default for HelmOptions {
             guard: GuardRail::default(),
             watch_applied: true,
             lease: None,
+            rendered_as_of: None,
         }
     }
 }

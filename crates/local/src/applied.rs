@@ -7,11 +7,15 @@ use everflow_json::{Map, Value, json};
 /// The part of a live object that a manager applied, with what names the object.
 pub fn applied_by(live: &Value, manager: &str) -> Option<Value> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
-    let entry = entries.iter().find(|entry| {
-        entry["manager"] == manager
-            && entry["operation"] == "Apply"
-            && entry["subresource"].is_null()
-    })?;
+    let by = |operation: &str| {
+        entries.iter().find(|entry| {
+            entry["manager"] == manager
+                && entry["operation"] == operation
+                && entry["subresource"].is_null()
+        })
+    };
+    // Releases may be applied on the client's side, and definitions of charts are created.
+    let entry = by("Apply").or_else(|| by("Update"))?;
     let mut object = kept(live, &entry["fieldsV1"]);
     object["apiVersion"] = live["apiVersion"].clone();
     object["kind"] = live["kind"].clone();

@@ -20,7 +20,7 @@ use everflow_runtime::events::Event;
 
 use crate::cache::{CacheKey, LARGEST, SourceCache};
 use crate::entry::{same_name, same_repository, used_sources};
-use crate::picture::{NOT_SUPPORTED, SKIPPED};
+use crate::picture::SKIPPED;
 use crate::tree::{Contents, Tree};
 use crate::{Error, pack};
 
@@ -364,11 +364,13 @@ impl StandIn {
     }
 }
 
-/// A kind that nobody here takes care of yet: it says so, and holds up nobody who waits for it.
+/// A kind that nobody here takes care of: it says so, and holds up nobody who waits for it.
 #[derive(Debug)]
 pub struct Unsupported {
     /// The kind.
     pub resource: Resource,
+    /// The stable word for why.
+    pub reason: &'static str,
     /// What to say.
     pub message: String,
 }
@@ -391,7 +393,7 @@ impl Controller for Unsupported {
         object: &'a Value,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Report, Interrupted>> {
-        let status = status(object, NOT_SUPPORTED, &self.message, true, context);
+        let status = status(object, self.reason, &self.message, true, context);
         let report = Report {
             status: Some(status),
             events: Vec::new(),

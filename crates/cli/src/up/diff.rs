@@ -75,7 +75,7 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
         before.manifests.remove(id);
         after.manifests.remove(id);
         eprint(&format!(
-            "⚠ {} is not compared: several Kustomizations apply it, and which comes last is chance\n",
+            "⚠ {} is not compared: several Kustomizations or HelmReleases apply it, and which comes last is chance\n",
             id.subject()
         ));
     }
@@ -101,7 +101,7 @@ struct Deployed {
     /// Where it begins.
     entry: String,
     manifests: BTreeMap<ObjectId, Value>,
-    /// What several Kustomizations apply.
+    /// What several Kustomizations or HelmReleases apply.
     contested: BTreeSet<ObjectId>,
 }
 
@@ -114,6 +114,7 @@ async fn manifests(
 ) -> Result<Deployed, Failure> {
     let quiet = Common {
         output: Some(Format::Json),
+        rendered_as_of: Some(super::SAME_MOMENT),
         ..options.clone()
     };
     let scratch = Scratch::new()?;
@@ -128,16 +129,11 @@ async fn manifests(
     if let Some(note) = super::first_cause(&session.picture) {
         eprint(&format!("⚠ {what}: not all was deployed: {note}\n"));
     }
-    let mut seen = BTreeSet::new();
-    let children = session.picture.kustomizations.iter();
-    let children = children.flat_map(|node| &node.children);
-    let contested = children.filter(|child| !seen.insert(&child.id));
-    let contested = contested.map(|child| child.id.clone()).collect();
     session.world.stop().await;
     Ok(Deployed {
         entry: session.opened.entry.directory,
-        manifests: deployed,
-        contested,
+        manifests: deployed.all,
+        contested: deployed.contested,
     })
 }
 
