@@ -178,7 +178,7 @@ fn releases_with_values_hooks_and_dependencies_come_up_with_their_objects() {
     let lines: Vec<String> = releases.iter().map(line).collect();
     assert_eq!(
         lines,
-        ["db ready Deployment,Secret", "web ready Deployment,Secret"]
+        ["db ready Secret,Deployment", "web ready Secret,Deployment"]
     );
 }
 
@@ -269,6 +269,20 @@ fn a_diff_shows_what_a_chart_bump_and_values_change_and_what_a_removal_deletes()
     assert!(
         said.contains("-   replicas: 2\n  +   replicas: 4"),
         "{said}"
+    );
+    // A chart that changes needs a new version to be deployed.
+    place.chart(
+        "web",
+        "1.0.0",
+        &TEMPLATE.replace("image: warm", "image: hot"),
+    );
+    let unbumped = place.run("diff", &["--offline"]);
+    assert!(
+        text(&unbumped.stderr).contains(
+            "⚠ HelmChart/flux-system/flux-system-web has changed and its version 1.0.0 has not"
+        ),
+        "{}",
+        told(&unbumped)
     );
     // The chart is bumped: all that it brings changes.
     place.chart("web", "1.1.0", TEMPLATE);

@@ -108,7 +108,8 @@ fn manifest(live: &Value, manager: &str) -> Option<Value> {
 fn shown(mut manifest: Value) -> Value {
     if manifest["kind"] == "Secret" {
         for field in ["data", "stringData"] {
-            for value in manifest[field].as_object_mut().into_iter().flatten() {
+            let values = manifest.get_mut(field).and_then(Value::as_object_mut);
+            for value in values.into_iter().flatten() {
                 *value.1 = json!("***");
             }
         }
@@ -154,4 +155,58 @@ pub fn difference(before: &str, after: &str) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_owner_has_a_file_of_what_it_applied_without_secrets_and_owners() {
+        let owner = |kind: &str, group: &str, objects: &[&str]| {
+            let entries: Vec<Value> = objects
+                .iter()
+                .map(|id| json!({"id": id, "v": "v1"}))
+                .collect();
+            json!({
+                "apiVersion": format!("{group}/v2"), "kind": kind,
+                "metadata": {"namespace": "n", "name": "web"},
+                "status": {"inventory": {"entries": entries}},
+            })
+        };
+        let objects = [
+            owner("Kustomization", "kustomize.toolkit.fluxcd.io", &[]),
+            owner("HelmRelease", "helm.toolkit.fluxcd.io", &["n_keys__Secret"]),
+        ];
+        let annotations = json!({"meta.helm.sh/release-name": "web"});
+        let labels = json!({"helm.toolkit.fluxcd.io/name": "web", "mine": "yes"});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "data": {"token": "aHVudGVyMg=="},
+            "metadata": {
+                "namespace": "n", "name": "keys", "annotations": annotations, "labels": labels,
+                "managedFields": [{"manager": "helm-controller", "operation": "Apply", "fieldsV1": {
+                    "f:data": {"f:token": {}},
+                    "f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}, "f:labels": {
+                        "f:helm.toolkit.fluxcd.io/name": {}, "f:mine": {},
+                    }},
+                }}],
+            },
+        });
+        let hook = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "n", "name": "hook"},
+        });
+        let deployed = BTreeMap::from([(ObjectId::of(&secret), secret)]);
+        let hooks = BTreeMap::from([(ObjectId::of(&objects[1]), vec![hook])]);
+        let rendered = render(&by_owner(&objects, &deployed, &hooks));
+        let files: Vec<(&str, &str)> = rendered
+            .iter()
+            .map(|it| (it.file.as_str(), it.text.as_str()))
+            .collect();
+        let text = "apiVersion: v1\ndata:\n  token: '***'\nkind: Secret\nmetadata:\n  labels:\n    mine: \"yes\"\n  name: \
+                    keys\n  namespace: n\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: hook\n  namespace: n\n";
+        assert_eq!(
+            files,
+            [("n.web.helmrelease.yaml", text), ("n.web.yaml", "")]
+        );
+    }
 }

@@ -79,6 +79,17 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
             id.subject()
         ));
     }
+    for (chart, (version, digest)) in &after.charts {
+        let is_same_version =
+            |(known, other): &(String, String)| known == version && other != digest;
+        if before.charts.get(chart).is_some_and(is_same_version) {
+            eprint(&format!(
+                "⚠ {} has changed and its version {version} has not: a cluster that has it keeps the old one; raise \
+                 the version in Chart.yaml, or set reconcileStrategy: Revision\n",
+                chart.subject()
+            ));
+        }
+    }
     let changes = changes(before.manifests, after.manifests);
     match args.common.output {
         Some(Format::Json) => print_data(&data(&changes), DataFormat::Json)?,
@@ -103,6 +114,8 @@ struct Deployed {
     manifests: BTreeMap<ObjectId, Value>,
     /// What several Kustomizations or HelmReleases apply.
     contested: BTreeSet<ObjectId>,
+    /// Charts that are made anew with a new version only, with version and digest.
+    charts: BTreeMap<ObjectId, (String, String)>,
 }
 
 /// What is deployed from a tree: the files on disk, or those of a commit.
@@ -126,6 +139,8 @@ async fn manifests(
     session.settle(session.time_left()).await?;
     let deployed = session.world.manifests().await;
     let deployed = deployed.map_err(|error| Failure::Work(error.to_string()))?;
+    let charts = session.world.versioned_charts().await;
+    let charts = charts.map_err(|error| Failure::Work(error.to_string()))?;
     if let Some(note) = super::first_cause(&session.picture) {
         eprint(&format!("⚠ {what}: not all was deployed: {note}\n"));
     }
@@ -134,6 +149,7 @@ async fn manifests(
         entry: session.opened.entry.directory,
         manifests: deployed.all,
         contested: deployed.contested,
+        charts,
     })
 }
 

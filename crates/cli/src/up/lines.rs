@@ -249,7 +249,9 @@ fn left_alone(picture: &Picture) -> Vec<String> {
     if messages.len() > LEFT {
         let more = messages.len() - LEFT;
         messages.truncate(LEFT);
-        messages.push(format!("and {more} more that were left out; -o json has them all"));
+        messages.push(format!(
+            "and {more} more that were left out; -o json has them all"
+        ));
     }
     messages
 }
@@ -312,6 +314,8 @@ fn hint(message: &str) -> Option<&'static str> {
     let has = |text: &str| message.contains(text);
     if has("not served any more, write") {
         Some("--assume-crds takes former versions for those of today")
+    } else if has("invalid chart reference") {
+        Some("spec.chart.spec.chart is a path from the root of the repository")
     } else if has("no matches for kind") {
         Some("--crds DIR adds definitions, --assume-crds accepts the kind without one")
     } else if has("substitute from '") && has("not found") {
@@ -336,6 +340,10 @@ fn hint(message: &str) -> Option<&'static str> {
     } else if has("variable not set (strict mode)") {
         Some(
             "for Flux before 2.9, or with that feature gate: --feature-gates StrictPostBuildSubstitutions=false",
+        )
+    } else if has("failed for release") && (has(".yaml:") || has("schema(s)")) {
+        Some(
+            "everflow build helmrelease NAME --path DIR renders it alone, with the values that it gets",
         )
     } else if has("spec.minReplicas: Invalid value: 0") {
         Some("for clusters with that feature gate: --feature-gates HPAScaleToZero=true")

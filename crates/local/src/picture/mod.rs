@@ -10,7 +10,7 @@ use everflow_api::inventory::ObjectId;
 use everflow_json::Value;
 use everflow_time::Timestamp;
 
-use node::{children, has_tried, node, waits_for};
+use node::{children, has_tried, made_from, node, waits_for};
 pub use waits::HEALTH_FAILED;
 use waits::{Beyond, blamed, fate, health_waits};
 
@@ -18,6 +18,8 @@ use waits::{Beyond, blamed, fate, health_waits};
 pub const SKIPPED: &str = "SkippedOffline";
 /// The reason of objects whose controller does not exist yet.
 pub const NOT_SUPPORTED: &str = "NotSupportedYet";
+/// The reason of sources that were fetched by a run before.
+pub const CACHED: &str = "Cached";
 /// The reason of objects that are taken as they are, because nothing here ever calls for what they do.
 pub const ACCEPTED: &str = "Accepted";
 
@@ -158,6 +160,19 @@ impl Picture {
             .iter()
             .map(|node| (node.id.subject(), node.revision.as_str()))
             .collect();
+        // Of a chart from a source in the cluster too; what was cached tells of the revision of that day.
+        let charts = objects.iter().filter(|it| it["kind"] == "HelmChart");
+        let charts: BTreeMap<ObjectId, &Value> =
+            charts.map(|chart| (ObjectId::of(chart), chart)).collect();
+        let outdated = self.sources.iter().filter(|node| {
+            charts.get(&node.id).is_some_and(|chart| {
+                let source = waits_for(chart).pop().unwrap_or_default();
+                let newest = revisions.get(&source).copied().unwrap_or_default();
+                let moves = !source.starts_with("HelmRepository/") && node.reason != CACHED;
+                moves && !newest.is_empty() && made_from(chart) != Some(newest)
+            })
+        });
+        let outdated: BTreeSet<ObjectId> = outdated.map(|node| node.id.clone()).collect();
         let specs =
             |kind: &'static str| objects.iter().filter(move |object| object["kind"] == kind);
         let kustomizations = self.kustomizations.iter_mut().zip(specs("Kustomization"));
@@ -172,6 +187,13 @@ impl Picture {
                 node.state = State::Progressing;
                 node.message = format!("revision {} is there to apply", newest.unwrap_or_default());
             }
+        }
+        let ready = self
+            .sources
+            .iter_mut()
+            .filter(|node| node.state == State::Ready);
+        for node in ready.filter(|node| outdated.contains(&node.id)) {
+            node.state = State::Progressing;
         }
     }
 
@@ -249,9 +271,19 @@ impl Picture {
                     .iter()
                     .any(|node| node.state == State::Skipped),
             };
+            let skipped = self.all().filter(|node| node.reason == SKIPPED);
+            let skipped: BTreeSet<String> = skipped.map(|node| node.id.subject()).collect();
+            let charts = self
+                .sources
+                .iter()
+                .filter(|node| node.id.kind == "HelmChart");
+            let charts: BTreeMap<String, Vec<String>> = charts
+                .map(|node| (node.id.subject(), node.waits_for.clone()))
+                .collect();
             let mut changed = false;
             for node in self.all_mut() {
                 let blamed = blamed(node);
+                let told = |name: &str| answers_for_itself(name, &skipped, &charts);
                 let is_bad = |name: &String| {
                     matches!(
                         states.get(name),
@@ -259,6 +291,11 @@ impl Picture {
                     )
                 };
                 let fate = match (node.state, health.get(&node.id)) {
+                    // Its controller says itself that the chart is left out, and what depends on it goes on.
+                    (State::Waiting, _) if node.id.kind == "HelmRelease" => {
+                        let names = node.waits_for.iter().filter(|name| !told(name));
+                        fate(&names.cloned().collect::<Vec<_>>(), &states, &beyond)
+                    }
                     (State::Waiting, _) => fate(&node.waits_for, &states, &beyond),
                     (State::Failed, _) if !blamed.is_empty() && blamed.iter().all(is_bad) => {
                         node.waits_for = blamed;
@@ -310,7 +347,9 @@ impl Picture {
     fn name_what_is_waited_for(&mut self) {
         let good: BTreeSet<String> = self
             .all()
-            .filter(|node| matches!(node.state, State::Ready | State::Unsupported))
+            .filter(|node| {
+                matches!(node.state, State::Ready | State::Unsupported) || node.reason == SKIPPED
+            })
             .map(|node| node.id.subject())
             .collect();
         for node in self.all_mut() {
@@ -387,6 +426,17 @@ impl Picture {
         troubles.sort_by_key(|node| node.state);
         troubles
     }
+}
+
+/// Whether a HelmRelease that waits for it will be told so that it is left out: by itself, or as a chart that
+/// is made from what is.
+fn answers_for_itself(
+    name: &str,
+    skipped: &BTreeSet<String>,
+    charts: &BTreeMap<String, Vec<String>>,
+) -> bool {
+    let mut from = charts.get(name).into_iter().flatten();
+    skipped.contains(name) || from.any(|source| skipped.contains(source))
 }
 
 fn is_counted(id: &ObjectId) -> bool {
@@ -606,8 +656,9 @@ mod tests {
         let with = |chart: Value| releases(&[waits.clone(), chart]).remove(0);
         let failed = chart("a", "False", "ChartPullError", "");
         assert_eq!(with(failed), (State::Blocked, of_chart.clone()));
+        // The controller of the release will say so itself.
         let skipped = chart("a", "True", SKIPPED, "");
-        assert_eq!(with(skipped), (State::Skipped, of_chart.clone()));
+        assert_eq!(with(skipped), (State::Waiting, of_chart.clone()));
         let coming = chart("a", "Unknown", "Progressing", "");
         assert_eq!(with(coming), (State::Waiting, of_chart));
     }
@@ -651,6 +702,27 @@ mod tests {
         tracked["status"]["lastAttemptedRevisionDigest"] = json!("sha256:0123456789abcdef");
         let chart = chart("a", "True", "Succeeded", "1.0.0@sha256:0123456789abcdef");
         assert_eq!(releases(&[tracked, chart])[0].0, State::Ready);
+    }
+
+    #[test]
+    fn a_chart_is_not_there_while_its_repository_has_moved_on() {
+        let state = |from: &str, reason: &str| {
+            let mut made = chart("a", "True", reason, "1.0.0");
+            made["spec"]["sourceRef"] = json!({ "kind": "GitRepository", "name": "repo" });
+            made["status"]["observedSourceArtifactRevision"] = json!(from);
+            let mut source = repository("True", "Succeeded");
+            source["status"]["artifact"] = json!({ "revision": "main@sha1:2" });
+            let (picture, _) = drawn(&[source, made]);
+            let charts = picture.sources.iter();
+            let mut charts = charts.filter(|node| node.id.kind == "HelmChart");
+            charts.next().unwrap().state
+        };
+        assert_eq!(state("main@sha1:2", "ChartPackageSucceeded"), State::Ready);
+        assert_eq!(
+            state("main@sha1:1", "ChartPackageSucceeded"),
+            State::Progressing
+        );
+        assert_eq!(state("main@sha1:1", CACHED), State::Ready);
     }
 
     #[test]

@@ -75,6 +75,13 @@ fn state(object: &Value, reason: &str, depends: bool) -> State {
     }
 }
 
+/// The revision of its source that a HelmChart was made from.
+pub(super) fn made_from(chart: &Value) -> Option<&str> {
+    chart
+        .pointer("/status/observedSourceArtifactRevision")?
+        .as_str()
+}
+
 /// Whether an object has tried a revision of its source. A HelmRelease knows charts that move by their digest.
 pub(super) fn has_tried(object: &Value, newest: &str, tried: &str) -> bool {
     let digest = object.pointer("/status/lastAttemptedRevisionDigest");

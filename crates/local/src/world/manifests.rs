@@ -53,6 +53,23 @@ impl World {
         Ok(manifests)
     }
 
+    /// Charts from sources in the cluster that are made anew with a new version only: which version, and the digest
+    /// of what is in it.
+    pub async fn versioned_charts(&self) -> Result<BTreeMap<ObjectId, (String, String)>, Error> {
+        let objects = self.flux_objects().await?;
+        let charts = objects.iter().filter(|it| it["kind"] == "HelmChart");
+        let charts = charts.filter(|chart| {
+            let spec = &chart["spec"];
+            spec["sourceRef"]["kind"] != "HelmRepository" && spec["reconcileStrategy"] != "Revision"
+        });
+        let known = charts.filter_map(|chart| {
+            let revision = view::artifact_revision(chart)?.to_owned();
+            let digest = view::artifact_digest(chart)?.to_owned();
+            Some((ObjectId::of(chart), (revision, digest)))
+        });
+        Ok(known.collect())
+    }
+
     /// The HelmReleases with hooks that are Jobs or Pods, in which nothing runs here.
     pub async fn hooks_that_did_not_run(&self) -> Result<Vec<String>, Error> {
         let objects = self.flux_objects().await?;

@@ -360,12 +360,19 @@ impl World {
     }
 
     async fn attempt_again(&mut self, nodes: &[&Node]) -> Result<(), Error> {
-        let ids: Vec<ObjectId> = nodes.iter().map(|node| node.id.clone()).collect();
-        let token = self.request(&ids).await?;
+        let mut asked = Vec::new();
+        for node in nodes {
+            // Of a release that left something behind the next attempt would be another action: that one has
+            // failed stays true.
+            let live = self.flux_object(&node.id).await.unwrap_or_default();
+            let left_nothing = live.pointer("/status/history/0").is_none();
+            asked.push((&node.id, left_nothing));
+        }
+        let token = self.ask(&asked).await;
         let until = self.env.clock.elapsed() + Duration::from_secs(30);
-        for id in ids {
+        for (id, _) in asked {
             while self.env.clock.elapsed() < until {
-                let Some(object) = self.flux_object(&id).await else {
+                let Some(object) = self.flux_object(id).await else {
                     break;
                 };
                 if view::last_handled_reconcile_at(&object) == Some(&token) {
@@ -377,26 +384,32 @@ impl World {
         Ok(())
     }
 
-    /// Asks for an attempt of these objects now, as `flux reconcile` does, with all retries that HelmReleases
-    /// may make. The answer is what `lastHandledReconcileAt` will be.
+    /// Asks for an attempt of these objects now, as `flux reconcile` does. The answer is what
+    /// `lastHandledReconcileAt` will be.
     pub async fn request(&mut self, ids: &[ObjectId]) -> Result<String, Error> {
+        let asked: Vec<(&ObjectId, bool)> = ids.iter().map(|id| (id, false)).collect();
+        Ok(self.ask(&asked).await)
+    }
+
+    /// The same; where it is said so the retries of HelmReleases are counted anew.
+    async fn ask(&mut self, asked: &[(&ObjectId, bool)]) -> String {
         self.requests += 1;
         let token = format!("everflow-{}", self.requests);
-        let annotations = json!({
-            names::annotation::REQUESTED_AT: token,
-            names::annotation::RESET_AT: token,
-        });
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-        for id in ids {
+        for (id, resets) in asked {
             let Some(resource) = flux_kind(id) else {
                 continue;
             };
+            let mut annotations = json!({ names::annotation::REQUESTED_AT: token });
+            if *resets {
+                annotations[names::annotation::RESET_AT] = json!(token);
+            }
+            let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
             let at = At::new(&id.namespace, &id.name);
             let options = WriteOptions::by(MANAGER);
             // One that has gone meanwhile needs no attempt.
             let _ = self.client.patch(&resource, at, &patch, &options).await;
         }
-        Ok(token)
+        token
     }
 
     /// Lets the controllers come to their safe points and ends everything.
