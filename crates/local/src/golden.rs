@@ -170,20 +170,24 @@ mod tests {
                 .collect();
             json!({
                 "apiVersion": format!("{group}/v2"), "kind": kind,
-                "metadata": {"namespace": "n", "name": "web"},
+                "metadata": {"namespace": "apps", "name": "web"},
                 "status": {"inventory": {"entries": entries}},
             })
         };
         let objects = [
             owner("Kustomization", "kustomize.toolkit.fluxcd.io", &[]),
-            owner("HelmRelease", "helm.toolkit.fluxcd.io", &["n_keys__Secret"]),
+            owner(
+                "HelmRelease",
+                "helm.toolkit.fluxcd.io",
+                &["apps_keys__Secret"],
+            ),
         ];
         let annotations = json!({"meta.helm.sh/release-name": "web"});
         let labels = json!({"helm.toolkit.fluxcd.io/name": "web", "mine": "yes"});
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "data": {"token": "aHVudGVyMg=="},
             "metadata": {
-                "namespace": "n", "name": "keys", "annotations": annotations, "labels": labels,
+                "namespace": "apps", "name": "keys", "annotations": annotations, "labels": labels,
                 "managedFields": [{"manager": "helm-controller", "operation": "Apply", "fieldsV1": {
                     "f:data": {"f:token": {}},
                     "f:metadata": {"f:annotations": {"f:meta.helm.sh/release-name": {}}, "f:labels": {
@@ -193,7 +197,7 @@ mod tests {
             },
         });
         let hook = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "n", "name": "hook"},
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "apps", "name": "hook"},
         });
         let deployed = BTreeMap::from([(ObjectId::of(&secret), secret)]);
         let hooks = BTreeMap::from([(ObjectId::of(&objects[1]), vec![hook])]);
@@ -203,10 +207,10 @@ mod tests {
             .map(|it| (it.file.as_str(), it.text.as_str()))
             .collect();
         let text = "apiVersion: v1\ndata:\n  token: '***'\nkind: Secret\nmetadata:\n  labels:\n    mine: \"yes\"\n  name: \
-                    keys\n  namespace: n\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: hook\n  namespace: n\n";
+                    keys\n  namespace: apps\n---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: hook\n  namespace: apps\n";
         assert_eq!(
             files,
-            [("n.web.helmrelease.yaml", text), ("n.web.yaml", "")]
+            [("apps.web.helmrelease.yaml", text), ("apps.web.yaml", "")]
         );
     }
 }

@@ -314,6 +314,10 @@ fn hint(message: &str) -> Option<&'static str> {
     let has = |text: &str| message.contains(text);
     if has("not served any more, write") {
         Some("--assume-crds takes former versions for those of today")
+    } else if has("no such host") || has("connection refused") {
+        Some(
+            "--offline takes what was fetched before and skips the rest, --source NAME=DIR takes a directory",
+        )
     } else if has("invalid chart reference") {
         Some("spec.chart.spec.chart is a path from the root of the repository")
     } else if has("no matches for kind") {
