@@ -6,6 +6,7 @@ use everflow_apply::preflight::PreflightChoice;
 use everflow_fetch::archive::{Limits, artifact_limits};
 use everflow_fetch::helm::HelmLimits;
 use everflow_kustomize::Limits as BuildLimits;
+use everflow_time::Timestamp;
 
 use crate::{Error, RemoteClusters};
 
@@ -179,6 +180,9 @@ pub struct HelmOptions {
     pub guard: GuardRail,
     /// Whether objects of releases are watched where drift is looked for.
     pub watch_applied: bool,
+    /// The moment that charts see, where all runs are to render the same: each release then has random values
+    /// of its own that are the same in each run.
+    pub rendered_as_of: Option<Timestamp>,
 }
 
 impl Default for HelmOptions {
@@ -189,6 +193,7 @@ impl Default for HelmOptions {
             foreign_patience: Duration::from_secs(900),
             guard: GuardRail::default(),
             watch_applied: true,
+            rendered_as_of: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport};
 use everflow_env::{Blocking, BoxFuture, Env, InlineBlocking, Job, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::Value;
+use everflow_local::skipped_release::SkippedReleases;
 use everflow_local::stand_in::{StandIn, StandIns};
 use everflow_runtime::Signal;
 use everflow_runtime::attempt::{
@@ -332,12 +333,15 @@ async fn live(
     let (recorder, event_sender) = recorder(&env, &client, &metrics, Some("http://sink/"), "sim")
         .map_err(|error| error.to_string())?;
     let noted = |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
-        let inner = match &all.stand_ins {
+        let inner: Arc<dyn Controller> = match &all.stand_ins {
             Some(stand_ins) if inner.resource().group == group::SOURCE => Arc::new(StandIn {
                 inner,
                 stand_ins: stand_ins.clone(),
                 storage: storage.clone(),
             }),
+            Some(stand_ins) if stand_ins.offline && inner.resource().kind == "HelmRelease" => {
+                Arc::new(SkippedReleases { inner })
+            }
             _ => inner,
         };
         #[cfg(feature = "wrong")]

@@ -264,14 +264,18 @@ impl<'a> Attempt<'a> {
 
     /// The expressions for the health of objects.
     pub(super) fn checks(&self) -> Result<CustomChecks, Stop> {
-        CustomChecks::read(&self.object.spec.health_check_exprs).map_err(|error| {
+        let read = CustomChecks::read(&self.object.spec.health_check_exprs);
+        let checks = read.map_err(|error| {
             let at = error.at();
             let text = format!("{error}\ncorrect the expression in spec.healthCheckExprs[{at}]");
             let start = "Reconciliation failed terminally due to configuration error";
             Failure::new(Reason::InvalidCELExpression, format!("{start}: {text}"))
                 .telling(Tell::Text(text))
                 .then(Then::Change)
-                .into()
+        })?;
+        Ok(match self.options().kustomize.alone {
+            true => checks.of_groups(everflow_apply::is_looked_after),
+            false => checks,
         })
     }
 }

@@ -14,6 +14,7 @@ use everflow_runtime::reflector::Watched;
 use everflow_runtime::store::Keep;
 
 use super::attempt::Attempt;
+use super::made_up;
 use crate::configs::resource;
 use crate::resources;
 use crate::stop::{Failure, Stop};
@@ -40,6 +41,9 @@ impl Attempt<'_> {
                         .into());
                 }
             }
+        }
+        if self.options().kustomize.placeholders {
+            made_up::complete(&spec.values_from, &mut found);
         }
         let (references, inline) = (spec.values_from.clone(), spec.values.clone());
         let namespace = namespace.to_owned();

@@ -22,6 +22,7 @@ mod finalize;
 mod guard;
 mod inputs;
 mod lookup;
+mod made_up;
 mod remove;
 mod render;
 mod report;
