@@ -316,7 +316,6 @@ async fn live(
     }
     let selector = shard.unwrap_or_default();
     options.runtime.watch_label_selector = selector.clone();
-    options.helm.lease = all.elected.then(|| LEASE.to_owned());
     if all.stand_ins.is_some() {
         // A repository leads to no other cluster.
         options.kustomize.remote_clusters = RemoteClusters::Refused;

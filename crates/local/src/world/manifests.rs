@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use everflow_api::inventory::ObjectId;
 use everflow_api::view;
 use everflow_controllers::resources;
+use everflow_env::DEFAULT_SHARE;
 use everflow_json::Value;
+use everflow_limits::{Budget, Stop};
 use everflow_release::manifest::objects;
 use everflow_release::record::StoredRecord;
 use everflow_runtime::client::At;
@@ -99,7 +101,8 @@ impl World {
         let secret = format!("sh.helm.release.v1.{name}.v{version}");
         let at = At::new(namespace, &secret);
         let secret = self.client.get(&resources::SECRETS, at).await;
-        StoredRecord::of(&secret.ok()?).ok()
+        let budget = Budget::new(Stop::new(), DEFAULT_SHARE);
+        StoredRecord::of(&secret.ok()?, &budget).ok()
     }
 
     async fn hooks_of(&self, record: &StoredRecord, tests: bool) -> Vec<Value> {

@@ -8,6 +8,7 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::object::Object;
 use everflow_cluster::store::Store;
 use everflow_json::Value;
+use everflow_limits::Budget;
 use everflow_release::action::Event;
 use everflow_release::manifest::objects;
 use everflow_release::names::ReleaseTarget;
@@ -91,7 +92,7 @@ impl Record {
         if secret["type"] != "helm.sh/release.v1" {
             return None;
         }
-        let stored = StoredRecord::of(secret).ok()?;
+        let stored = StoredRecord::of(secret, &Budget::unlimited()).ok()?;
         let (release, place) = (&stored.release, &stored.place);
         let summary = Summary::of(release);
         let hooks = release.hooks.iter().map(|hook| Hook {
