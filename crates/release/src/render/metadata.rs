@@ -32,10 +32,8 @@ impl Additions {
         let mut out = String::with_capacity(manifests.len() + manifests.len() / 4);
         let exceeded = |error: Exceeded| error.to_string();
         // Aliases are replaced by what they stand for, in each document anew.
-        let (held, limits) = cost::reading(budget, manifests.as_bytes()).map_err(exceeded)?;
-        let documents = documents(manifests, limits, budget)?;
-        drop(held);
-        for mut document in documents {
+        let (_held, limits) = cost::reading(budget, manifests.as_bytes()).map_err(exceeded)?;
+        for mut document in documents(manifests, limits, budget)? {
             let print = cost::of_printing(&document.root);
             budget.charge(print).map_err(exceeded)?;
             self.add_to(&mut document.root)?;
