@@ -348,8 +348,8 @@ impl<'a> Attempt<'a> {
         if self.context.ticket.priority != Priority::Dependency {
             cache.reset_contention();
         }
-        let live = self.live_view(target);
-        let mut outcome = self.apply(applier, objects, &cache, &live).await?;
+        let view = self.live_view(target);
+        let mut outcome = self.apply(applier, objects, &cache, &view).await?;
         self.prune(applier, before, &mut outcome, &cache).await?;
         Ok(outcome)
     }

@@ -299,14 +299,14 @@ impl Attempt<'_> {
             }
             return Err(self.health_failed(wait, why));
         }
-        let live = self.live_view(target);
+        let view = self.live_view(target);
         let mut keep = self.config_watches();
         let entries: Vec<Entry> = open.iter().map(|(entry, _)| entry.clone()).collect();
         let mut told = !target.remote;
         for entry in &entries {
-            told = told && live.tells(entry).await;
+            told = told && view.tells(entry).await;
         }
-        let mut changes = live.watch(&entries, &mut keep).await;
+        let mut changes = view.watch(&entries, &mut keep).await;
         changes.extend(self.watch_foreign(&entries, target, &mut keep).await);
         let watched = changes.len() >= entries.len() && !target.remote;
         changes.extend(self.wakes());

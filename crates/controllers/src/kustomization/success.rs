@@ -90,8 +90,8 @@ impl Attempt<'_> {
         if let Ok(inventory) = self.inventory()
             && self.options().kustomize.watch_applied
         {
-            let live = self.live_view(target);
-            changes.extend(live.watch(inventory.entries(), &mut keep).await);
+            let view = self.live_view(target);
+            changes.extend(view.watch(inventory.entries(), &mut keep).await);
         }
         self.context.release_watches(&keep);
         let mut interval = self.object.spec.interval.unsigned();
