@@ -13,6 +13,7 @@ use std::time::Duration;
 use everflow_controllers::{ControllerKind, Setup};
 use everflow_embedded::EmbeddedAdmission;
 use everflow_env::{Env, ThreadOptions, within};
+use everflow_keeper::InstanceController;
 use everflow_runtime::Signal;
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::Logger;
@@ -117,7 +118,11 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
         log: log.clone(),
         metrics,
     };
-    let engine = setup.engine(&kinds, recorder);
+    let mut engine = setup.builder(&kinds);
+    if args.flux_instance {
+        engine = engine.controller(InstanceController::new(&own_namespace), |_| true);
+    }
+    let engine = engine.build(recorder);
     let handle = engine.handle();
     served.files(&env, artifacts, posts, &log);
     notifications::serve_webhooks(args, &setup, &handle, &mut served).await?;
