@@ -139,8 +139,15 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     for mut object in objects {
         if object["kind"] == "CustomResourceDefinition" {
             // Helm must not delete everybody's objects; nobody else is told so.
-            if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            let metadata = object["metadata"].as_object_mut().unwrap();
+            if let Some(annotations) = metadata
+                .get_mut("annotations")
+                .and_then(Value::as_object_mut)
+            {
                 annotations.remove("helm.sh/resource-policy");
+                if annotations.is_empty() {
+                    metadata.remove("annotations");
+                }
             }
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
