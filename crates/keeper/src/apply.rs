@@ -9,6 +9,7 @@ use everflow_runtime::client::{
 };
 
 use crate::MANAGER;
+use crate::status::entry;
 
 /// Never removed, because they take everything that is in them along.
 const KEPT: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
@@ -64,9 +65,7 @@ impl<'c> Hands<'c> {
             if let Some(change) = change {
                 applied.changes.push(format!("{} {change}", id.subject()));
             }
-            let version = object["apiVersion"].as_str().unwrap_or_default();
-            let version = version.rsplit('/').next().unwrap_or_default();
-            applied.inventory.push(ResourceRef::new(&id, version));
+            applied.inventory.push(entry(object));
         }
         Ok(applied)
     }

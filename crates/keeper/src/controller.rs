@@ -14,7 +14,9 @@ use everflow_runtime::client::{At, Resource};
 use everflow_runtime::events::{Event, Severity};
 
 use crate::apply::{Failed, Hands};
-use crate::status::{Facts, Outcome, components, inventory, revision, status};
+use crate::status::{
+    Facts, Outcome, components, inventory, revision, status, united, with_inventory,
+};
 use crate::{INSTANCES, NAME, report};
 
 const OWNED: [&str; 3] = [types::READY, types::RECONCILING, types::STALLED];
@@ -101,6 +103,17 @@ impl InstanceController {
         facts.components = components(&built.options);
         let hands = Hands::new(context);
         let before = inventory(object);
+        let all = united(&before, &built.objects);
+        if all != before {
+            let remembered = with_inventory(object, &all);
+            match context.write_status(object, &remembered, &OWNED).await {
+                Ok(Some(_)) => {}
+                // It went, and with it what it asked for.
+                Ok(None) => return Err(Interrupted::Superseded),
+                Err(error) => return Ok(failed(error.to_string())),
+            }
+        }
+        facts.inventory = Some(all);
         let applied = match hands.apply(&built.objects).await {
             Ok(applied) => applied,
             Err(Failed::Interrupted(interrupted)) => return Err(interrupted),
@@ -113,6 +126,7 @@ impl InstanceController {
             Err(Failed::Object(why)) => return Ok(failed(why)),
         }
         facts.inventory = Some(applied.inventory);
+        facts.is_applied = true;
         let rollout = self.rollout(context).await;
         let now = context.env.clock.now();
         let reported = report::write(&context.client, object, &built.options, &rollout, now).await;

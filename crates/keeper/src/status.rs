@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use everflow_api::condition::{self, Condition, ConditionStatus};
 use everflow_api::error::At;
 use everflow_api::history::{self, Attempt, Snapshot};
-use everflow_api::inventory::{ResourceInventory, ResourceRef};
+use everflow_api::inventory::{ObjectId, ResourceInventory, ResourceRef};
 use everflow_api::names::condition as types;
 use everflow_api::wire::Wire;
 use everflow_api::{to_value, view};
@@ -53,6 +53,7 @@ impl Outcome {
 pub(crate) struct Facts {
     pub(crate) revision: String,
     pub(crate) inventory: Option<Vec<ResourceRef>>,
+    pub(crate) is_applied: bool,
     pub(crate) components: Value,
     pub(crate) now: Timestamp,
     pub(crate) took: Duration,
@@ -100,6 +101,41 @@ pub(crate) fn inventory(object: &Value) -> Vec<ResourceRef> {
     read.map(|inventory| inventory.entries).unwrap_or_default()
 }
 
+fn entries(inventory: &[ResourceRef]) -> Value {
+    let entries: Vec<Value> = inventory.iter().map(to_value).collect();
+    json!({"entries": entries})
+}
+
+/// What was applied before and what is to be applied now: nothing that an attempt leaves behind is forgotten, wherever it
+/// ends.
+pub(crate) fn united(before: &[ResourceRef], objects: &[Value]) -> Vec<ResourceRef> {
+    let mut all = before.to_vec();
+    for object in objects {
+        let entry = entry(object);
+        if !all.iter().any(|other| other.id == entry.id) {
+            all.push(entry);
+        }
+    }
+    all
+}
+
+/// An object in the inventory.
+pub(crate) fn entry(object: &Value) -> ResourceRef {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let version = version.rsplit('/').next().unwrap_or_default();
+    ResourceRef::new(&ObjectId::of(object), version)
+}
+
+/// The status with another inventory, and as it was otherwise.
+pub(crate) fn with_inventory(object: &Value, inventory: &[ResourceRef]) -> Value {
+    let mut status = object["status"].clone();
+    if !status.is_object() {
+        status = json!({});
+    }
+    status["inventory"] = entries(inventory);
+    status
+}
+
 /// The whole status after an attempt.
 pub(crate) fn status(object: &Value, facts: &Facts, outcome: &Outcome) -> Value {
     let mut status = object["status"].clone();
@@ -129,8 +165,9 @@ pub(crate) fn status(object: &Value, facts: &Facts, outcome: &Outcome) -> Value 
         status["lastAttemptedRevision"] = json!(facts.revision);
     }
     if let Some(inventory) = &facts.inventory {
-        let entries: Vec<Value> = inventory.iter().map(to_value).collect();
-        status["inventory"] = json!({"entries": entries});
+        status["inventory"] = entries(inventory);
+    }
+    if facts.is_applied {
         status["components"] = facts.components.clone();
         status["lastAppliedRevision"] = json!(facts.revision);
     }
@@ -169,6 +206,7 @@ mod tests {
         Facts {
             revision: "v1@sha256:ab".into(),
             inventory: Some(Vec::new()),
+            is_applied: true,
             components: json!([]),
             now: Timestamp::from_seconds(1_000),
             took: Duration::from_seconds(2),
@@ -195,6 +233,7 @@ mod tests {
         let failed = Facts {
             revision: "v2@sha256:cd".into(),
             inventory: None,
+            is_applied: false,
             ..facts()
         };
         let outcome = Outcome::Stalled("BuildFailed", "no".into());
@@ -204,6 +243,23 @@ mod tests {
         object["status"] = status(&object, &facts(), &Outcome::Ready("done".into()));
         assert_eq!(object["status"]["conditions"].as_array().unwrap().len(), 1);
         assert_eq!(object["status"]["history"].as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_is_to_be_applied_is_remembered_beside_what_was() {
+        let object = |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}});
+        let before = [entry(&object("old")), entry(&object("same"))];
+        let all = united(&before, &[object("same"), object("new")]);
+        let ids: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            [
+                "_old_apps_Deployment",
+                "_same_apps_Deployment",
+                "_new_apps_Deployment"
+            ]
+        );
+        assert_eq!(all[2].version, "v1");
     }
 
     #[test]
