@@ -109,6 +109,9 @@ annotations:
 {{- with $values.leaderElection.retryPeriod }}
 - --leader-election-retry-period={{ . }}
 {{- end }}
+{{- if and $values.fluxInstance (not .shard) }}
+- --flux-instance
+{{- end }}
 {{- with $values.extraArgs }}
 {{ toYaml . }}
 {{- end }}

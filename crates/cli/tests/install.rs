@@ -10,6 +10,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use cluster::Cluster;
+use everflow_env::{Env, RealDisk};
+use everflow_json::{Value, json};
+use everflow_runtime::client::{At, Client, Patch, Resource, WriteOptions};
+use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 
 fn everflow(cluster: &Cluster, arguments: &[&str]) -> Output {
     cluster.run(Path::new(env!("CARGO_BIN_EXE_everflow")), arguments)
@@ -372,4 +376,163 @@ fn without_cluster_admin_the_rights_suffice_for_all_kinds() {
     }
     let log = engine.told();
     assert!(!log.to_lowercase().contains("forbidden"), "{log}");
+}
+
+const INSTANCES: Resource = Resource::namespaced(
+    "fluxcd.controlplane.io",
+    "v1",
+    "fluxinstances",
+    "FluxInstance",
+);
+const REPORTS: Resource =
+    Resource::namespaced("fluxcd.controlplane.io", "v1", "fluxreports", "FluxReport");
+const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "deployments", "Deployment");
+
+fn client(cluster: &Cluster) -> Client {
+    let env = Env::system(RealDisk::new(&std::env::temp_dir()).unwrap());
+    let config = ClusterConfig::from_file(&cluster.directory.join("kubeconfig"), None).unwrap();
+    let transport = HttpsTransport::new(&env, config).unwrap();
+    Client::new(std::sync::Arc::new(transport), env.clock.clone())
+}
+
+/// Waits until an object is as it should be.
+async fn until(
+    client: &Client,
+    resource: &Resource,
+    name: &str,
+    test: impl Fn(&Value) -> bool,
+) -> Value {
+    let mut last = Value::Null;
+    for _ in 0..300 {
+        if let Ok(object) = client.get(resource, At::new("flux-system", name)).await {
+            if test(&object) {
+                return object;
+            }
+            last = object;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{} {name}: {last:#}", resource.kind);
+}
+
+fn is_ready(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let generation = &object["metadata"]["generation"];
+    conditions.any(|one| {
+        one["type"] == "Ready"
+            && one["status"] == "True"
+            && one["observedGeneration"] == *generation
+    })
+}
+
+#[test]
+fn an_installation_is_kept_as_the_flux_instance_in_the_cluster_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let tokens = directory.path().join("tokens");
+    let account =
+        "of-the-account,system:serviceaccount:flux-system:everflow,2,system:authenticated\n";
+    std::fs::write(&tokens, account).unwrap();
+    let cluster = Cluster::start(
+        "install-kept",
+        &["--token-auth-file", tokens.to_str().unwrap()],
+    );
+    let installed = everflow(
+        &cluster,
+        &["install", IMAGE, "--flux-instance", "--timeout=1m"],
+    );
+    assert!(installed.status.success(), "{}", told(&installed));
+    let _engine = Engine::start(&cluster, &["--flux-instance"]);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(kept(&client(&cluster)));
+}
+
+async fn kept(client: &Client) {
+    let patch = r#"[{"op": "replace", "path": "/spec/replicas", "value": 3}]"#;
+    let mut instance = json!({
+        "apiVersion": "fluxcd.controlplane.io/v1",
+        "kind": "FluxInstance",
+        "metadata": {"name": "flux", "namespace": "flux-system"},
+        "spec": {
+            "distribution": {"version": "2.x", "registry": "ghcr.io/fluxcd"},
+            "kustomize": {"patches": [{"target": {"kind": "Deployment"}, "patch": patch}]},
+        },
+    });
+    let by = WriteOptions::by("user");
+    client
+        .create(&INSTANCES, "flux-system", &instance, &by)
+        .await
+        .unwrap();
+    let deployment = until(client, &DEPLOYMENTS, "everflow", |object| {
+        object["spec"]["replicas"] == 3
+    })
+    .await;
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "registry.invalid/everflow:test");
+    assert!(container["args"].to_string().contains("--flux-instance"));
+    let ready = until(client, &INSTANCES, "flux", is_ready).await;
+    assert!(
+        ready["status"]["inventory"]["entries"]
+            .as_array()
+            .unwrap()
+            .len()
+            > 20,
+        "{ready:#}"
+    );
+    assert_eq!(
+        ready["status"]["history"][0]["lastReconciledStatus"],
+        "ReconciliationSucceeded"
+    );
+    let report = until(client, &REPORTS, "flux", is_ready).await;
+    assert_eq!(
+        report["spec"]["components"].as_array().unwrap().len(),
+        4,
+        "{report:#}"
+    );
+    // What it no longer says goes.
+    instance["spec"] = json!({
+        "distribution": {"version": "2.x", "registry": "ghcr.io/fluxcd"},
+        "cluster": {"networkPolicy": false},
+    });
+    let at = At::new("flux-system", "flux");
+    let patch = Patch::Json(json!([{"op": "replace", "path": "/spec", "value": instance["spec"]}]));
+    client.patch(&INSTANCES, at, &patch, &by).await.unwrap();
+    until(client, &INSTANCES, "flux", is_ready).await;
+    until(client, &DEPLOYMENTS, "everflow", |object| {
+        object["spec"]["replicas"] == 2
+    })
+    .await;
+    let policies = Resource::namespaced(
+        "networking.k8s.io",
+        "v1",
+        "networkpolicies",
+        "NetworkPolicy",
+    );
+    assert!(
+        client
+            .get(&policies, At::new("flux-system", "allow-egress"))
+            .await
+            .is_err()
+    );
+    // A patch that cannot be applied changes nothing and is told.
+    let wrong = Patch::Json(
+        json!([{"op": "add", "path": "/spec/kustomize", "value": {"patches": [
+            {"target": {"kind": "Deployment"}, "patch": "[{\"op\": \"remove\", \"path\": \"/spec/nothing\"}]"},
+        ]}}]),
+    );
+    client.patch(&INSTANCES, at, &wrong, &by).await.unwrap();
+    let stalled = until(client, &INSTANCES, "flux", |object| {
+        object["status"]["conditions"][0]["type"] == "Stalled"
+    })
+    .await;
+    let message = stalled["status"]["conditions"][0]["message"]
+        .as_str()
+        .unwrap();
+    assert!(
+        message.contains("patches[0] cannot be applied"),
+        "{message}"
+    );
 }

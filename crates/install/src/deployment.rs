@@ -277,6 +277,9 @@ fn args(options: &Options, shard: Option<&str>) -> Vec<String> {
             args.push(format!("--{flag}={text}"));
         }
     }
+    if options.flux_instance && shard.is_none() {
+        args.push("--flux-instance".to_owned());
+    }
     args.extend(options.extra_args.iter().cloned());
     args
 }

@@ -40,6 +40,9 @@ pub use selector::LabelSelector;
 pub fn manifests(options: &Options) -> Result<Vec<Value>, Error> {
     options.check()?;
     let mut objects = definitions();
+    if options.flux_instance {
+        objects.extend(instance_definitions());
+    }
     objects.extend(without_definitions(options)?);
     for object in &mut objects {
         common_metadata(options, object);
@@ -49,7 +52,15 @@ pub fn manifests(options: &Options) -> Result<Vec<Value>, Error> {
 
 /// The definitions of Flux's kinds, labelled as parts of Flux.
 pub fn definitions() -> Vec<Value> {
-    let mut definitions = everflow_api::crd::crds();
+    labelled(everflow_api::crd::crds())
+}
+
+/// The definitions of FluxInstance and FluxReport, labelled in the same way.
+pub fn instance_definitions() -> Vec<Value> {
+    labelled(instance::definitions())
+}
+
+fn labelled(mut definitions: Vec<Value>) -> Vec<Value> {
     for definition in &mut definitions {
         // They are everybody's: nothing in them says in which namespace the controllers run.
         definition["metadata"]["labels"] = json!({

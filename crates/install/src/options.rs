@@ -72,6 +72,8 @@ pub struct Options {
     pub labels: BTreeMap<String, String>,
     /// Annotations of all objects.
     pub annotations: BTreeMap<String, String>,
+    /// Keeps the installation as the FluxInstance of its namespace says.
+    pub flux_instance: bool,
     /// Further arguments of `everflow run`.
     pub extra_args: Vec<String>,
 }
@@ -138,6 +140,7 @@ impl Default for Options {
             openshift: false,
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
+            flux_instance: false,
             extra_args: Vec::new(),
         }
     }

@@ -5,13 +5,14 @@ use everflow_json::{Value, json};
 use crate::names::{SERVICE_ACCOUNT, namespaced, of_cluster, with_namespace};
 use crate::options::Options;
 
-const GROUPS: [&str; 6] = [
+const GROUPS: [&str; 7] = [
     "source.toolkit.fluxcd.io",
     "kustomize.toolkit.fluxcd.io",
     "helm.toolkit.fluxcd.io",
     "notification.toolkit.fluxcd.io",
     "image.toolkit.fluxcd.io",
     "source.extensions.fluxcd.io",
+    "fluxcd.controlplane.io",
 ];
 
 pub(crate) fn service_accounts(options: &Options) -> Vec<Value> {

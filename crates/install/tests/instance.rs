@@ -273,6 +273,38 @@ fn durations_are_no_numbers() {
 }
 
 #[test]
+fn patches_name_their_object_with_the_namespace_or_without_it() {
+    let patch = |namespace: &str| {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: source-controller\n{namespace}spec:\n  \
+             template:\n    spec:\n      priorityClassName: platform\n"
+        );
+        patched(json!([{ "patch": text }]))
+    };
+    for namespace in ["", "  namespace: flux-system\n"] {
+        assert_eq!(
+            pod(&patch(namespace))["priorityClassName"],
+            "platform",
+            "{namespace}"
+        );
+    }
+}
+
+#[test]
+fn a_patch_counts_over_the_size_of_the_cluster() {
+    let limit = r#"[{"op": "replace", "path": "/spec/template/spec/containers/0/resources/limits/memory", "value": "1Gi"}]"#;
+    let built = built(json!({
+        "cluster": {"size": "large"},
+        "kustomize": {"patches": [{"target": {"kind": "Deployment"}, "patch": limit}]},
+    }));
+    assert_eq!(
+        pod(&built)["containers"][0]["resources"]["limits"]["memory"],
+        "1Gi"
+    );
+    assert!(has(&built, "--concurrent=20"));
+}
+
+#[test]
 fn annotations_of_accounts_and_patches_of_other_objects_are_made() {
     let built = patched(json!([
         {"target": {"kind": "ServiceAccount", "name": "source-controller"},

@@ -11,8 +11,8 @@ use everflow_helm::render::Sources;
 use everflow_helm::template::{ReleaseOptions, template};
 use everflow_helm::values::Warnings;
 use everflow_install::{
-    Component, LabelSelector, LeaseTimes, Options, Sharding, Storage, definitions, manifests,
-    to_yaml,
+    Component, LabelSelector, LeaseTimes, Options, Sharding, Storage, definitions,
+    instance_definitions, manifests, to_yaml,
 };
 use everflow_json::{Map, Value, json};
 use everflow_limits::Budget;
@@ -126,6 +126,7 @@ fn values_of(options: &Options) -> Map {
             "shards": sharding.map(|sharding| sharding.shards).unwrap_or_default(),
         },
         "openshift": options.openshift,
+        "fluxInstance": options.flux_instance,
         "extraArgs": options.extra_args,
         "labels": options.labels,
         "annotations": options.annotations,
@@ -138,8 +139,15 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     for mut object in objects {
         if object["kind"] == "CustomResourceDefinition" {
             // Helm must not delete everybody's objects; nobody else is told so.
-            if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            let metadata = object["metadata"].as_object_mut().unwrap();
+            if let Some(annotations) = metadata
+                .get_mut("annotations")
+                .and_then(Value::as_object_mut)
+            {
                 annotations.remove("helm.sh/resource-policy");
+                if annotations.is_empty() {
+                    metadata.remove("annotations");
+                }
             }
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -214,6 +222,7 @@ fn full() -> Options {
         }),
         labels: [("team".to_owned(), "platform".to_owned())].into(),
         annotations: [("note".to_owned(), "a: b".to_owned())].into(),
+        flux_instance: true,
         extra_args: vec!["--event-per-message".into()],
         ..Options::default()
     }
@@ -293,7 +302,7 @@ fn values_that_make_no_sense_are_refused_by_the_schema() {
 
 #[test]
 fn the_definitions_in_the_chart_are_those_of_the_program() {
-    for mut definition in definitions() {
+    for mut definition in definitions().into_iter().chain(instance_definitions()) {
         let name = definition["metadata"]["name"].as_str().unwrap().to_owned();
         definition["metadata"]
             .as_object_mut()

@@ -41,6 +41,9 @@ struct Which {
     /// How many replicas there are, where no patch says so
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().replicas)]
     replicas: u32,
+    /// For an installation that is kept by the FluxInstance in the cluster
+    #[arg(long)]
+    flux_instance: bool,
     /// Pods that ours rather share no node with, such as app=spire-server; may be given several times, empty for
     /// nothing. Without it the pods of SPIRE servers
     #[arg(long, value_name = "SELECTOR")]
@@ -115,6 +118,7 @@ impl Which {
             registry: self.registry.trim_end_matches('/').to_owned(),
             image: self.image.clone(),
             replicas: self.replicas,
+            flux_instance: self.flux_instance,
             ..Options::default()
         };
         if let Some(selectors) = &self.spread_from {

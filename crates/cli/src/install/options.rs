@@ -84,6 +84,9 @@ pub struct Flags {
     /// The limit of processors of a pod; empty for none
     #[arg(long, value_name = "QUANTITY", default_value_t = Options::default().cpu_limit)]
     cpu_limit: String,
+    /// Keep the installation as the FluxInstance flux of the namespace says, and write a FluxReport
+    #[arg(long)]
+    flux_instance: bool,
     /// Make a PodMonitor for the Prometheus operator
     #[arg(long)]
     pod_monitor: bool,
@@ -129,6 +132,7 @@ impl Flags {
             requeue_dependency: self.requeue_dependency.clone(),
             memory_limit: self.memory_limit.clone(),
             cpu_limit: self.cpu_limit.clone(),
+            flux_instance: self.flux_instance,
             pod_monitor: self.pod_monitor,
             ..Options::default()
         };
@@ -191,6 +195,7 @@ mod tests {
     fn pods_are_started_with_flags_that_there_are() {
         let full = Options {
             multitenant: true,
+            flux_instance: true,
             watch_all_namespaces: false,
             components: vec![Component::Source, Component::Notification],
             concurrent: Some(3),

@@ -152,6 +152,7 @@ impl Removal<'_> {
     async fn components(&self) -> Result<(), Failure> {
         let selection = Selection::labelled(everflow_install::PART_OF_FLUX);
         let own = Some(self.namespace);
+        self.instance().await?;
         for object in self.list(&DEPLOYMENTS, own, &selection).await? {
             self.delete(&DEPLOYMENTS, &object).await?;
         }
@@ -171,6 +172,27 @@ impl Removal<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What would bring the controllers back, where this program defined it.
+    async fn instance(&self) -> Result<(), Failure> {
+        let (group, plural) = ("fluxcd.controlplane.io", "fluxinstances");
+        let name = format!("{plural}.{group}");
+        let found = self
+            .session
+            .client
+            .get(&DEFINITIONS, At::new("", &name))
+            .await;
+        let definition = match found {
+            Ok(definition) => definition,
+            Err(Error::NotFound(_)) => return Ok(()),
+            Err(error) => return Err(self.failed(&name, &error)),
+        };
+        if definition["metadata"]["labels"]["app.kubernetes.io/part-of"] != "flux" {
+            return Ok(());
+        }
+        let resource = Resource::namespaced(group, "v1", plural, "FluxInstance");
+        self.delete_one(&resource, self.namespace, "flux").await
     }
 
     /// Waits until no controller runs any more.

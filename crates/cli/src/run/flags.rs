@@ -188,6 +188,9 @@ pub struct Args {
     /// The same only when it is more than so many of a hundred
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     pub helm_guard_rail_percent: usize,
+    /// Keep the installation as the FluxInstance flux of this process's namespace says, and write a FluxReport
+    #[arg(long)]
+    pub flux_instance: bool,
     /// Features to switch, as NAME=true,OTHER=false
     #[arg(long, value_name = "GATES", default_value = "")]
     pub feature_gates: String,

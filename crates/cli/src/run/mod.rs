@@ -15,6 +15,7 @@ use everflow_controllers::{ControllerKind, Setup};
 use everflow_embedded::EmbeddedAdmission;
 use everflow_env::{Env, ThreadOptions, watch, within};
 use everflow_fetch::storage::{NamedArtifacts, Storage};
+use everflow_keeper::InstanceController;
 use everflow_runtime::Signal;
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::Logger;
@@ -127,7 +128,11 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
         log: log.clone(),
         metrics,
     };
-    let engine = setup.engine(&kinds, recorder);
+    let mut engine = setup.builder(&kinds);
+    if args.flux_instance {
+        engine = engine.controller(InstanceController::new(&own_namespace), |_| true);
+    }
+    let engine = engine.build(recorder);
     let handle = engine.handle();
     let mut peer_files: Option<(Storage, Arc<dyn NamedArtifacts>)> = None;
     let mut mirroring = None;

@@ -7,6 +7,7 @@
 mod built;
 mod carry;
 mod changes;
+mod definitions;
 mod flags;
 mod patches;
 mod spec;
@@ -14,6 +15,7 @@ mod stand_ins;
 mod sync;
 
 pub use built::{Built, build};
+pub(crate) use definitions::definitions;
 pub use flags::{FEATURE_GATES, FLAGS, Meaning};
 
 /// A quantity of Kubernetes as a number; `None` when it is none.

@@ -95,7 +95,13 @@ impl<'a> Patch<'a> {
 
     /// The objects with the patch.
     pub(super) fn apply(&self, objects: &[Value]) -> Result<Vec<Value>, Error> {
-        build(objects, self.value).map_err(|why| self.failed(why))
+        let mut patch = self.value.clone();
+        let body = self.body();
+        // Some were written with the namespace and some without it: all of an installation is in one.
+        if !self.has_target() && body["metadata"]["name"].is_string() {
+            patch["target"] = json!({"kind": body["kind"], "name": body["metadata"]["name"]});
+        }
+        build(objects, &patch).map_err(|why| self.failed(why))
     }
 }
 

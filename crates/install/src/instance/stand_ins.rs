@@ -133,7 +133,7 @@ fn container(component: Component, options: &Options) -> Value {
         "ports": ports,
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "healthz"}},
         "resources": {
-            "limits": {"cpu": "1000m", "memory": "1Gi"},
+            "limits": {"cpu": options.cpu_limit, "memory": options.memory_limit},
             "requests": {"cpu": "100m", "memory": "64Mi"},
         },
         "securityContext": {
@@ -161,6 +161,16 @@ fn args(component: Component, options: &Options) -> Vec<String> {
     args.push(format!("--log-level={}", options.log_level));
     args.push("--log-encoding=json".to_owned());
     args.push("--enable-leader-election".to_owned());
+    if matches!(component, Component::Kustomize | Component::Helm)
+        && let Some(concurrent) = options.concurrent
+    {
+        // As the size of the cluster says, before the patches.
+        args.push(format!("--concurrent={concurrent}"));
+        args.push(format!(
+            "--requeue-dependency={}",
+            options.requeue_dependency
+        ));
+    }
     if component == Component::Source {
         args.push("--storage-path=/data".to_owned());
         args.push(format!(
