@@ -1,9 +1,11 @@
 //! Whether a live object differs from what applying would make of it.
 
+use std::cell::Cell;
+
 use everflow_api::common::IgnoreRule;
 use everflow_json::{Map, Value, json};
 use everflow_schema::selectors::LabelSelector;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::ObjectId;
 use crate::error::ApplyError;
@@ -66,6 +68,37 @@ struct Target {
     annotations: LabelSelector,
 }
 
+/// What the expressions of all rules may take, in bytes, and what one is counted as: the least of these that it fits
+/// into.
+const EXPRESSIONS: usize = 4 << 20;
+const SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+
+/// Compiles an expression in what is `left` for those of all rules.
+fn compiled(text: &str, left: &Cell<usize>) -> Result<Regex, String> {
+    let whole = format!("^(?:{text})$");
+    for bytes in SIZES {
+        let Some(rest) = left.get().checked_sub(bytes) else {
+            break;
+        };
+        let built = RegexBuilder::new(&whole)
+            .size_limit(bytes)
+            .dfa_size_limit(bytes)
+            .build();
+        match built {
+            Ok(regex) => {
+                left.set(rest);
+                return Ok(regex);
+            }
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err(format!(
+        "{text:?}: the expressions of all rules may take {} MiB together: use fewer or simpler ones",
+        EXPRESSIONS >> 20
+    ))
+}
+
 impl Ignore {
     /// Reads the rules; an empty path stands for the whole object.
     ///
@@ -97,6 +130,7 @@ impl Ignore {
     /// Names the rule with an expression, selector or path that cannot be read.
     pub fn read(rules: &[IgnoreRule]) -> Result<Self, ApplyError> {
         let mut read = Vec::with_capacity(rules.len());
+        let left = Cell::new(EXPRESSIONS);
         for (at, rule) in rules.iter().enumerate() {
             let wrong = |why: String| ApplyError::Ignore { at, why };
             if let Some(path) = rule.paths.iter().find(|path| !path.starts_with('/')) {
@@ -107,9 +141,7 @@ impl Ignore {
                 Some(target) => {
                     let expression = |text: &Option<String>| match text.as_deref() {
                         None | Some("") => Ok(None),
-                        Some(text) => Regex::new(&format!("^(?:{text})$"))
-                            .map(Some)
-                            .map_err(|error| wrong(error.to_string())),
+                        Some(text) => compiled(text, &left).map(Some).map_err(wrong),
                     };
                     let selector = |text: &Option<String>| {
                         LabelSelector::parse(text.as_deref().unwrap_or_default())
@@ -260,4 +292,25 @@ fn keyed<'f>(fields: &'f Value, item: &Value) -> Option<&'f Value> {
     };
     let mut fields = fields.as_object()?.iter();
     fields.find(|(key, _)| fits(key)).map(|(_, below)| below)
+}
+
+#[cfg(test)]
+mod expression_tests {
+    use super::*;
+
+    #[test]
+    fn expressions_of_all_rules_have_a_bound_together() {
+        let left = Cell::new(EXPRESSIONS);
+        for _ in 0..300 {
+            assert!(compiled("web-.*", &left).is_ok());
+        }
+        let large: Vec<_> = (0..300)
+            .map(|number| compiled(&format!("(a{{1,90}}){{1,9}}{number}"), &left))
+            .collect();
+        let error = large.into_iter().find_map(Result::err).unwrap();
+        assert!(error.contains("4 MiB together"), "{error}");
+        let huge = compiled("((a{1,100}){1,100}){1,100}", &Cell::new(EXPRESSIONS));
+        assert!(huge.unwrap_err().contains("4 MiB together"));
+        assert!(compiled("(", &Cell::new(EXPRESSIONS)).is_err());
+    }
 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_deleted_in_the_reverse_order() {
+    fn removed_objects_are_deleted_in_reverse_apply_order() {
         let old = [
             object("v1", "Namespace", "", "team"),
             object("v1", "Service", "team", "app"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_union_covers_both_and_shrinks_only_by_what_is_gone() {
+    fn inventory_union_has_both_sides_and_without_removes_only_the_given() {
         let old = Inventory::of(&[object("v1", "Secret", "a", "old")]);
         let new = Inventory::of(&[object("v1", "Secret", "a", "new")]);
         let mut both = new.union(&old);

@@ -15,6 +15,7 @@ pub mod normalize;
 mod object;
 pub mod order;
 pub mod policy;
+pub mod preflight;
 pub mod takeover;
 
 pub use error::{ApplyError, held_by, is_looked_after, served_instead};

@@ -48,4 +48,5 @@ pub use build::{Built, Contents, EmptyBecause, ProvenEmpty, Request, Warning, bu
 pub use error::Error;
 pub use everflow_sops::Keys;
 pub use place::Place;
+pub use placeholder::{PLACEHOLDER, of_variable as placeholder_of};
 pub use substitute::add_variables;

@@ -75,7 +75,6 @@ fn within_share(spec: &Value, files: &MemoryView) -> Result<Built, Error> {
 
 #[track_caller]
 fn outgrows(spec: &Value, files: &[(&str, String)], message: &str) {
-    let _alone = alone();
     let error = within_share(spec, &tree(files)).unwrap_err();
     let limit = SHARE as u64;
     let text = error.to_string();
@@ -95,6 +94,7 @@ fn outgrows(spec: &Value, files: &[(&str, String)], message: &str) {
 
 #[test]
 fn variables_that_make_objects_large_are_refused() {
+    let _alone = alone();
     let long = "x".repeat(900_000);
     for text in [
         "${a}".repeat(20_000),
@@ -108,7 +108,6 @@ fn variables_that_make_objects_large_are_refused() {
         );
     }
     let fits = json!({"postBuild": {"substitute": {"a": "b"}}});
-    let _alone = alone();
     let files = tree(&[("/map.yaml", format!("{MAP}data: {{k: \"${{a}}\"}}\n"))]);
     assert_eq!(
         within_share(&fits, &files).unwrap().contents.objects()[0]["data"]["k"],
@@ -118,6 +117,7 @@ fn variables_that_make_objects_large_are_refused() {
 
 #[test]
 fn kustomizations_that_grow_are_refused_with_their_file() {
+    let _alone = alone();
     let double = "{source: {kind: ConfigMap, fieldPath: data.k}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.k], options: {delimiter: '-', index: 99}}]}";
     outgrows(
         &json!({"path": "apps"}),
@@ -145,12 +145,12 @@ fn kustomizations_that_grow_are_refused_with_their_file() {
 
 #[test]
 fn a_long_field_path_is_refused_with_its_file() {
+    let _alone = alone();
     let path = vec!["b"; 20_000].join(".");
     let file = format!(
         "resources: [map.yaml]\nreplacements: [{{source: {{kind: ConfigMap}}, targets: [{{select: {{kind: ConfigMap}}, fieldPaths: [{path}], options: {{create: true}}}}]}}]\n"
     );
     let files = tree(&[("/kustomization.yaml", file), ("/map.yaml", MAP.to_owned())]);
-    let _alone = alone();
     let error = within_share(&json!({}), &files).unwrap_err();
     assert!(matches!(
         error.exceeded(),
@@ -165,6 +165,7 @@ fn a_long_field_path_is_refused_with_its_file() {
 
 #[test]
 fn metadata_for_many_objects_is_refused() {
+    let _alone = alone();
     let maps: String = (0..1_000)
         .map(|number| format!("---\n{MAP}").replace("settings", &format!("m{number}")))
         .collect();

@@ -87,9 +87,9 @@ impl Program {
         &self.expr
     }
 
-    /// Evaluates the expression.
+    /// Evaluates the expression, which may do little work: it can be evaluated where others wait.
     pub fn evaluate(&self, variables: &Variables) -> Result<Value, EvalError> {
-        self.evaluate_counting(variables).0
+        self.evaluate_within(variables, &work::Work::of_one()).0
     }
 
     /// Evaluates the expression and tells what that cost.

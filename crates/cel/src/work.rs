@@ -12,6 +12,9 @@ use crate::value::{ListKind, Value};
 /// How much work evaluations may do together: about a second of it. What they make takes at most [`BYTES`] for
 /// each of these, however much of it is kept: 128 MB.
 const LIMIT: u64 = 16_000_000;
+/// How much an evaluation by itself may do: less than a tenth of a second. Whoever evaluates for many objects does so on
+/// the thread that everything else waits for.
+const LIMIT_OF_ONE: u64 = LIMIT / 16;
 /// How many bytes count as one.
 const BYTES: u64 = 8;
 /// What an item of a list takes.
@@ -72,6 +75,14 @@ impl Default for Work {
 }
 
 impl Work {
+    /// For an evaluation that belongs to no others.
+    pub(crate) fn of_one() -> Self {
+        Work {
+            left: Cell::new(LIMIT_OF_ONE),
+            patterns: RefCell::default(),
+        }
+    }
+
     fn spend(&self, work: u64) -> Result<(), EvalError> {
         match self.left.get().checked_sub(work) {
             Some(left) => {

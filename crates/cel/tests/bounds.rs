@@ -160,3 +160,20 @@ fn cheap_calls_on_long_text_are_counted() {
         "['{long}'].map(s, s+s+s+s+s+s+s+s).all(s, lists.range(90000).all(i, s.reverse().reverse().charAt(i) != ''))"
     ));
 }
+
+#[test]
+fn an_evaluation_by_itself_does_little_work() {
+    let items: Vec<everflow_json::Value> = (0..400).map(everflow_json::Value::from).collect();
+    let list = Value::from_json(&everflow_json::Value::Array(items));
+    let variables = Variables::new().with("l", list);
+    let program = Program::compile("l.map(a, l.map(b, b)).size() == 400").unwrap();
+    assert!(program.evaluate_counting(&variables).0.is_ok());
+    let error = program.evaluate(&variables).unwrap_err().to_string();
+    assert!(
+        error.contains("expensive") || error.contains("cost"),
+        "{error}"
+    );
+    let small =
+        Program::compile("l.filter(a, a > 3).exists(b, string(b).matches('^39[0-9]$'))").unwrap();
+    assert_eq!(small.evaluate(&variables), Ok(Value::Bool(true)));
+}

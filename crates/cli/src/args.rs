@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::{audit, cluster, flux, helm, kustomize, man, notify, run, sim, up, version};
+use crate::{
+    audit, cluster, flux, helm, install, kustomize, man, notify, rescue, run, sim, up, version,
+};
 
 /// The GitOps engine that does not get stuck.
 ///
@@ -63,6 +65,8 @@ pub enum Verb {
     Get(flux::get::Args),
     /// Render Helm charts without a cluster
     Helm(helm::Args),
+    /// Install the controllers in a cluster, or print the manifests for it
+    Install(Box<install::Args>),
     /// Build kustomizations as the real kustomize does
     Kustomize(kustomize::Args),
     /// List artifacts in a registry
@@ -83,6 +87,8 @@ pub enum Verb {
     Push(flux::artifact::PushVerb),
     /// Reconcile a Flux object now, and wait for it
     Reconcile(flux::reconcile::Args),
+    /// Deliver from this machine what the engine in the cluster cannot: the way out of a deadlock
+    Rescue(Box<rescue::Args>),
     /// Resume Flux objects that are suspended
     Resume(flux::suspend::ResumeArgs),
     /// Run the controllers against a cluster
@@ -103,6 +109,8 @@ pub enum Verb {
     Tree(flux::tree::Args),
     /// Call a webhook
     Trigger(notify::trigger::Args),
+    /// Remove the controllers and their definitions from a cluster; what they deployed stays
+    Uninstall(install::UninstallArgs),
     /// Bring up a whole repository on this machine, with no cluster
     Up(up::Args),
     /// Print the version of this program

@@ -12,12 +12,14 @@ mod disk_view;
 mod exit;
 mod flux;
 mod helm;
+mod install;
 mod kustomize;
 mod kustomize_helm;
 mod man;
 mod notify;
 mod output;
 mod progress;
+mod rescue;
 mod run;
 mod sim;
 mod up;
@@ -62,6 +64,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Events(args) => flux::events::run(&args),
         Verb::Export(args) => flux::export::run(&args),
         Verb::Get(args) => flux::get::run(&args),
+        Verb::Install(args) => install::run(&args),
         Verb::List(args) => flux::artifact::list(&args),
         Verb::Logs(args) => flux::logs::run(&args),
         Verb::Man(args) => man::run(&args),
@@ -72,6 +75,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Notify(args) => notify::run(&args),
         Verb::Trigger(args) => notify::trigger::run(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
+        Verb::Rescue(args) => rescue::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Sim(args) => sim::run(&args),
@@ -80,6 +84,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Tag(args) => flux::artifact::tag(&args),
         Verb::Trace(args) => flux::trace::run(&args),
         Verb::Tree(args) => flux::tree::run(&args),
+        Verb::Uninstall(args) => install::uninstall(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Kustomize(args) => kustomize::run(&args),
         Verb::Helm(args) => helm::run(args),

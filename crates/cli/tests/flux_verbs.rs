@@ -22,7 +22,7 @@ use everflow_runtime::client::{At, Client, Patch, Resource, WriteOptions};
 use everflow_runtime::transport::{ClusterConfig, HttpsTransport};
 
 /// Verbs that this program does not have yet.
-const MISSING: [&str; 2] = ["trigger", "uninstall"];
+const MISSING: [&str; 1] = ["trigger"];
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 const CRDS: Resource = Resource::cluster(
     "apiextensions.k8s.io",

@@ -68,6 +68,7 @@ fn every_attack_that_was_tried_has_a_row() {
         ("E", 3),
         ("R", 2),
         ("U", 1),
+        ("V", 8),
     ];
     for row in letters
         .iter()

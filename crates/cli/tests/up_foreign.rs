@@ -180,13 +180,16 @@ fn a_whole_repository_comes_up_without_what_it_lacks() {
         Some("skipped"),
         "{said}"
     );
-    for name in ["web", "policy"] {
-        assert_eq!(
-            state("others", name).as_deref(),
-            Some("not supported yet"),
-            "{said}"
-        );
-    }
+    assert_eq!(
+        state("helmReleases", "web").as_deref(),
+        Some("skipped"),
+        "{said}"
+    );
+    assert_eq!(
+        state("others", "policy").as_deref(),
+        Some("not supported yet"),
+        "{said}"
+    );
     assert_eq!(data["formerVersions"][0]["kind"], "HelmRelease", "{said}");
 }
 

@@ -5,17 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::time::Timestamp;
 
-/// Where the server gets the time and its random bits.
-pub trait Environment: Send + Sync + 'static {
-    /// The current time.
-    fn now(&self) -> Timestamp;
-    /// The next random bits.
-    fn random(&self) -> u64;
-    /// Whether a feature gate is on that Kubernetes has off. Known is `HPAScaleToZero`.
-    fn has_feature(&self, _gate: &str) -> bool {
-        false
-    }
-}
+pub use everflow_builtins::Environment;
 
 /// The machine's clock and its source of randomness.
 #[derive(Debug, Default)]

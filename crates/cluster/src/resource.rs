@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use everflow_builtins::Collection;
 use everflow_json::Value;
+pub use everflow_schema::split_api_version as split_version;
 use smol_str::SmolStr;
 
 use crate::codec::gotypes::{GoType, types};
@@ -80,6 +82,15 @@ impl Resource {
         self.group = group.to_owned();
         self.version = version.to_owned();
         self.api_version = join_version(group, version);
+    }
+
+    /// The names that rules know it by.
+    pub fn collection(&self) -> Collection<'_> {
+        Collection {
+            group: &self.group,
+            version: &self.version,
+            plural: &self.plural,
+        }
     }
 
     /// The name for messages.
@@ -313,9 +324,4 @@ impl Registry {
     pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.iter()
     }
-}
-
-/// Splits `group/version`.
-pub fn split_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
 }

@@ -201,7 +201,7 @@ fn step() -> impl Strategy<Value = (usize, bool, Parts)> {
 }
 
 #[test]
-fn ownership_stays_sound_and_nothing_happens_twice() {
+fn ownership_stays_valid_and_apply_is_idempotent() {
     let steps = (0usize..3, prop::collection::vec(step(), 1..8));
     check(48, steps, |(kind, steps)| {
         let cluster = Cluster::new();
@@ -280,7 +280,7 @@ fn settled(value: &Value) -> Value {
 }
 
 #[test]
-fn independent_appliers_may_come_in_any_order() {
+fn independent_appliers_commute() {
     // The base is everybody's; the rest is of one alone.
     let both = (0usize..3, parts("ann-"), parts("bob-"), parts("cyd-"));
     check(48, both, |(kind, ann, mut bob, mut cyd)| {

@@ -97,7 +97,7 @@ impl Cluster {
 }
 
 #[test]
-fn nobody_grants_what_they_do_not_hold() {
+fn granting_rights_that_the_user_lacks_is_forbidden() {
     let cluster = Cluster::new("none");
     let token = cluster.limited();
     let roles = format!("{RBAC}/namespaces/t1/roles");
@@ -132,7 +132,7 @@ fn nobody_grants_what_they_do_not_hold() {
 }
 
 #[test]
-fn nobody_binds_a_role_beyond_their_rights() {
+fn binding_a_role_with_more_rights_than_the_user_is_forbidden() {
     let cluster = Cluster::new("none");
     let token = cluster.limited();
     let bind = |kind: &str, role: &str| {
@@ -163,7 +163,7 @@ fn nobody_binds_a_role_beyond_their_rights() {
 }
 
 #[test]
-fn a_binding_to_nothing_is_named_in_refusals() {
+fn binding_to_a_missing_role_is_named_in_the_refusal() {
     let cluster = Cluster::new("none");
     let token = cluster.limited();
     cluster.make(

@@ -209,10 +209,15 @@ impl<T: Unpacked> Artifacts<T> {
     ) -> Result<T, Missing> {
         let digest = Digest::parse(&artifact.digest)
             .map_err(|error| Missing::because("failed to verify archive", &error))?;
-        if artifact.url == self.storage.url(&artifact.path)
-            && let Some(tree) = self.stored(artifact, &digest, options).await
-        {
-            return tree;
+        if self.storage.is_ours(&artifact.url, &artifact.path) {
+            if let Some(tree) = self.stored(artifact, &digest, options).await {
+                return tree;
+            }
+            if self.storage.bring(&artifact.path, &artifact.digest).await
+                && let Some(tree) = self.stored(artifact, &digest, options).await
+            {
+                return tree;
+            }
         }
         let bytes = self.download(artifact, options, current).await?;
         let (artifact, options) = (artifact.clone(), options.clone());

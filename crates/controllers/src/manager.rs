@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use everflow_apply::effects::LocalAdmission;
+use everflow_apply::preflight::{LocalAdmission, Preflight};
 use everflow_dispatch::receiver::ReceiverController;
 use everflow_env::Env;
 use everflow_fetch::storage::Storage;
@@ -162,6 +162,12 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// How new objects are checked before they are written.
+    pub(crate) fn preflight(&self) -> Preflight {
+        let (choice, local) = (self.options.kustomize.preflight, self.admission.clone());
+        Preflight::new(choice, local, &self.metrics, &self.log)
+    }
+
     /// An engine that runs the controllers of these kinds. Nothing runs yet.
     pub fn engine(&self, kinds: &[ControllerKind], recorder: Recorder) -> Engine {
         self.builder(kinds).build(recorder)

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use everflow_apply::preflight::PreflightChoice;
 use everflow_fetch::archive::{Limits, artifact_limits};
 use everflow_fetch::helm::HelmLimits;
 use everflow_kustomize::Limits as BuildLimits;
+use everflow_time::Timestamp;
 
 use crate::{Error, RemoteClusters};
 
@@ -114,6 +116,9 @@ pub struct KustomizeOptions {
     pub sops_age_secret: String,
     /// Whose fields are taken over, beside kubectl's.
     pub override_managers: Vec<String>,
+    /// Who checks new objects before a stage is written. By default it is the local check, which is right for the
+    /// embedded server: it has the very rules that are checked. `everflow run` chooses by the cluster.
+    pub preflight: PreflightChoice,
     /// Kinds that are applied in a stage of their own.
     pub custom_apply_stage_kinds: Vec<String>,
     /// Whether kubeconfigs may run programs.
@@ -147,6 +152,7 @@ impl Default for KustomizeOptions {
             http_retry: 9,
             sops_age_secret: String::new(),
             override_managers: Vec::new(),
+            preflight: PreflightChoice::Local,
             custom_apply_stage_kinds: Vec::new(),
             insecure_kubeconfig_exec: false,
             insecure_kubeconfig_tls: false,
@@ -174,8 +180,9 @@ pub struct HelmOptions {
     pub guard: GuardRail,
     /// Whether objects of releases are watched where drift is looked for.
     pub watch_applied: bool,
-    /// The Lease under which this process acts, as NAMESPACE/NAME; none where there is no election.
-    pub lease: Option<String>,
+    /// The moment that charts see, where all runs are to render the same: each release then has random values
+    /// of its own that are the same in each run.
+    pub rendered_as_of: Option<Timestamp>,
 }
 
 impl Default for HelmOptions {
@@ -186,7 +193,7 @@ impl Default for HelmOptions {
             foreign_patience: Duration::from_secs(900),
             guard: GuardRail::default(),
             watch_applied: true,
-            lease: None,
+            rendered_as_of: None,
         }
     }
 }

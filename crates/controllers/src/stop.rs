@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use everflow_api::reason::Reason;
 use everflow_runtime::attempt::Interrupted;
+use everflow_runtime::client::Concealed;
 
 /// Why an attempt does not get through.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(crate) struct Failure {
     /// What the event says.
     pub(crate) event: Tell,
     /// What has to happen.
-    pub(crate) then: Then,
+    pub(crate) then: RetryPolicy,
 }
 
 /// What is told of a failure in an event.
@@ -53,7 +54,7 @@ pub(crate) enum Tell {
 
 /// What has to happen before an attempt can get further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum RetryPolicy {
     /// Time, or anything that wakes it.
     Retry,
     /// The API server has to come back, which may be any moment: nothing is wrong with what is delivered.
@@ -78,7 +79,15 @@ impl Failure {
             reason,
             message: message.into(),
             event: Tell::Message,
-            then: Then::Retry,
+            then: RetryPolicy::Retry,
+        }
+    }
+
+    /// Leaves out texts that are not to be repeated.
+    pub(crate) fn conceal(&mut self, texts: &Concealed) {
+        self.message = texts.hide(&self.message);
+        if let Tell::Text(text) | Tell::Info(text) = &mut self.event {
+            *text = texts.hide(text);
         }
     }
 
@@ -90,12 +99,12 @@ impl Failure {
     /// What may pass by itself is tried again sooner.
     pub(crate) fn passing(self, transient: bool) -> Self {
         match transient {
-            true => self.then(Then::Return),
+            true => self.then(RetryPolicy::Return),
             false => self,
         }
     }
 
-    pub(crate) fn then(mut self, then: Then) -> Self {
+    pub(crate) fn then(mut self, then: RetryPolicy) -> Self {
         self.then = then;
         self
     }

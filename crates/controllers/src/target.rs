@@ -182,6 +182,7 @@ impl Targets {
         let transport =
             HttpsTransport::new(&self.env, read.config).map_err(|error| error.to_string())?;
         let client = Client::new(Arc::new(transport), self.env.clock.clone());
+        let client = client.of_a_stranger(self.env.blocking.memory());
         if remotes.len() >= KEPT {
             remotes.clear();
         }

@@ -45,7 +45,7 @@ impl OwnerLabels {
 
 /// What each owner has applied, by namespace and name.
 #[derive(Debug)]
-pub(crate) struct Memories {
+pub(crate) struct AppliedCaches {
     labels: OwnerLabels,
     all: Mutex<BTreeMap<(String, String), Remembered>>,
     /// How often the server had gone back when the store of each kind was looked at last.
@@ -59,9 +59,9 @@ struct Remembered {
     memory: Arc<AppliedCache>,
 }
 
-impl Memories {
+impl AppliedCaches {
     pub(crate) fn new(labels: OwnerLabels) -> Self {
-        Memories {
+        AppliedCaches {
             labels,
             all: Mutex::default(),
             rewinds: Mutex::default(),
@@ -146,17 +146,17 @@ pub(crate) fn tells_health(group: &str, kind: &str) -> bool {
 /// Watches applied objects: one watch for each kind, whoever owns them, for its metadata or also its
 /// health.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Eyes<'a> {
+pub(crate) struct LiveView<'a> {
     pub(crate) context: &'a Context,
-    pub(crate) memories: &'a Arc<Memories>,
+    pub(crate) caches: &'a Arc<AppliedCaches>,
     /// Whether the objects are in this cluster.
     pub(crate) local: bool,
 }
 
-impl Eyes<'_> {
+impl LiveView<'_> {
     /// What is watched of a kind.
     pub(crate) fn watched(&self, resource: &Resource) -> Watched {
-        let selection = Selection::labelled(self.memories.labels.name);
+        let selection = Selection::labelled(self.caches.labels.name);
         let (selection, keep) = match tells_health(&resource.group, &resource.kind) {
             true => (selection, Keep::WithoutTemplates),
             false => (selection.metadata(), Keep::Metadata),
@@ -170,11 +170,11 @@ impl Eyes<'_> {
     }
 
     fn store(&self, resource: &Resource) -> Store {
-        let (memories, kind) = (self.memories.clone(), resource.clone());
-        let matters = Arc::new(move |change: &Change| memories.matter(&kind, change));
+        let (caches, kind) = (self.caches.clone(), resource.clone());
+        let matters = Arc::new(move |change: &Change| caches.matter(&kind, change));
         let watched = self.watched(resource);
         let store = self.context.watch_where(&watched, matters);
-        self.memories.note_rewinds(resource, store.rewinds());
+        self.caches.note_rewinds(resource, store.rewinds());
         store
     }
 
@@ -209,7 +209,7 @@ impl Eyes<'_> {
     }
 }
 
-impl Eyes<'_> {
+impl LiveView<'_> {
     /// Whether a watch that has begun tells the health of an object.
     pub(crate) async fn tells(&self, entry: &Entry) -> bool {
         let id = &entry.id;
@@ -224,7 +224,7 @@ impl Eyes<'_> {
     }
 }
 
-impl Live for Eyes<'_> {
+impl Live for LiveView<'_> {
     fn metadata(&self, resource: &Resource, namespace: &str, name: &str) -> LiveState {
         if !self.local {
             return LiveState::Unknown;

@@ -1,6 +1,6 @@
 //! Who may have signed without a key, and who did.
 
-use everflow_schema::structural::Pattern;
+use everflow_schema::structural::{Pattern, Patterns};
 use sigstore_verify::types::DerCertificate;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
@@ -32,11 +32,18 @@ pub struct Signer {
     pub subjects: Vec<String>,
 }
 
-fn pattern(what: &'static str, text: &str) -> Result<Option<Pattern>, Error> {
+/// What the compiled rules may take, in bytes.
+const PATTERNS: usize = 8 << 20;
+
+fn pattern(
+    what: &'static str,
+    text: &str,
+    patterns: &mut Patterns,
+) -> Result<Option<Pattern>, Error> {
     if text.is_empty() {
         return Ok(None);
     }
-    let compiled = Pattern::new(text).map_err(|error| Error::Rule {
+    let compiled = patterns.compile(text).map_err(|error| Error::Rule {
         what,
         pattern: text.to_owned(),
         why: error.to_string(),
@@ -48,10 +55,11 @@ impl Identities {
     /// Compiles pairs of issuer and subject. Both are regular expressions of Go that may match
     /// anywhere in the text; an empty one matches everything.
     pub fn new<'a>(rules: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, Error> {
+        let mut patterns = Patterns::within(PATTERNS);
         let rules = rules.into_iter().map(|(issuer, subject)| {
             Ok(Rule {
-                issuer: pattern("issuer", issuer)?,
-                subject: pattern("subject", subject)?,
+                issuer: pattern("issuer", issuer, &mut patterns)?,
+                subject: pattern("subject", subject, &mut patterns)?,
             })
         });
         Ok(Identities(rules.collect::<Result<_, Error>>()?))

@@ -3,6 +3,7 @@
 //! One task owns all of it. It never waits for a provider: attempts run beside it and come back with how they ended.
 
 mod intake;
+mod room;
 mod shared;
 mod work;
 
@@ -35,6 +36,7 @@ use crate::lanes::Lanes;
 use crate::options::{Options, span};
 use crate::report::Reports;
 use crate::resources::{ALERTS, PROVIDERS};
+use room::Room;
 use shared::Shared;
 
 /// How long to wait for the Alerts and Providers before events are looked at: where a cluster does not have these kinds
@@ -153,6 +155,7 @@ pub struct Dispatcher {
     /// Who hears of its event after the next write.
     answers: Vec<(oneshot::Sender<Verdict>, Verdict)>,
     reports: Reports,
+    room: Room,
     next_id: u64,
 }
 
@@ -204,6 +207,7 @@ pub fn dispatcher(setup: Setup) -> (Intake, Dispatcher) {
         records: Vec::new(),
         answers: Vec::new(),
         reports: Reports::new(setup.recorder, setup.metrics, log),
+        room: Room::default(),
         next_id: 1,
         env: setup.env,
         client: setup.client,

@@ -62,6 +62,8 @@ pub(crate) struct Journal {
     writer: Option<Box<dyn FileWriter>>,
     number: u64,
     length: u64,
+    /// How long the file was when it was begun.
+    begun: u64,
     alive: BTreeMap<u64, Arc<Entry>>,
     told: BTreeMap<Identity, Timestamp>,
     /// For so long it is remembered what was told.
@@ -93,6 +95,7 @@ impl Journal {
             writer: None,
             number: 0,
             length: 0,
+            begun: 0,
             alive: BTreeMap::new(),
             told: BTreeMap::new(),
             memory,
@@ -178,6 +181,7 @@ impl Journal {
         writer.sync()?;
         self.disk.sync_dir(DIRECTORY)?;
         self.length = text.len() as u64;
+        self.begun = self.length;
         self.writer = Some(writer);
         for number in old.into_iter().filter(|number| *number != self.number) {
             self.disk.remove(&path(number))?;
@@ -192,7 +196,8 @@ impl Journal {
             self.note(record);
             write_line(record, &mut text);
         }
-        if self.writer.is_none() || self.length > LONGEST {
+        // What is alive may be long by itself: it is not written anew each time.
+        if self.writer.is_none() || self.length > LONGEST.max(2 * self.begun) {
             return self.begin(now);
         }
         let written = self.writer.as_mut().map_or(Ok(()), |writer| {
@@ -327,6 +332,23 @@ mod tests {
         }
         // What was told long ago is forgotten.
         assert_eq!(reopen(&disk, 1_000).1.told.len(), 0);
+    }
+
+    #[test]
+    fn much_that_is_alive_is_not_written_anew_with_each_line() {
+        let disk = MemoryDisk::new();
+        let (mut journal, _) = reopen(&disk, 0);
+        for id in 1..=5 {
+            let mut large = (*entry(id)).clone();
+            large.event.message = "x".repeat(3 << 20);
+            let taken = Record::Taken(Arc::new(large));
+            journal.write(&[taken], at(1)).unwrap();
+        }
+        let begun = journal.number;
+        for id in 6..30 {
+            journal.write(&[Record::Taken(entry(id))], at(1)).unwrap();
+        }
+        assert!(journal.number <= begun + 1, "{begun}: {}", journal.number);
     }
 
     #[test]

@@ -65,6 +65,14 @@ impl Lanes {
         }
     }
 
+    /// The notifications that wait or are on their way.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.lanes.values().flat_map(|lane| {
+            let waiting = lane.waiting.values().map(|waiting| &*waiting.entry);
+            waiting.chain(lane.running.values().map(|entry| &**entry))
+        })
+    }
+
     /// How many notifications wait or are on their way.
     pub(crate) fn len(&self) -> usize {
         self.length

@@ -34,6 +34,14 @@ pub enum Place {
     SkippedByPrune,
     /// Which objects the inventory must have before they are applied: a `Vec<Entry>`.
     NewEntries,
+    /// When an action on a release that somebody else has begun may be taken up: a `TakeOver`.
+    TakeOver,
+    /// The record of an action that was left in the middle, as it is gone on with: a `StoredRecord`.
+    ResumedRecord,
+    /// What is to be done about a release: a `Decision`.
+    Decision,
+    /// The records of a release, as the server lists them: a `Vec<Value>`.
+    Records,
 }
 
 /// A mistake: what it makes of the values at the places it knows.

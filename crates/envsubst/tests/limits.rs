@@ -32,7 +32,6 @@ fn with(values: &[(&str, &str)], text: &str, budget: &Budget) -> Result<String, 
 /// Substitutes with little memory; more than twice of what it may use is a failure, for texts grow by
 /// doubling.
 fn within_share(values: &[(&str, &str)], text: &str) -> Result<String, Error> {
-    let _alone = alone();
     let before = MEMORY.current_usage();
     MEMORY.reset_peak_usage();
     let budget = Budget::new(Stop::new(), SHARE as u64);
@@ -45,6 +44,7 @@ fn within_share(values: &[(&str, &str)], text: &str) -> Result<String, Error> {
 
 #[test]
 fn texts_that_grow_beyond_the_share_are_refused() {
+    let _alone = alone();
     let letters = "x".repeat(900_000);
     let long = "y".repeat(100_000);
     let values = [("a", letters.as_str()), ("long", &long)];
@@ -140,6 +140,7 @@ proptest! {
         value in "[x/é]{0,40}",
         times in 0..5_usize,
     ) {
+        let _alone = alone();
         let started = Instant::now();
         let large = "x".repeat(4 << (4 * times));
         let _ = within_share(&[("a", &value), ("b", &large)], &text);

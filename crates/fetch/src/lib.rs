@@ -38,4 +38,4 @@ pub use error::Error;
 pub use recent::Recent;
 pub use secret::Secret;
 pub use temporary::{TEMPORARY, TemporaryDirectory, TemporaryFile};
-pub use url::Url;
+pub use url::{Url, shown};

@@ -229,8 +229,8 @@ const HARMLESS: [&str; 18] = [
     "version",
 ];
 
-/// What may be shown of a text that should be an address.
-fn shown(text: &str) -> String {
+/// What may be shown of a text that should be an address: neither user and password nor its query.
+pub fn shown(text: &str) -> String {
     let (address, query) = match text.split_once('?') {
         Some((address, query)) => (address, Some(query)),
         None => (text, None),
@@ -371,6 +371,18 @@ mod tests {
             let error = Url::parse(text).unwrap_err();
             assert_eq!(error.reason(), "URLInvalid");
             assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_addresses_are_shown_without_passwords() {
+        for (text, expected) in [
+            ("http://u:hunter2@127.0.0.1:99999/x", "127.0.0.1:99999/x"),
+            ("http://h:x/y?token=hunter2", "http://h:x/y?REDACTED"),
+            ("http://u:hunter2?@h/x", "REDACTED"),
+            ("git@host:x/y.git", "host:x/y.git"),
+        ] {
+            assert_eq!(shown(text), expected);
         }
     }
 

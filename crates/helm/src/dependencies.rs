@@ -5,6 +5,7 @@ use everflow_json::Value as Json;
 use everflow_semver::{Constraint, Version};
 use everflow_sprig::cost;
 
+use crate::chart::weight::copy_takes;
 use crate::chart::{Chart, Dependency};
 use crate::go_text::{formatted, quoted};
 use crate::values::{
@@ -60,7 +61,7 @@ fn enable(
     if chart.metadata.dependencies.is_empty() {
         return Ok(());
     }
-    chart.dependencies = declared_and_undeclared(chart);
+    chart.dependencies = declared_and_undeclared(chart, meter)?;
     for declared in chart.metadata.dependencies.iter_mut().flatten() {
         if !declared.alias.is_empty() {
             declared.name.clone_from(&declared.alias);
@@ -92,8 +93,8 @@ fn enable(
 }
 
 /// The charts under `charts/` that nobody declares, then the declared ones in order, each under
-/// its alias.
-fn declared_and_undeclared(chart: &Chart) -> Vec<Chart> {
+/// its alias. Ten lines can declare a chart a thousand times: each copy is charged, and stays charged.
+fn declared_and_undeclared(chart: &Chart, meter: &Meter<'_>) -> Result<Vec<Chart>, ValuesError> {
     let fits = |inner: &Chart, declared: &Dependency| {
         inner.name() == declared.name && is_compatible(&declared.version, &inner.metadata.version)
     };
@@ -105,7 +106,9 @@ fn declared_and_undeclared(chart: &Chart) -> Vec<Chart> {
         .cloned()
         .collect();
     for declared in declarations() {
+        meter.check()?;
         if let Some(inner) = chart.dependencies.iter().find(|c| fits(c, declared)) {
+            meter.add_buffer(copy_takes(inner))?;
             let mut copy = inner.clone();
             if !declared.alias.is_empty() {
                 copy.metadata.name.clone_from(&declared.alias);
@@ -113,7 +116,7 @@ fn declared_and_undeclared(chart: &Chart) -> Vec<Chart> {
             charts.push(copy);
         }
     }
-    charts
+    Ok(charts)
 }
 
 fn apply_tags(chart: &mut Chart, values: &Map, warnings: &mut Warnings) {

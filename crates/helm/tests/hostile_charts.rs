@@ -6,7 +6,9 @@ use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use everflow_helm::chart::{ChartLimits, ChartLoader, LoadError};
+use everflow_gotemplate::{Limits, Meter};
+use everflow_helm::chart::{ChartFile, ChartLimits, ChartLoader, LoadError, load_files};
+use everflow_helm::dependencies::process_dependencies;
 use everflow_helm::package::metadata_of_archive;
 use everflow_helm::values::Warnings;
 use everflow_limits::{Budget, Exceeded, Stop};
@@ -289,5 +291,41 @@ fn yaml_takes_no_more_memory_than_the_budget_allows() {
                 "{line:?}: {stays} bytes stay, {charged} are charged"
             );
         }
+    }
+}
+
+#[test]
+fn copies_of_a_dependency_under_many_aliases_are_charged() {
+    let _alone = alone();
+    let mut parent = String::from("apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n");
+    for number in 0..2_000 {
+        parent.push_str(&format!(
+            "- {{name: inner, version: '1', alias: a{number}}}\n"
+        ));
+    }
+    let values: String = (0..2_000).map(|number| format!("k{number}: v\n")).collect();
+    let described = format!(
+        "apiVersion: v2\nname: inner\nversion: 1.0.0\ndescription: {}\n",
+        "x".repeat(200_000)
+    );
+    let plain = "apiVersion: v2\nname: inner\nversion: 1.0.0\n";
+    for (inner, values) in [(plain, values.as_str()), (described.as_str(), "")] {
+        let files = [
+            ("Chart.yaml", parent.as_str()),
+            ("charts/inner/Chart.yaml", inner),
+            ("charts/inner/values.yaml", values),
+        ];
+        let files = files.map(|(name, text)| ChartFile::new(name, text.as_bytes().to_vec()));
+        let mut chart = load_files(files.to_vec(), &mut Warnings::default()).unwrap();
+        let before = MEMORY.current_usage();
+        MEMORY.reset_peak_usage();
+        let budget = Budget::new(Stop::new(), 32 << 20);
+        let meter = Meter::new(&Limits::default(), &budget);
+        let none = everflow_gotemplate::Map::new();
+        let done = process_dependencies(&mut chart, &none, &mut Warnings::default(), &meter);
+        let peak = MEMORY.peak_usage().saturating_sub(before);
+        let error = done.unwrap_err().to_string();
+        assert!(error.contains("--max-work-memory"), "{error}");
+        assert!(peak < 128 << 20, "{} MB", peak >> 20);
     }
 }

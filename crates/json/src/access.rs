@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_reads_as_null_and_is_made_by_a_write() {
+    fn missing_member_reads_as_null_and_is_created_by_assignment() {
         let mut value = Value::Null;
         assert_eq!(value["a"]["b"][3], Value::Null);
         value["a"]["b"] = 1.into();

@@ -115,7 +115,7 @@ mod tests {
     use crate::{Map, Value};
 
     #[test]
-    fn a_value_reads_as_it_is_written() {
+    fn written_value_reads_back_equal() {
         let (name, list) = ("n", vec![1, 2]);
         let none: Option<&str> = None;
         let value = json!({

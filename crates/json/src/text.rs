@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused_in_the_same_words() {
+    fn invalid_json_is_refused_with_the_message_of_serde_json() {
         for text in [
             "",
             " ",
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_left_out_and_nothing_else() {
+    fn reading_without_a_path_drops_only_that_path() {
         let text = r#"{"a":{"b":{"c":[1,"x\"y",{"d":null}]},"c":1},"b":{"c":2},"c":{"a":{"b":3}}}"#;
         let all: Value = read(text.as_bytes()).unwrap();
         let mut less = all.clone();

@@ -56,6 +56,17 @@ impl Budget {
         }
     }
 
+    /// A budget of its own with the same flag, share and pool, for what has to own one.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Budget {
+            stop: self.stop.clone(),
+            share: self.share,
+            used: AtomicU64::new(0),
+            pool: self.pool.clone(),
+        }
+    }
+
     /// The same, with the bytes taken from what all work may use together.
     #[must_use]
     pub fn within(mut self, pool: Arc<Pool>) -> Self {

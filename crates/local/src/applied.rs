@@ -7,12 +7,26 @@ use everflow_json::{Map, Value, json};
 /// The part of a live object that a manager applied, with what names the object.
 pub fn applied_by(live: &Value, manager: &str) -> Option<Value> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
-    let entry = entries.iter().find(|entry| {
-        entry["manager"] == manager
-            && entry["operation"] == "Apply"
-            && entry["subresource"].is_null()
-    })?;
+    let by = |operation: &str| {
+        entries.iter().find(|entry| {
+            entry["manager"] == manager
+                && entry["operation"] == operation
+                && entry["subresource"].is_null()
+        })
+    };
+    // Releases may be applied on the client's side, and definitions of charts are created.
+    let entry = by("Apply").or_else(|| by("Update"))?;
     let mut object = kept(live, &entry["fieldsV1"]);
+    // The server keeps them with the other data.
+    if let Some(written) = entry["fieldsV1"]["f:stringData"].as_object() {
+        let names = written
+            .keys()
+            .filter_map(|member| member.strip_prefix("f:"));
+        object["stringData"] = json!({});
+        for name in names {
+            object["stringData"][name] = live["data"][name].clone();
+        }
+    }
     object["apiVersion"] = live["apiVersion"].clone();
     object["kind"] = live["kind"].clone();
     object["metadata"]["name"] = json!(view::name(live));
@@ -146,5 +160,30 @@ mod tests {
             })
         );
         assert_eq!(applied_by(&live, "nobody"), None);
+    }
+
+    #[test]
+    fn what_was_created_and_what_was_written_as_text_counts_too() {
+        let entry = |operation: &str, fields: Value| json!({"manager": "helm-controller", "operation": operation, "apiVersion": "v1", "fieldsV1": fields});
+        let text = json!({"f:stringData": {"f:token": {}}, "f:type": {}});
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"token": "aGk=", "other": "bm8="},
+            "metadata": {"name": "a", "managedFields": [entry("Apply", text)]},
+        });
+        assert_eq!(
+            applied_by(&secret, "helm-controller").unwrap(),
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": {"token": "aGk="},
+                "metadata": {"name": "a"},
+            })
+        );
+        let created = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}, "immutable": false,
+            "metadata": {"name": "a", "managedFields": [entry("Update", json!({"f:data": {"f:a": {}}}))]},
+        });
+        assert_eq!(
+            applied_by(&created, "helm-controller").unwrap(),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}, "metadata": {"name": "a"}})
+        );
     }
 }

@@ -8,6 +8,7 @@
 //! - [`flux`]: the Flux that it installs.
 //! - [`gates`]: the feature gates that it says its clusters have.
 //! - [`stand_in`]: directories on this machine that stand for sources.
+//! - [`skipped_release`]: HelmReleases whose charts are left out.
 //! - [`cache`]: what was fetched before, kept between runs.
 //! - [`references`]: references to objects that do not exist.
 //! - [`release`]: what a HelmRelease applies.
@@ -36,6 +37,7 @@ pub mod references;
 pub mod release;
 pub mod remote;
 pub mod services;
+pub mod skipped_release;
 pub mod stand_in;
 pub mod tree;
 pub mod world;

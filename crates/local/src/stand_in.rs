@@ -20,7 +20,7 @@ use everflow_runtime::events::Event;
 
 use crate::cache::{CacheKey, LARGEST, SourceCache};
 use crate::entry::{same_name, same_repository, used_sources};
-use crate::picture::{NOT_SUPPORTED, SKIPPED};
+use crate::picture::{CACHED, SKIPPED};
 use crate::tree::{Contents, Tree};
 use crate::{Error, pack};
 
@@ -170,6 +170,17 @@ fn is_remote(object: &Value) -> bool {
     }
 }
 
+/// Whether a chart is of a repository that does not exist, which no network would bring.
+fn lacks_source(object: &Value, context: &Context) -> bool {
+    let source = &object["spec"]["sourceRef"];
+    let text = |field: &str| source[field].as_str().unwrap_or_default();
+    let Some(store) = context.store(text("kind")) else {
+        return false;
+    };
+    let found = store.get(view::namespace(object), text("name"));
+    store.is_synced() && found.is_none()
+}
+
 /// Whether an event tells of charts that a chart of a directory depends on.
 fn brought_dependencies(event: &Event) -> bool {
     event.reason == "ResolvedDependencies"
@@ -209,7 +220,7 @@ impl StandIn {
         {
             return Ok(kept);
         }
-        if self.stand_ins.offline && is_remote(object) {
+        if self.stand_ins.offline && is_remote(object) && !lacks_source(object, context) {
             let message = why_left_out(object, cache);
             return Ok(left_out(object, SKIPPED, &message, context));
         }
@@ -250,7 +261,7 @@ impl StandIn {
         let stored = stored.ok()?;
         // What was there before may still be read by somebody, and goes with this run.
         let message = format!("fetched at {}", kept.fetched.rfc3339());
-        let mut status = status(object, "Cached", &message, true, context);
+        let mut status = status(object, CACHED, &message, true, context);
         for (field, value) in kept.status.as_object()? {
             if !["conditions", "observedGeneration", "lastHandledReconcileAt"]
                 .contains(&field.as_str())
@@ -364,11 +375,13 @@ impl StandIn {
     }
 }
 
-/// A kind that nobody here takes care of yet: it says so, and holds up nobody who waits for it.
+/// A kind that nobody here takes care of: it says so, and holds up nobody who waits for it.
 #[derive(Debug)]
 pub struct Unsupported {
     /// The kind.
     pub resource: Resource,
+    /// The stable word for why.
+    pub reason: &'static str,
     /// What to say.
     pub message: String,
 }
@@ -391,7 +404,7 @@ impl Controller for Unsupported {
         object: &'a Value,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Report, Interrupted>> {
-        let status = status(object, NOT_SUPPORTED, &self.message, true, context);
+        let status = status(object, self.reason, &self.message, true, context);
         let report = Report {
             status: Some(status),
             events: Vec::new(),

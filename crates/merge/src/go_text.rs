@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+pub(crate) use everflow_gotext::quoted as quote;
+
 use everflow_json::{Number, Value};
 
 /// A number as `%v` prints a Go `float64`: shortest digits, in exponent form below 1e-4 and from
@@ -151,48 +153,6 @@ pub(crate) fn json_kind(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
-}
-
-/// `%q`: a Go string literal.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x0b' => out.push_str("\\v"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
-            }
-            c if is_printable(c) => out.push(c),
-            c if (c as u32) < 0x1_0000 => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => {
-                let _ = write!(out, "\\U{:08x}", c as u32);
-            }
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// An approximation of Go's `unicode.IsPrint` for what occurs in names and keys: control,
-/// format, separator, private-use and noncharacter code points are escaped.
-fn is_printable(c: char) -> bool {
-    let code = c as u32;
-    !matches!(code,
-        0x80..=0xa0 | 0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x1680 | 0x180e
-        | 0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f | 0x3000
-        | 0xe000..=0xf8ff | 0xfeff | 0xfff0..=0xfffb | 0xe_0000..=0x10_ffff)
-        && code & 0xfffe != 0xfffe
 }
 
 #[cfg(test)]

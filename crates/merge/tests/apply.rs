@@ -90,7 +90,7 @@ fn equal_values_are_shared_and_dropping_a_share_removes_nothing() {
 }
 
 #[test]
-fn what_nobody_else_owns_goes_with_its_owner() {
+fn field_without_other_owners_is_removed_with_its_owner() {
     with_kind("v1", "ConfigMap", |fields| {
         let object = applied(
             fields,

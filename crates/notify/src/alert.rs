@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use everflow_api::notification::{Alert, EventSeverity, EventSource};
 use everflow_api::{Object, Reason};
-use everflow_schema::structural::Pattern;
+use everflow_schema::structural::{Pattern, Patterns};
 
 use crate::Event;
 
@@ -58,6 +58,8 @@ enum Rule {
     Invalid(String),
 }
 
+/// What the compiled patterns of one Alert may take, in bytes.
+const PATTERNS: usize = 1 << 20;
 /// Whether an event matches, and what is wrong with the Alert.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Match {
@@ -72,7 +74,12 @@ impl Matcher {
     pub fn new(alert: &Object<Alert>) -> Self {
         let spec = &alert.spec;
         let own = alert.metadata.namespace();
-        let rules = |list: &[String]| list.iter().map(|text| Rule::new(text)).collect();
+        let mut patterns = Patterns::within(PATTERNS);
+        let mut rules = |list: &[String]| {
+            list.iter()
+                .map(|text| Rule::new(text, &mut patterns))
+                .collect()
+        };
         Matcher {
             is_suspended: spec.suspend,
             only_errors: spec.event_severity == Some(EventSeverity::Error),
@@ -174,9 +181,10 @@ pub fn selects(wanted: &BTreeMap<String, String>, labels: &BTreeMap<String, Stri
 }
 
 impl Rule {
-    fn new(text: &str) -> Self {
-        match Pattern::new(text) {
+    fn new(text: &str, patterns: &mut Patterns) -> Self {
+        match patterns.compile(text) {
             Ok(pattern) => Rule::Pattern(pattern),
+            Err(error) if error.is_for_want_of_room() => Rule::Invalid(format!("{text} ({error})")),
             Err(_) => Rule::Invalid(text.to_owned()),
         }
     }
@@ -253,6 +261,30 @@ mod tests {
     fn matcher(spec: everflow_json::Value) -> Matcher {
         let alert = json!({"metadata": {"name": "a", "namespace": "ns"}, "spec": spec});
         Matcher::new(&Object::read(&alert).unwrap())
+    }
+
+    #[test]
+    fn patterns_of_an_alert_have_a_bound_together() {
+        let large: Vec<String> = (0..300).map(|n| format!("(a{{1,90}}){{1,9}}{n}")).collect();
+        let small: Vec<String> = (0..60).map(|n| format!(".*not found {n}.*")).collect();
+        let sources = json!([{"kind": "GitRepository", "name": "*"}]);
+        let invalid = |list: &[String]| {
+            let matcher = matcher(json!({"eventSources": sources, "inclusionList": list}));
+            let rules = matcher.included.iter();
+            let invalid = rules.filter_map(|rule| match rule {
+                Rule::Invalid(why) => Some(why.clone()),
+                Rule::Pattern(_) => None,
+            });
+            invalid.collect::<Vec<_>>()
+        };
+        assert_eq!(invalid(&small), [""; 0]);
+        let refused = invalid(&large);
+        assert!(refused.len() > 200, "{}", refused.len());
+        assert!(
+            refused[0].contains("may take 1 MiB together"),
+            "{}",
+            refused[0]
+        );
     }
 
     fn event(name: &str, severity: &str, message: &str) -> Event {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use everflow_api::common::ConfigKind;
 use everflow_api::helm::ValuesReference;
+use everflow_limits::Exceeded;
 use thiserror::Error;
 
 use crate::values::key;
@@ -26,6 +27,9 @@ pub enum Unreadable {
     /// The JSON is not the record that the Secret's labels speak of.
     #[error("it does not hold the release and the revision that its labels name")]
     NotARecord,
+    /// Reading it takes more than it may.
+    #[error("it {0}")]
+    Exceeded(#[from] Exceeded),
     /// The whole record cannot be read.
     #[error(transparent)]
     Record(#[from] everflow_helm::release::RecordError),
@@ -122,6 +126,14 @@ pub enum ValuesProblem {
     NotAMap(&'static str),
     /// The text cannot be read as `--set` reads values.
     NotSettable,
+    /// The values take more than they may.
+    Exceeded(Exceeded),
+}
+
+impl From<Exceeded> for ValuesProblem {
+    fn from(exceeded: Exceeded) -> Self {
+        ValuesProblem::Exceeded(exceeded)
+    }
 }
 
 /// A problem in the words that fit its reference.
@@ -149,6 +161,7 @@ impl fmt::Display for OfReference<'_> {
                 f,
                 "the document is {found}, and values are a map; set targetPath to use a single value"
             ),
+            ValuesProblem::Exceeded(exceeded) => write!(f, "{exceeded}"),
             ValuesProblem::NotSettable => write!(
                 f,
                 "the value cannot be set at target path '{}' as --set would set it (commas, braces and \

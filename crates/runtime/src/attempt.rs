@@ -262,7 +262,7 @@ impl Context {
         if self
             .epoch
             .as_ref()
-            .is_some_and(|epoch| epoch.check().is_err())
+            .is_some_and(|epoch| epoch.is_leaving() || epoch.check().is_err())
         {
             return Err(Interrupted::NotLeading);
         }

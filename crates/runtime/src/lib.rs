@@ -9,6 +9,7 @@
 //! - [`attempt`] and [`engine`]: controllers, and what gives their attempts turns.
 //! - [`status`] and [`metadata`]: one write of the status for each attempt, and finalizers.
 //! - [`lease`]: leadership with an epoch that ends before another can begin.
+//! - [`shards`]: several replicas that share the work, with a lease for each shard of it.
 //! - [`events`], [`metrics`], [`log`] and [`http`]: what others see.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ pub mod metrics;
 mod options;
 pub mod queue;
 pub mod reflector;
+pub mod shards;
 mod signal;
 pub mod status;
 pub mod store;

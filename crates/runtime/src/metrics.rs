@@ -87,6 +87,11 @@ const KNOWN: &[(&str, Shape, &str)] = &[
         "Objects of a kind in memory",
     ),
     (
+        "everflow_preflight_checks_total",
+        Shape::Counter,
+        "New objects, by who checked them before they were written, and why",
+    ),
+    (
         "everflow_status_writes_total",
         Shape::Counter,
         "What became of writes of the status",
@@ -120,6 +125,21 @@ const KNOWN: &[(&str, Shape, &str)] = &[
         "everflow_leader",
         Shape::Gauge,
         "Whether this process leads",
+    ),
+    (
+        "everflow_shards_held",
+        Shape::Gauge,
+        "How many shards of the work this replica holds",
+    ),
+    (
+        "everflow_replicas",
+        Shape::Gauge,
+        "How many replicas share the work, as far as this one knows",
+    ),
+    (
+        "everflow_replica_slow",
+        Shape::Gauge,
+        "Whether this replica has handed its shards over because its way to the API servers is slow",
     ),
     (
         "everflow_api_endpoint_healthy",

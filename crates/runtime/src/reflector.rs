@@ -174,6 +174,9 @@ impl Reflector {
                 Err(error) => {
                     (self.note.0)(&self.watched, &error);
                     self.broken = true;
+                    if matches!(error, Error::NotFound(_)) {
+                        self.store.kind_is_missing();
+                    }
                     // A kind that is not served may come back with other objects.
                     let lost = matches!(error, Error::Expired(_) | Error::NotFound(_));
                     let rebuild = lost || !self.store.is_synced();

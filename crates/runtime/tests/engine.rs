@@ -10,7 +10,7 @@ use std::time::Duration;
 use everflow_cluster::faults::{EventVerdict, Verdict};
 use everflow_json::{Value, json};
 use everflow_runtime::Signal;
-use everflow_runtime::client::{At, DeleteOptions, Patch, WriteOptions};
+use everflow_runtime::client::{At, DeleteOptions, Patch, Resource, WriteOptions};
 use support::toy::{MAPS, Running, settled};
 use support::{TOYS, World, refuse};
 
@@ -76,6 +76,18 @@ async fn a_new_object_costs_a_finalizer_its_work_one_status_and_one_event() {
         managers,
         [ours, "toy-controller Update status", "user Update "]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_that_is_not_served_delays_no_other_at_the_start() {
+    let world = World::new(1).await;
+    world.create_toy("one", json!({"size": 1})).await;
+    let missing = Resource::namespaced("example.com", "v1", "ghosts", "Ghost");
+    let no_work = Duration::ZERO;
+    let running = Running::start_watching(&world, &world.client, no_work, None, Some(missing));
+    world.sleep(2.0).await;
+    settled(&world, "one").await.unwrap();
+    running.assert_no_orphan();
 }
 
 /// The case of the guide: the watch stands still for three seconds, from every point of the first

@@ -44,6 +44,18 @@ pub enum Beyond {
 }
 
 impl Json {
+    /// What Go's decoder calls it in its errors.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Json::Null | Json::Beyond(_) => "null",
+            Json::Bool(_) => "bool",
+            Json::Number(_) => "number",
+            Json::String(_) => "string",
+            Json::Array(_) => "array",
+            Json::Object(_) => "object",
+        }
+    }
+
     /// The value of a key; the last one counts.
     pub fn get(&self, key: &str) -> Option<&Json> {
         match self {

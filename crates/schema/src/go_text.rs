@@ -1,7 +1,6 @@
 //! Values as Go prints them into error messages.
 
-use std::fmt::Write as _;
-
+pub(crate) use everflow_gotext::quoted as quote;
 use everflow_json::{Text, Value};
 
 /// A value in a field error: strings quoted, plain numbers, all else as JSON.
@@ -78,49 +77,6 @@ pub(crate) fn float(number: f64) -> String {
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
-}
-
-/// A string as `%q` prints it.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            other if is_printable(other) => out.push(other),
-            other => push_escape(&mut out, u32::from(other)),
-        }
-    }
-    out.push('"');
-    out
-}
-
-fn push_escape(out: &mut String, code: u32) {
-    let _ = match code {
-        0..=0x7f => write!(out, "\\x{code:02x}"),
-        0x80..=0xffff => write!(out, "\\u{code:04x}"),
-        _ => write!(out, "\\U{code:08x}"),
-    };
-}
-
-fn is_printable(character: char) -> bool {
-    if character == ' ' || character.is_ascii_graphic() {
-        return true;
-    }
-    if character.is_ascii() || character.is_whitespace() {
-        return false;
-    }
-    // Not first in the text: marks that combine with the character before them are printable.
-    let pair: String = ['a', character].iter().collect();
-    !pair.escape_debug().to_string().contains("\\u")
 }
 
 #[cfg(test)]

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused_with_its_place() {
+    fn invalid_schema_is_refused_with_its_path() {
         let cases = [
             (json!([]), "schema: must be an object"),
             (

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_time_is_refused() {
         for text in [
             "",
             "2020-02-30T00:00:00Z",

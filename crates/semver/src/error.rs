@@ -1,5 +1,5 @@
-use crate::quote::quoted;
 use crate::{MAX_CONSTRAINT_GROUPS, MAX_CONSTRAINT_LEN, MAX_VERSION_LEN};
+use everflow_gotext::quoted;
 
 /// Why a version or a constraint could not be read. The texts are the ones users of Helm know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

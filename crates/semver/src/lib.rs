@@ -20,7 +20,6 @@ mod constraint;
 mod error;
 mod operator;
 mod pattern;
-mod quote;
 mod version;
 
 pub use constraint::Constraint;

@@ -1,7 +1,7 @@
 use crate::error::Mismatch;
-use crate::quote::quoted;
 use crate::version::compare_prereleases;
 use crate::{Error, Version};
+use everflow_gotext::quoted;
 
 use crate::pattern::{Pattern, is_wildcard};
 

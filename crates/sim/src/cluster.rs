@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use everflow_cluster::auth::User;
 use everflow_cluster::controllers::Controller;
@@ -13,12 +14,16 @@ use everflow_json::{Value, json};
 /// The namespaces that there are.
 pub const NAMESPACES: [&str; 3] = ["flux-system", "apps", "other"];
 
-/// A server with Flux's kinds and so many others. An hour passes between its making and the beginning of a run.
-pub fn base(kinds: u32) -> ApiServer {
-    static BASES: Mutex<BTreeMap<u32, ApiServer>> = Mutex::new(BTreeMap::new());
+/// A server with Flux's kinds and so many others, whose workloads take so many seconds. An hour passes between its making
+/// and the beginning of a run.
+pub fn base(kinds: u32, workloads: u64) -> ApiServer {
+    static BASES: Mutex<BTreeMap<(u32, u64), ApiServer>> = Mutex::new(BTreeMap::new());
     let mut bases = BASES.lock().unwrap_or_else(PoisonError::into_inner);
-    let made = bases.entry(kinds).or_insert_with(|| {
-        let server = usual().fork(Arc::new(beginning()), None);
+    let made = bases.entry((kinds, workloads)).or_insert_with(|| {
+        let server = match workloads {
+            0 => usual().fork(Arc::new(beginning()), None),
+            _ => booted(Duration::from_secs(workloads)),
+        };
         (0..kinds).for_each(|number| define(&server, number));
         server
     });
@@ -32,27 +37,31 @@ fn beginning() -> ManualEnvironment {
 
 fn usual() -> &'static ApiServer {
     static USUAL: OnceLock<ApiServer> = OnceLock::new();
-    USUAL.get_or_init(|| {
-        let options = Options {
-            controllers: vec![
-                Controller::Namespace,
-                Controller::GarbageCollector,
-                Controller::Workload,
-            ],
-            ..Options::default()
-        };
-        let server = ApiServer::new(Arc::new(beginning()), options);
-        for definition in everflow_api::crds() {
-            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            create(&server, path, &definition);
-        }
-        for name in NAMESPACES {
-            let namespace =
-                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            create(&server, "/api/v1/namespaces", &namespace);
-        }
-        server
-    })
+    USUAL.get_or_init(|| booted(Duration::ZERO))
+}
+
+/// A server with Flux's kinds, whose workloads take so long.
+fn booted(workload_delay: Duration) -> ApiServer {
+    let options = Options {
+        controllers: vec![
+            Controller::Namespace,
+            Controller::GarbageCollector,
+            Controller::Workload,
+        ],
+        workload_delay,
+        ..Options::default()
+    };
+    let server = ApiServer::new(Arc::new(beginning()), options);
+    for definition in everflow_api::crds() {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        create(&server, path, &definition);
+    }
+    for name in NAMESPACES {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        create(&server, "/api/v1/namespaces", &namespace);
+    }
+    server
 }
 
 fn create(server: &ApiServer, path: &str, object: &Value) {

@@ -137,6 +137,7 @@ impl World<'_> {
     fn judge_end(&self) {
         let at = self.shared.history.now();
         self.shared.ask(|_| oracles::debris(&self.shared));
+        self.shared.ask(|_| oracles::at_the_end(&self.shared));
         let unmet = unmet(&self.server, &self.scenario.expect);
         if !unmet.is_empty() {
             self.shared.ask(|_| {

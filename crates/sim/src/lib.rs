@@ -16,6 +16,7 @@ mod cluster;
 mod disk;
 mod error;
 mod healing;
+mod helm_cli;
 mod history;
 mod hooks;
 #[cfg(feature = "wrong")]
@@ -41,5 +42,5 @@ pub use mistakes::Mistake;
 pub use oracles::Finding;
 pub use plan::{Fault, Plan};
 pub use run::{Calm, Outcome, Settings, Stats, calm, run};
-pub use scenario::{Action, Deed, Expectation, Page, Reference, Scenario};
+pub use scenario::{Action, Deed, Expectation, HelmDeed, Page, Reference, Scenario};
 pub use story::story;

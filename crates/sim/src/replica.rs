@@ -6,11 +6,12 @@ use everflow_api::names::{group, manager};
 use everflow_cluster::ApiService;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::Line;
-use everflow_controllers::{Options, RemoteClusters, Setup};
+use everflow_controllers::{ControllerKind, Options, RemoteClusters, Setup};
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport};
 use everflow_env::{Blocking, BoxFuture, Env, InlineBlocking, Job, MemoryDialer, SeededRandom};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::Value;
+use everflow_local::skipped_release::SkippedReleases;
 use everflow_local::stand_in::{StandIn, StandIns};
 use everflow_runtime::Signal;
 use everflow_runtime::attempt::{
@@ -64,7 +65,7 @@ impl ControllerWrapper for Noted {
             format!("attempts {key} ({:?})", context.ticket.priority)
         });
         self.shared
-            .ask(|oracles| oracles.attempt(&self.shared, self.who, key));
+            .ask(|oracles| oracles.attempt(&self.shared, self.who, key, object));
         Box::pin(async move {
             let report = self.inner.attempt(object, context).await;
             if let Ok(report) = &report {
@@ -159,11 +160,25 @@ pub struct Life {
     pub shards: Vec<String>,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
+    /// Whether HelmReleases are reconciled. Where there are none, it would only take time.
+    pub releases: bool,
     /// Whether objects come from the API server as trees.
     pub trees: bool,
     /// A mistake that every replica makes.
     #[cfg(feature = "wrong")]
     pub mistake: Option<crate::Mistake>,
+}
+
+impl Life {
+    /// The kinds that have controllers.
+    fn kinds(&self) -> Vec<ControllerKind> {
+        if self.stand_ins.is_some() {
+            return everflow_local::world::delivered();
+        }
+        let all = ControllerKind::deploying().into_iter();
+        all.filter(|kind| self.releases || *kind != ControllerKind::HelmRelease)
+            .collect()
+    }
 }
 
 #[cfg(feature = "wrong")]
@@ -301,6 +316,7 @@ async fn live(
     }
     let selector = shard.unwrap_or_default();
     options.runtime.watch_label_selector = selector.clone();
+    options.helm.lease = all.elected.then(|| LEASE.to_owned());
     if all.stand_ins.is_some() {
         // A repository leads to no other cluster.
         options.kustomize.remote_clusters = RemoteClusters::Refused;
@@ -317,12 +333,15 @@ async fn live(
     let (recorder, event_sender) = recorder(&env, &client, &metrics, Some("http://sink/"), "sim")
         .map_err(|error| error.to_string())?;
     let noted = |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
-        let inner = match &all.stand_ins {
+        let inner: Arc<dyn Controller> = match &all.stand_ins {
             Some(stand_ins) if inner.resource().group == group::SOURCE => Arc::new(StandIn {
                 inner,
                 stand_ins: stand_ins.clone(),
                 storage: storage.clone(),
             }),
+            Some(stand_ins) if stand_ins.offline && inner.resource().kind == "HelmRelease" => {
+                Arc::new(SkippedReleases { inner })
+            }
             _ => inner,
         };
         #[cfg(feature = "wrong")]
@@ -333,7 +352,7 @@ async fn live(
             who,
         })
     };
-    let mut builder = setup.builder(&everflow_local::world::delivered());
+    let mut builder = setup.builder(&all.kinds());
     if all.stand_ins.is_some() {
         for controller in everflow_local::world::unsupported() {
             builder = builder.controller(controller, |_| false);

@@ -254,7 +254,8 @@ impl<'a> World<'a> {
         let server_world =
             ServerWorld::new(clock.clone(), Arc::new(SeededRandom::new(plan.seed ^ 7)));
         let observer = Arc::new(Observer(Arc::downgrade(&shared)));
-        let server = cluster::base(scenario.kinds).fork(Arc::new(server_world), Some(observer));
+        let server = cluster::base(scenario.kinds, scenario.workloads)
+            .fork(Arc::new(server_world), Some(observer));
         let since = server.store().revision();
         shared.set_server(server.clone());
         let service = ApiService::new(server.clone())
@@ -332,6 +333,7 @@ impl<'a> World<'a> {
             elected: self.scenario.replicas > 1,
             shards: self.scenario.shards.clone(),
             stand_ins: self.stand_ins.clone(),
+            releases: self.stand_ins.is_none() && self.scenario.has_releases(),
             trees: self.trees,
             #[cfg(feature = "wrong")]
             mistake: self.mistake,

@@ -51,6 +51,9 @@ pub struct Scenario {
     /// How many kinds there are beside the usual ones.
     #[serde(default)]
     pub kinds: u32,
+    /// How many seconds workloads take: until Pods are up, until Jobs have ended.
+    #[serde(default)]
+    pub workloads: u64,
     /// A label selector for each replica: it looks after those objects alone, under a Lease of its own.
     #[serde(default)]
     pub shards: Vec<String>,
@@ -251,6 +254,25 @@ pub enum Deed {
     },
     /// Deletes an object.
     Delete(Reference),
+    /// Does with a release what the helm CLI does.
+    Helm {
+        /// The name of the release.
+        release: String,
+        /// Its namespace.
+        namespace: String,
+        /// What.
+        does: HelmDeed,
+    },
+}
+
+/// What the helm CLI does with a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HelmDeed {
+    /// It begins an upgrade: another revision is there, and is pending.
+    BeginUpgrade,
+    /// It ends the upgrade: the revision is deployed, the one before superseded.
+    EndUpgrade,
 }
 
 /// What must be true in the end.
@@ -355,6 +377,7 @@ impl Scenario {
             copies: Vec::new(),
             stored: Vec::new(),
             kinds: 0,
+            workloads: 0,
             shards: Vec::new(),
             actions: Vec::new(),
             faults: Vec::new(),
@@ -405,6 +428,19 @@ impl Scenario {
         let all = crate::scenarios::ALL.iter();
         all.map(|(file, text)| Scenario::parse(file, text))
             .collect()
+    }
+
+    /// Whether there are HelmReleases in it, at any time.
+    pub fn has_releases(&self) -> bool {
+        const KIND: &str = "HelmRelease";
+        let applied = self.actions.iter().filter_map(|action| match &action.deed {
+            Deed::Apply(object) => Some(object),
+            _ => None,
+        });
+        let mut objects = self.objects.iter().chain(applied);
+        let mut files = self.git.values().flat_map(Map::values);
+        objects.any(|object| object["kind"] == KIND)
+            || files.any(|file| file.as_str().is_some_and(|text| text.contains(KIND)))
     }
 
     /// The moment of the last thing that a user does.

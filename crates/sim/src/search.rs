@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use crate::chance::{Chance, Profile};
 use crate::oracles::Finding;
-use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, Plan};
+use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, Millis, Plan};
 use crate::run::{Calm, Outcome, Settings, run};
 use crate::scenario::Scenario;
 use crate::{Error, calm};
 
 /// Scenarios with at most so many effects have all pairs of crashes tried.
 const SMALL: u64 = 14;
+/// Longer than a leader may stand still without losing the Lease.
+const LEASE_LOST: Millis = 60_000;
 /// So many plans that led to new states are kept to find others near them.
 const KEPT: usize = 512;
 
@@ -91,6 +93,12 @@ impl Ready {
         let mut plans = Vec::new();
         let mut crashes = Vec::new();
         let stats = &self.calm.stats;
+        // Where others wait for it, the Lease is lost when the leader stands still.
+        let is_elected = self.scenario.replicas > 1 && self.scenario.shards.is_empty();
+        let lost: &[Fate] = match is_elected {
+            true => &[Fate::Stops(LEASE_LOST)],
+            false => &[],
+        };
         for ((replica, asked), count) in &stats.requests {
             let fates: &[Fate] = match asked {
                 Asked::Write => &[
@@ -105,7 +113,10 @@ impl Ready {
                 _ => continue,
             };
             for nth in 1..=*count {
-                for fate in fates {
+                for fate in fates
+                    .iter()
+                    .chain(lost.iter().filter(|_| *asked == Asked::Write))
+                {
                     let fault = Fault::Request {
                         replica: *replica,
                         asked: *asked,

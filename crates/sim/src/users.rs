@@ -273,6 +273,16 @@ pub async fn act(
                 Err(error) => Err((what, error.to_string())),
             }
         }
+        Deed::Helm {
+            release,
+            namespace,
+            does,
+        } => {
+            let what = format!("has the helm CLI at release {namespace}/{release}: {does:?}");
+            let now = client.clock().now();
+            let done = crate::helm_cli::act(client, release, namespace, *does, now).await;
+            done.map(|()| what.clone()).map_err(|why| (what, why))
+        }
         Deed::Delete(object) => {
             let what = format!("deletes {} {}", object.kind, object.name);
             match delete(client, object).await {

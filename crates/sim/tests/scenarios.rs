@@ -134,6 +134,20 @@ fn a_part_of_all_crashes_and_delays_is_survived() {
     systematically("status-write-fails-once", 17);
 }
 
+/// Crashes and delays at some of the effects of each action on a release; all of them are for long searches.
+#[test]
+fn a_part_of_all_crashes_in_actions_on_releases_is_survived() {
+    for (name, step) in [
+        ("release-installed", 61),
+        ("release-upgraded-with-hooks", 97),
+        ("release-tested", 89),
+        ("release-rolled-back", 211),
+        ("release-uninstalled", 73),
+    ] {
+        systematically(name, step);
+    }
+}
+
 #[test]
 #[ignore = "takes minutes"]
 fn every_crash_and_every_delay_is_survived() {

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_day_of_eight_hundred_years_comes_back() {
+    fn calendar_round_trips_every_day_of_eight_centuries() {
         let first = days_before(1600, 1, 1);
         let (mut year, mut month, mut day) = (1600, 1, 1);
         for days in first..first + 292_194 {

@@ -138,6 +138,19 @@ impl Error {
         }
     }
 
+    /// The message without what of the text itself would be quoted: for texts that may be secret.
+    pub fn without_values(&self) -> String {
+        match self {
+            Error::Encoding { .. } | Error::Syntax { .. } => self.to_string(),
+            Error::Malformed(source) | Error::InFile { source, .. } => source.without_values(),
+            Error::Limit { .. } | Error::Exceeded(_) => self.to_string(),
+            other => match other.position().line {
+                0 => format!("yaml: {}", other.reason()),
+                line => format!("yaml: line {line}: {}", other.reason()),
+            },
+        }
+    }
+
     /// Where the problem is in the input; line 0 means that it is not known.
     pub fn position(&self) -> Position {
         match self {

@@ -103,15 +103,27 @@ impl Node {
     /// As [`Node::de_anchor`], with other limits. kustomize dies of an alias inside its own anchor;
     /// this is an error here.
     pub fn de_anchor_within(&self, limits: Limits) -> Result<Node, Error> {
+        self.de_anchor_counted(limits, &mut 0)
+    }
+
+    /// As [`Node::de_anchor_within`], for one of several documents: what aliases have added to all of them so far
+    /// counts to one limit.
+    pub(crate) fn de_anchor_counted(
+        &self,
+        limits: Limits,
+        added: &mut usize,
+    ) -> Result<Node, Error> {
         let mut expander = Expander {
             targets: AliasTargets::find(self),
             active: HashSet::new(),
             limits,
-            added: 0,
+            added: *added,
             alias_depth: 0,
             depth: 0,
         };
-        expander.node(self)
+        let expanded = expander.node(self);
+        *added = expander.added;
+        expanded
     }
 }
 

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_changing_an_object_is_fought_for_a_while() {
+    fn drift_by_a_persistent_writer_is_corrected_a_few_times_then_reported() {
         let cache = AppliedCache::default();
         let id = ObjectId {
             namespace: "n".into(),

@@ -3,17 +3,15 @@
 //! An object that was found as asked for is remembered with the version it had then; as long as a
 //! watch says that it still has it, nothing is asked. Else the server says in a dry run what
 //! applying would make of it, and only what differs is applied. No object of a stage is written
-//! before the server has taken all of them in a dry run, or [`LocalAdmission`] has for new ones:
+//! before the server has taken all of them in a dry run, or [`Preflight`] has for new ones:
 //! these are written with a version that no object has, which the server takes only where there is
 //! no such object yet.
 
-mod admission;
 mod applied_cache;
 mod causes;
 mod prune;
 mod stage;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use everflow_env::BoxFuture;
@@ -23,7 +21,6 @@ use everflow_runtime::client::{At, Client, Resource};
 use everflow_time::Timestamp;
 use futures_util::{StreamExt as _, stream};
 
-pub use admission::LocalAdmission;
 pub use applied_cache::{AppliedCache, LiveState};
 pub use causes::causes;
 pub use prune::Pruned;
@@ -34,6 +31,7 @@ use crate::health::custom::CustomChecks;
 use crate::health::{Assessment, Health};
 use crate::inventory::{Entry, Inventory};
 use crate::normalize::Owner;
+use crate::preflight::Preflight;
 use crate::takeover::Takeover;
 
 /// How many requests of one attempt are under way at once. The client has a budget for all.
@@ -61,9 +59,8 @@ pub struct Applier {
     pub patience: Duration,
     /// What was applied before: none of it is taken for new.
     pub before: Inventory,
-    /// What says that new objects can be written without a dry run; `None` to ask the server about all
-    /// of them.
-    pub admission: Option<Arc<dyn LocalAdmission>>,
+    /// What says that new objects can be written without a dry run.
+    pub preflight: Preflight,
 }
 
 /// What is known of a live object without asking the server.

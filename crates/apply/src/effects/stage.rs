@@ -141,7 +141,11 @@ impl Applier {
         let (mut done, mut errors) = (Vec::with_capacity(written.len()), Vec::new());
         for result in written {
             match result {
-                Ok(applied) => done.push(applied),
+                Ok(applied) => {
+                    let kind = &applied.change.entry.id.kind;
+                    self.preflight.note_written(kind).await;
+                    done.push(applied);
+                }
                 Err(error) => errors.push(error),
             }
         }
@@ -342,8 +346,7 @@ impl Applier {
         let fresh = recall == Recall::Nothing
             && !matches!(seen, LiveState::Present(_))
             && !self.before.contains(&entry.id);
-        let admission = self.admission.as_ref().filter(|_| fresh);
-        if admission.is_some_and(|admission| admission.admits(&resource, object)) {
+        if fresh && self.preflight.admits(&self.client, &resource, object).await {
             return Ok(Plan::Write {
                 resource,
                 entry,

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_deleted_is_terminating() {
+    fn object_with_deletion_timestamp_is_terminating() {
         let metadata = json!({"name": "one", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata});
         assert_eq!(assessed(object).0, Health::Terminating);

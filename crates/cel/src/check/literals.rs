@@ -168,9 +168,16 @@ fn is_alike(left: &Type, right: &Type) -> bool {
     left == right
 }
 
+/// Whether a pattern can be read. Whether it is too large is found when it is searched with, at a price.
+fn is_pattern(pattern: &str) -> bool {
+    const ENOUGH: usize = 16 << 10;
+    let built = regex::RegexBuilder::new(pattern).size_limit(ENOUGH).build();
+    matches!(built, Ok(_) | Err(regex::Error::CompiledTooBig(_)))
+}
+
 fn is_fine(function: &str, literal: &Literal) -> bool {
     match (function, literal) {
-        ("matches", Literal::String(pattern)) => regex::Regex::new(pattern).is_ok(),
+        ("matches", Literal::String(pattern)) => is_pattern(pattern),
         ("duration", Literal::String(text)) => Duration::parse(text).is_some(),
         ("duration", Literal::Int(_)) => false,
         ("timestamp", Literal::String(text)) => Timestamp::parse(text).is_some(),

@@ -22,6 +22,7 @@ use super::disk_tree::DiskTree;
 use super::{artifact, in_runtime, kinds};
 use crate::build_limits::BuildLimits;
 use crate::exit::Failure;
+use crate::install;
 use crate::output::print_text;
 use crate::up;
 
@@ -48,6 +49,8 @@ enum What {
     Helmrelease(Box<up::build::Args>),
     /// Build an artifact from a local directory or file
     Artifact(artifact::BuildArgs),
+    /// Print what a FluxInstance installs, with its patches for Flux's controllers carried over
+    Instance(Box<install::BuildArgs>),
 }
 
 /// Which Kustomization is built, and how.
@@ -96,6 +99,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Kustomization(args) => kustomization_verb(args),
         What::Artifact(args) => artifact::build(args),
+        What::Instance(args) => install::build_instance(args),
         What::Helmrelease(args) => up::build::run(args),
     }
 }

@@ -4,7 +4,7 @@ pub mod artifact;
 pub mod build;
 pub mod check;
 pub mod completion;
-mod confirm;
+pub mod confirm;
 pub mod connection;
 pub mod create;
 pub mod debug;

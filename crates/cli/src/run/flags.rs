@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use everflow_controllers::{GuardRail, Options};
+use everflow_controllers::{GuardRail, Options, PreflightChoice};
 use everflow_env::ThreadOptions;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::storage::StorageOptions;
 use everflow_runtime::lease::LeaseOptions;
 use everflow_runtime::log::{Encoding, Level};
+use everflow_runtime::shards::MOST_SHARDS;
 use everflow_runtime::transport::ClusterConfig;
 
 use crate::build_limits::BuildCounts;
 
 /// The name of the process in its lease.
-const CONTROLLER: &str = "source-controller";
+pub(crate) const CONTROLLER: &str = "source-controller";
 
 /// `everflow run`
 #[derive(clap::Args, Debug)]
@@ -169,6 +170,11 @@ pub struct Args {
     /// SSH host key algorithms to offer, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub ssh_hostkey_algos: Vec<String>,
+    /// Who checks new objects before they are written: the server in a dry run, this program by the rules of Kubernetes,
+    /// or (auto) the server wherever a webhook, an admission policy, a quota, a range of limits or a newer Kubernetes
+    /// could judge otherwise, and this program elsewhere
+    #[arg(long, value_name = "auto|server|local", default_value_t = PreflightChoice::Auto)]
+    pub preflight: PreflightChoice,
     /// Take up actions on Helm releases that another process left in the middle
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub stuck_release_recovery: bool,
@@ -196,17 +202,31 @@ pub struct Args {
     /// Do not use the API servers' own addresses, which the cluster tells in the EndpointSlice default/kubernetes
     #[arg(long)]
     pub no_api_endpoint_discovery: bool,
-    /// Run only while this process holds the lease
+    /// Work only on what this process holds a lease for: replicas share the work
     #[arg(long)]
     pub enable_leader_election: bool,
+    /// Into how many parts the work is cut, each with a lease of its own; all replicas must have the same number. With 1,
+    /// one replica leads and the others stand by
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 8,
+        value_parser = shard_count,
+        requires = "enable_leader_election"
+    )]
+    pub shards: usize,
+    /// Where other replicas reach this one's artifacts; by default $POD_IP, the address of $HOSTNAME or the one that
+    /// artifacts are served at
+    #[arg(long, value_name = "ADDRESS", requires = "enable_leader_election")]
+    pub peer_address: Option<String>,
     /// How long a lease holds: longer than the renew deadline
-    #[arg(long, value_name = "DURATION", default_value = "35s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "19s", value_parser = duration)]
     pub leader_election_lease_duration: Duration,
     /// How long a lease is renewed in vain before it is given up: longer than 1.2 times the retry period
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
     /// How often a lease is looked at
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     pub leader_election_retry_period: Duration,
     /// What is logged: trace, debug, info or error
     #[arg(long, value_name = "LEVEL", default_value = "info")]
@@ -221,6 +241,12 @@ fn duration(text: &str) -> Result<Duration, String> {
     parsed
         .map(everflow_time::Duration::unsigned)
         .map_err(|error| error.to_string())
+}
+
+fn shard_count(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().ok();
+    let count = count.filter(|count| (1..=MOST_SHARDS).contains(count));
+    count.ok_or_else(|| format!("it must be a number from 1 to {MOST_SHARDS}"))
 }
 
 impl Args {
@@ -246,6 +272,7 @@ impl Args {
         };
         options.kustomize.concurrent = options.concurrent;
         options.kustomize.build_limits = self.build.limits();
+        options.kustomize.preflight = self.preflight;
         options.helm.concurrent = options.concurrent;
         options.helm.stuck_release_recovery = self.stuck_release_recovery;
         options.helm.foreign_patience = self.stuck_release_patience;
@@ -268,7 +295,12 @@ impl Args {
         runtime.interval_jitter_percentage = self.interval_jitter_percentage;
         runtime.concurrency = runtime.concurrency.max(self.concurrent);
         // What is cut off then is found and finished by the next process, as after a crash.
-        runtime.stop_grace = Duration::from_secs(1);
+        // Those who wait for our leases have them within a second.
+        runtime.stop_grace = Duration::from_millis(if self.enable_leader_election {
+            700
+        } else {
+            1_000
+        });
         Ok(options)
     }
 

@@ -4,6 +4,7 @@ mod definitions;
 mod flags;
 mod memory;
 mod notifications;
+mod replicas;
 mod ways;
 mod wiring;
 
@@ -12,7 +13,8 @@ use std::time::Duration;
 
 use everflow_controllers::{ControllerKind, Setup};
 use everflow_embedded::EmbeddedAdmission;
-use everflow_env::{Env, ThreadOptions, within};
+use everflow_env::{Env, ThreadOptions, watch, within};
+use everflow_fetch::storage::{NamedArtifacts, Storage};
 use everflow_runtime::Signal;
 use everflow_runtime::events::recorder;
 use everflow_runtime::log::Logger;
@@ -22,7 +24,9 @@ use crate::cluster::stop_signal;
 use crate::exit::Failure;
 pub use definitions::{CrdsArgs, print as print_definitions};
 pub use flags::Args;
-use wiring::{Leading, Served};
+pub(crate) use flags::CONTROLLER;
+use replicas::{Replica, mirror_artifacts, own_address};
+use wiring::Served;
 
 /// How long each of the last things may take: the program ends within two seconds, whatever runs.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -66,7 +70,7 @@ fn kinds(args: &Args) -> Result<Vec<ControllerKind>, Failure> {
 }
 
 async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
-    let mut options = args.options().map_err(Failure::Usage)?;
+    let options = args.options().map_err(Failure::Usage)?;
     let kinds = kinds(args)?;
     let config = wiring::cluster(args)?;
     let disk = wiring::disk(&args.storage_path, args.temporary_quota)?;
@@ -80,10 +84,16 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     lease
         .check()
         .map_err(|error| Failure::Usage(format!("--leader-election-lease-duration: {error}")))?;
-    let elected = args.enable_leader_election;
-    options.helm.lease = elected.then(|| format!("{}/{}", lease.namespace, lease.name));
+    let shares = args.enable_leader_election && args.shards > 1;
     let (client, learner) = ways::connect(args, &env, config, &log, &metrics).await?;
-    let (storage, artifacts) = wiring::storage(args, &env).await?;
+    let (mut storage, artifacts) = wiring::storage(args, &env).await?;
+    let peers = watch::Sender::new(Vec::new());
+    let mut address = None;
+    if shares {
+        let with_peers = storage.with_peers(peers.subscribe());
+        storage = with_peers.map_err(|error| Failure::Work(error.to_string()))?;
+        address = own_address(args, &env, artifacts.0.local_addr()?).await;
+    }
     let events = args.events_addr.as_deref();
     let (mut recorder, event_sender) = recorder(&env, &client, &metrics, events, &instance)
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -119,7 +129,14 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     };
     let engine = setup.engine(&kinds, recorder);
     let handle = engine.handle();
-    served.files(&env, artifacts, posts, &log);
+    let mut peer_files: Option<(Storage, Arc<dyn NamedArtifacts>)> = None;
+    let mut mirroring = None;
+    if shares {
+        let (named, task) = mirror_artifacts(&env, &setup.storage, &handle);
+        peer_files = Some((setup.storage.clone(), named));
+        mirroring = Some(task);
+    }
+    served.files(&env, artifacts, posts, peer_files, &log);
     notifications::serve_webhooks(args, &setup, &handle, &mut served).await?;
     served.texts(args, &handle, &log).await?;
     let telling = tokio::spawn(event_sender.run());
@@ -132,26 +149,27 @@ async fn serve(args: &Args, threads: ThreadOptions) -> Result<(), Failure> {
     if let Some(learner) = learner {
         tokio::spawn(learner.run());
     }
-    let elects = args.enable_leader_election;
-    let leading = elects.then(|| Leading::start(&env, client, lease));
+    let world = (&env, client, &log, &setup.metrics);
+    let replica = Replica::start(args, world, lease, address, peers);
     let names: Vec<String> = kinds.iter().map(ToString::to_string).collect();
     log.info("running controllers", &[("kinds", &names.join(","))]);
-    let ending = stop.clone();
+    let (ending, leave) = (stop.clone(), replica.leave());
     tokio::spawn(async move {
         stop_signal().await;
+        leave.raise();
         ending.raise();
     });
-    let leadership = leading.as_ref().map(|leading| leading.leadership.clone());
-    engine.run(leadership, stop).await;
+    replica.run(engine, stop).await;
     // The lease goes only after the last attempt, and artifacts are served to the end.
     log.info("stopped; handing over", &[]);
-    if let Some(leading) = leading {
-        let _ = within(&*env.clock, LAST_WORDS, leading.hand_over()).await;
-    }
+    let _ = within(&*env.clock, LAST_WORDS, replica.hand_over()).await;
     let _ = within(&*env.clock, LAST_WORDS, served.end()).await;
     if let Some(sending) = sending {
         // What was not delivered is on disk.
         let _ = within(&*env.clock, LAST_WORDS, sending).await;
+    }
+    if let Some(mirroring) = mirroring {
+        mirroring.abort();
     }
     // The sender ends when all recorders are gone.
     drop((setup, handle));

@@ -5,14 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use everflow_env::disk::private;
-use everflow_env::{BoundedDisk, Env, RealDisk, watch};
+use everflow_env::{BoundedDisk, Env, RealDisk};
 use everflow_fetch::TEMPORARY;
-use everflow_fetch::storage::{FileServer, Posts, ServerLimits, Storage};
+use everflow_fetch::storage::{FileServer, NamedArtifacts, Posts, ServerLimits, Storage};
 use everflow_runtime::Signal;
-use everflow_runtime::client::Client;
 use everflow_runtime::engine::Handle;
 use everflow_runtime::http::serve_plain;
-use everflow_runtime::lease::{Election, Leadership, LeaseOptions};
 use everflow_runtime::log::Logger;
 use everflow_runtime::transport::ClusterConfig;
 use tokio::net::TcpListener;
@@ -116,9 +114,13 @@ impl Served {
         env: &Env,
         (listener, advertised): (TcpListener, String),
         posts: Option<Arc<dyn Posts>>,
+        peers: Option<(Storage, Arc<dyn NamedArtifacts>)>,
         log: &Logger,
     ) {
         let mut files = FileServer::new(env, ServerLimits::default());
+        if let Some((storage, named)) = peers {
+            files = files.with_peers(storage, named);
+        }
         if let Some(posts) = posts {
             files = files.with_posts(posts);
         }
@@ -170,31 +172,5 @@ impl Served {
             // A server that broke has nothing more to end.
             let _ = task.await;
         }
-    }
-}
-
-/// The election that this process takes part in.
-pub(super) struct Leading {
-    pub(super) leadership: watch::Receiver<Leadership>,
-    stop: Signal,
-    task: JoinHandle<()>,
-}
-
-impl Leading {
-    pub(super) fn start(env: &Env, client: Client, lease: LeaseOptions) -> Self {
-        let election = Election::new(env.clone(), client, lease);
-        let (leadership, stop) = (election.leadership(), Signal::new());
-        let task = tokio::spawn(election.run(stop.clone()));
-        Leading {
-            leadership,
-            stop,
-            task,
-        }
-    }
-
-    /// Gives the lease to whoever waits for it.
-    pub(super) async fn hand_over(self) {
-        self.stop.raise();
-        let _ = self.task.await;
     }
 }

@@ -1,4 +1,4 @@
-//! What several Kustomizations deploy: all is ready, and will not stay so.
+//! What several Kustomizations or HelmReleases deploy: all is ready, and will not stay so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use everflow_local::picture::{Node, Picture, State};
 /// What stands between the object and the other Kustomization, as statuses say it.
 const APPLIED_BY: &str = " is applied by ";
 
-/// One Kustomization, what else is said of the other one, and the objects of both.
+/// One owner, what else is said of the other one, and the objects of both.
 type Pair = (String, String, Vec<String>);
 
-/// One line for each two Kustomizations that have objects in common.
+/// One line for each two Kustomizations or HelmReleases that have objects in common.
 pub fn lines(picture: &Picture) -> Vec<String> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut told: BTreeSet<String> = BTreeSet::new();
@@ -27,7 +27,7 @@ pub fn lines(picture: &Picture) -> Vec<String> {
         }
     }
     let mut owners: BTreeMap<&ObjectId, &Node> = BTreeMap::new();
-    for node in &picture.kustomizations {
+    for node in picture.deploying() {
         for child in &node.children {
             // Nobody may have noticed yet.
             if let Some(owner) = owners.insert(&child.id, node)

@@ -43,6 +43,7 @@ pub fn data(picture: &Picture, opened: &Opened) -> Value {
         "formerVersions": former,
         "sources": nodes(&picture.sources),
         "kustomizations": nodes(&picture.kustomizations),
+        "helmReleases": nodes(&picture.releases),
         "others": nodes(&picture.others),
         "missingKinds": missing,
     })

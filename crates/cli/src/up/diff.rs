@@ -80,9 +80,20 @@ async fn diff(args: &Args, progress: &Progress) -> Result<(), Failure> {
         before.manifests.remove(id);
         after.manifests.remove(id);
         eprint(&format!(
-            "⚠ {} is not compared: several Kustomizations apply it, and which comes last is chance\n",
+            "⚠ {} is not compared: several Kustomizations or HelmReleases apply it, and which comes last is chance\n",
             id.subject()
         ));
+    }
+    for (chart, (version, digest)) in &after.charts {
+        let is_same_version =
+            |(known, other): &(String, String)| known == version && other != digest;
+        if before.charts.get(chart).is_some_and(is_same_version) {
+            eprint(&format!(
+                "⚠ {} has changed and its version {version} has not: a cluster that has it keeps the old one; raise \
+                 the version in Chart.yaml, or set reconcileStrategy: Revision\n",
+                chart.subject()
+            ));
+        }
     }
     let changes = changes(before.manifests, after.manifests);
     if let Some(file) = &args.summary {
@@ -111,8 +122,10 @@ struct Deployed {
     /// Where it begins.
     entry: String,
     manifests: BTreeMap<ObjectId, Value>,
-    /// What several Kustomizations apply.
+    /// What several Kustomizations or HelmReleases apply.
     contested: BTreeSet<ObjectId>,
+    /// Charts that are made anew with a new version only, with version and digest.
+    charts: BTreeMap<ObjectId, (String, String)>,
 }
 
 /// What is deployed from a tree: the files on disk, or those of a commit.
@@ -124,6 +137,7 @@ async fn manifests(
 ) -> Result<Deployed, Failure> {
     let quiet = Common {
         output: Some(Format::Json),
+        rendered_as_of: Some(super::SAME_MOMENT),
         ..options.clone()
     };
     let scratch = Scratch::new()?;
@@ -135,19 +149,17 @@ async fn manifests(
     session.settle(session.time_left()).await?;
     let deployed = session.world.manifests().await;
     let deployed = deployed.map_err(|error| Failure::Work(error.to_string()))?;
+    let charts = session.world.versioned_charts().await;
+    let charts = charts.map_err(|error| Failure::Work(error.to_string()))?;
     if let Some(note) = super::first_cause(&session.picture) {
         eprint(&format!("⚠ {what}: not all was deployed: {note}\n"));
     }
-    let mut seen = BTreeSet::new();
-    let children = session.picture.kustomizations.iter();
-    let children = children.flat_map(|node| &node.children);
-    let contested = children.filter(|child| !seen.insert(&child.id));
-    let contested = contested.map(|child| child.id.clone()).collect();
     session.world.stop().await;
     Ok(Deployed {
         entry: session.opened.entry.directory,
-        manifests: deployed,
-        contested,
+        manifests: deployed.all,
+        contested: deployed.contested,
+        charts,
     })
 }
 

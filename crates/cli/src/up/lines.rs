@@ -107,6 +107,7 @@ pub fn tree(picture: &Picture, paint: Paint) -> Vec<String> {
     for (title, nodes) in [
         ("Sources", &picture.sources),
         ("Kustomizations", &picture.kustomizations),
+        ("HelmReleases", &picture.releases),
         ("Others", &picture.others),
     ] {
         if nodes.is_empty() {
@@ -144,6 +145,8 @@ pub fn counted(node: &Node) -> String {
 const NAMED: usize = 20;
 /// So many that fail as others do are worth a line of their own.
 const ALIKE: usize = 3;
+/// How many reasons are shown why something was left out.
+const LEFT: usize = 10;
 /// How many lines of one message are shown.
 const LINES: usize = 12;
 
@@ -181,11 +184,7 @@ pub fn summary(picture: &Picture, paint: Paint) -> Vec<String> {
     let counts: Vec<String> = counts
         .map(|(state, count)| paint.wrap(state, &format!("{count} {}", state.word())))
         .collect();
-    let objects: usize = picture
-        .kustomizations
-        .iter()
-        .map(|node| node.children.len())
-        .sum();
+    let objects: usize = picture.deploying().map(|node| node.children.len()).sum();
     lines.push(format!("{}; {objects} objects deployed", counts.join(", ")));
     lines
 }
@@ -246,7 +245,15 @@ fn left_alone(picture: &Picture) -> Vec<String> {
     });
     let messages: BTreeSet<&str> = left.map(|node| node.message.as_str()).collect();
     let messages = messages.into_iter().filter(|message| !message.is_empty());
-    messages.map(str::to_owned).collect()
+    let mut messages: Vec<String> = messages.map(str::to_owned).collect();
+    if messages.len() > LEFT {
+        let more = messages.len() - LEFT;
+        messages.truncate(LEFT);
+        messages.push(format!(
+            "and {more} more that were left out; -o json has them all"
+        ));
+    }
+    messages
 }
 
 /// Why something is not as it should be.
@@ -307,9 +314,17 @@ fn hint(message: &str) -> Option<&'static str> {
     let has = |text: &str| message.contains(text);
     if has("not served any more, write") {
         Some("--assume-crds takes former versions for those of today")
+    } else if has("no such host") || has("connection refused") {
+        Some(
+            "--offline takes what was fetched before and skips the rest, --source NAME=DIR takes a directory",
+        )
+    } else if has("invalid chart reference") {
+        Some("spec.chart.spec.chart is a path from the root of the repository")
     } else if has("no matches for kind") {
         Some("--crds DIR adds definitions, --assume-crds accepts the kind without one")
     } else if has("substitute from '") && has("not found") {
+        Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
+    } else if has("chart values reference") && has("not found") {
         Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
     } else if has("configuring decryption is required") {
         // Only the Kustomization itself can say so.
@@ -329,6 +344,10 @@ fn hint(message: &str) -> Option<&'static str> {
     } else if has("variable not set (strict mode)") {
         Some(
             "for Flux before 2.9, or with that feature gate: --feature-gates StrictPostBuildSubstitutions=false",
+        )
+    } else if has("failed for release") && (has(".yaml:") || has("schema(s)")) {
+        Some(
+            "everflow build helmrelease NAME --path DIR renders it alone, with the values that it gets",
         )
     } else if has("spec.minReplicas: Invalid value: 0") {
         Some("for clusters with that feature gate: --feature-gates HPAScaleToZero=true")

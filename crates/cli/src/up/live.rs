@@ -14,6 +14,7 @@ pub fn fitted(picture: &Picture, paint: Paint, height: usize) -> Vec<String> {
     let parts = [
         ("Sources", &picture.sources),
         ("Kustomizations", &picture.kustomizations),
+        ("HelmReleases", &picture.releases),
         ("Others", &picture.others),
     ];
     let parts: Vec<_> = parts

@@ -21,11 +21,12 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use everflow_api::inventory::ObjectId;
 use everflow_env::disk::private;
-use everflow_env::{Env, RealDisk};
+use everflow_env::{Clock as _, Env, RealDisk, SystemClock};
 use everflow_local::picture::{Node, Picture, State};
 use everflow_local::tree::Tree;
 use everflow_local::world::{Detail, Ended, Lack, World};
 use everflow_runtime::events::CollectingSink;
+use everflow_time::Timestamp;
 
 use crate::args::span;
 use crate::build_limits::BuildLimits;
@@ -34,6 +35,7 @@ use crate::output::{DataFormat, print_data, print_text};
 use cache::CacheFlags;
 use lines::Paint;
 use repository::Opened;
+pub use repository::open_tree;
 use screen::Screen;
 
 /// What to bring up, and how.
@@ -100,6 +102,9 @@ pub struct Common {
     /// Whether variables without a value are mistakes whatever Flux the repository installs.
     #[arg(skip)]
     strict: bool,
+    /// The moment that charts see, where runs are compared with each other.
+    #[arg(skip)]
+    rendered_as_of: Option<Timestamp>,
     /// Who is handed the events of the controllers.
     #[arg(skip)]
     notices: Option<CollectingSink>,
@@ -111,6 +116,9 @@ impl Common {
         self.feature_gates.iter().any(|given| given == gate)
     }
 }
+
+/// The moment that charts see where what they render to is compared between runs.
+const SAME_MOMENT: Timestamp = Timestamp::from_seconds(1_577_836_800);
 
 /// The gate of Flux that is off: variables without a value are empty.
 const UNSET_VARIABLES: &str = "StrictPostBuildSubstitutions=false";
@@ -180,6 +188,8 @@ async fn up(args: &Args) -> Result<(), Failure> {
     let progress = Progress::default();
     let mut common = args.common.clone();
     common.notices = args.notifications.then(CollectingSink::new);
+    // What changes on disk is told without what would be random or of the moment.
+    common.rendered_as_of = args.watch.then(|| SystemClock::new().now());
     let work = async {
         let mut session = Session::start(&common, &scratch, &progress).await?;
         let ended = session.settle(session.time_left()).await?;
@@ -234,7 +244,7 @@ pub fn deployed(
             manifests.map_err(|error| Failure::Work(error.to_string()))
         };
         let manifests = unless_interrupted(work, &progress).await?;
-        deployed.extend(manifests.into_values());
+        deployed.extend(manifests.all.into_values());
         Ok(())
     })?;
     Ok(deployed)
@@ -308,6 +318,8 @@ struct Session {
     progress: Progress,
     /// What placeholders stand for.
     made_up: Vec<String>,
+    /// HelmReleases with hooks in which nothing runs.
+    hooks: Vec<String>,
     /// When it all began: reading the repository counts too.
     begun: Instant,
 }
@@ -364,6 +376,7 @@ impl Session {
             picture: Picture::default(),
             progress: progress.clone(),
             made_up: Vec::new(),
+            hooks: Vec::new(),
             begun,
             opened,
         };
@@ -416,6 +429,10 @@ impl Session {
             true => made_up.iter().map(told_lack).collect(),
             false => Vec::new(),
         };
+        if self.options.output.is_none() {
+            let hooks = self.world.hooks_that_did_not_run().await;
+            self.hooks = hooks.map_err(|error| Failure::Work(error.to_string()))?;
+        }
         Ok(ended)
     }
 
@@ -445,6 +462,15 @@ impl Session {
         }
         for line in &self.made_up {
             text += &format!("{line}\n");
+        }
+        if let Some((first, more)) = self.hooks.split_first() {
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text += &format!(
+                "hooks that are Jobs or Pods count as succeeded, for nothing runs here ({first}{more})\n"
+            );
         }
         if ended == Ended::OutOfTime {
             text += "the time is up; --timeout gives more\n";
@@ -519,12 +545,14 @@ impl Told {
 }
 
 /// A place for artifacts and unfinished work, gone with the value.
-struct Scratch {
-    directory: PathBuf,
+pub struct Scratch {
+    /// Where it is.
+    pub directory: PathBuf,
 }
 
 impl Scratch {
-    fn new() -> Result<Self, Failure> {
+    /// An empty one.
+    pub fn new() -> Result<Self, Failure> {
         let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let nanos = nanos.unwrap_or_default().as_nanos();
         let name = format!("everflow-up-{}-{nanos}", std::process::id());

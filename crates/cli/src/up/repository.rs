@@ -187,6 +187,7 @@ impl Opened {
             service_range: self.service_range,
             dual_stack: self.dual_stack,
             notices: options.notices.clone(),
+            rendered_as_of: options.rendered_as_of,
             unset_variables: self.former_flux.is_some() || options.asks_for(super::UNSET_VARIABLES),
             workload_delay: options.workload_delay,
             log,

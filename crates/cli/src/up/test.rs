@@ -34,6 +34,7 @@ async fn test(args: &Args, progress: &Progress) -> Result<(), Failure> {
     let scratch = Scratch::new()?;
     let common = Common {
         strict: true,
+        rendered_as_of: Some(super::SAME_MOMENT),
         ..args.common.clone()
     };
     let mut session = Session::start(&common, &scratch, progress).await?;
@@ -72,6 +73,7 @@ async fn test(args: &Args, progress: &Progress) -> Result<(), Failure> {
 /// Whether a reference is to what placeholders stand for where they may.
 fn is_made_up(reference: &Dangling) -> bool {
     reference.field.starts_with("spec.postBuild.substituteFrom")
+        || reference.field.starts_with("spec.valuesFrom")
         || reference.field == "spec.decryption.secretRef"
 }
 
@@ -145,7 +147,7 @@ fn compare(
             false => faults.push(format!(
                 "{} is not what {} renders to:\n{}",
                 file.display(),
-                rendered.kustomization,
+                rendered.owner,
                 golden::difference(&before, &rendered.text)
             )),
         }
@@ -162,7 +164,10 @@ fn compare(
         let file = directory.join(&name);
         match update {
             true => std::fs::remove_file(&file)?,
-            false => faults.push(format!("{}: no Kustomization renders it", file.display())),
+            false => faults.push(format!(
+                "{}: no Kustomization or HelmRelease renders it",
+                file.display()
+            )),
         }
     }
     Ok(faults)

@@ -133,5 +133,6 @@ async fn redeploy(session: &mut Session) -> Result<(), Failure> {
 
 async fn manifests(session: &Session) -> Result<BTreeMap<ObjectId, Value>, Failure> {
     let manifests = session.world.manifests().await;
+    let manifests = manifests.map(|manifests| manifests.all);
     manifests.map_err(|error| Failure::Work(error.to_string()))
 }

@@ -20,6 +20,11 @@ pub struct Engine(pub Child);
 
 impl Engine {
     pub fn start(kubeconfig: &Path, storage: &Path) -> Self {
+        Engine::start_with(kubeconfig, storage, &[])
+    }
+
+    /// The same, with more flags.
+    pub fn start_with(kubeconfig: &Path, storage: &Path, more: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_everflow"))
             .args([
                 "run",
@@ -37,6 +42,7 @@ impl Engine {
             .arg(kubeconfig)
             .arg("--storage-path")
             .arg(storage)
+            .args(more)
             .env("RUNTIME_NAMESPACE", "default")
             .stdout(Stdio::null())
             .spawn();

@@ -73,7 +73,7 @@ pub fn unset_field(ty: &GoType, name: &str) -> Option<Value> {
     writes_zero(field).then(|| types().zero(&field.ty))
 }
 
-/// Whether a single value surely reads as Go writes it. `false` says nothing.
+/// Whether a single value surely reads as Go writes it. False means unknown: convert it.
 pub fn is_settled(ty: &GoType, value: &Value) -> bool {
     match (ty, value) {
         (GoType::Pointer(inner), value) => value.is_null() || is_settled(inner, value),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_nobody_set_are_written_as_a_whole_object_has_them() {
+    fn unset_fields_are_written_with_their_zero_values() {
         for (version, kind) in [("apps/v1", "Deployment"), ("v1", "Service"), ("v1", "Node")] {
             let ty = types().kind(version, kind).unwrap();
             let whole = types().convert(&ty, &Json::Object(Vec::new()));

@@ -21,7 +21,7 @@ pub fn parse_open(body: &[u8]) -> Result<(Json, Vec<String>), String> {
 }
 
 fn parse_deep(body: &[u8]) -> Result<(Json, Vec<String>), String> {
-    if let Some(tree) = plain_json(body) {
+    if let Some(tree) = json_fast_path(body) {
         return Ok((tree, Vec::new()));
     }
     parse_any(body).map_err(|error| go_depth_error(body).unwrap_or(error))
@@ -65,7 +65,7 @@ const SIMPLE_KEY: usize = 512;
 
 /// Most clients send JSON, which is YAML, too. Read as JSON it is read much faster; whatever the two could see
 /// differently is left to YAML: escapes of characters, tabs, numbers that are not whole, duplicate keys, deep nesting.
-fn plain_json(body: &[u8]) -> Option<Json> {
+fn json_fast_path(body: &[u8]) -> Option<Json> {
     let is_plain = body.first() == Some(&b'{')
         && !body.contains(&b'\t')
         && !body.windows(2).any(|pair| pair == b"\\u");
@@ -122,7 +122,54 @@ pub fn print(value: &everflow_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// JSON text with what the two readers could see differently among it.
+    fn json_text() -> impl Strategy<Value = String> {
+        let text = prop_oneof![
+            "[ -~]{0,12}",
+            "(yes|no|null|~|0x1F|1_000|1e3|-|: |# |é|\\\\n|\\\\u0041|\t){0,3}",
+        ];
+        let leaf = prop_oneof![
+            text.prop_map(|text| format!("\"{}\"", text.replace('"', "'"))),
+            any::<i64>().prop_map(|number| number.to_string()),
+            any::<f64>().prop_map(|number| format!("{number:e}")),
+            Just("true".to_owned()),
+            Just("null".to_owned()),
+        ];
+        let value = leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4)
+                    .prop_map(|items| format!("[{}]", items.join(", "))),
+                prop::collection::vec(("[a-c]{1,2}", inner), 0..4).prop_map(|fields| {
+                    let fields: Vec<String> = fields
+                        .iter()
+                        .map(|(key, value)| format!("\"{key}\":{value}"))
+                        .collect();
+                    format!("{{{}}}", fields.join(",\n "))
+                }),
+            ]
+        });
+        prop::collection::vec(("[a-d]{1,2}", value), 0..4).prop_map(|fields| {
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(key, value)| format!("\"{key}\": {value}"))
+                .collect();
+            format!("{{{}}}", fields.join(", "))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn fast_path_reads_what_the_yaml_reader_reads(body in json_text()) {
+            if let Some(fast) = json_fast_path(body.as_bytes()) {
+                let slow = everflow_yaml::sigs::yaml_to_json(body.as_bytes());
+                prop_assert_eq!(Some(fast.to_value()), slow.ok());
+            }
+        }
+    }
 
     #[test]
     fn json_reads_the_same_either_way() {
@@ -130,7 +177,7 @@ mod tests {
             r#"{"a": 1, "b": [true, null, "yes", "0x10", "1_000", "a: b # c"], "c": {"d": "\n\"\\"}}"#,
             "{\n  \"a\": {\n    \"b\": [\n      {}\n    ]\n  }\n}\n",
         ] {
-            let fast = plain_json(body.as_bytes()).unwrap();
+            let fast = json_fast_path(body.as_bytes()).unwrap();
             let slow = everflow_yaml::sigs::yaml_to_json(body.as_bytes()).unwrap();
             assert_eq!(fast.to_value(), slow, "{body}");
         }
@@ -142,7 +189,7 @@ mod tests {
             "{\"a\":\t1}",
             "---\n{}",
         ] {
-            assert!(plain_json(body.as_bytes()).is_none(), "{body}");
+            assert!(json_fast_path(body.as_bytes()).is_none(), "{body}");
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use everflow_builtins::definition::text;
 use everflow_json::{Map, Value, json};
 
-use super::definition::{TABLE, text};
+use super::definition::TABLE;
 use super::names::{is_established, put_condition, track_status};
 use crate::controllers::Task;
 use crate::kinds::meta;

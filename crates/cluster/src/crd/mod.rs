@@ -19,15 +19,13 @@ use everflow_schema::structural::{
 use everflow_schema::{Schema, SchemaView};
 
 pub use cleanup::{after_delete, check_create, mark_for_deletion};
-pub use definition::{
-    TABLE, after_write, any_name, prepare_definition, prepare_definition_update, restore,
-    validate_definition, validate_definition_update,
-};
+pub use definition::{TABLE, after_write, restore};
+use everflow_builtins::definition::convert_error;
 pub use settled::is_surely_decoded;
 
 use crate::codec::gotypes::types;
 use crate::codec::json::Json;
-use crate::field::{Errors, FieldError, Path, Problem};
+use crate::field::Errors;
 use crate::kinds::meta;
 use crate::resource::Resource;
 use crate::rest::Call;
@@ -274,39 +272,6 @@ pub fn validate(call: &Call<'_>, object: &Value, old: Option<&Value>, errors: &m
         }
     }
     errors.extend(found.into_iter().map(convert_error));
-}
-
-/// An error of the schema's checks as one of ours.
-pub fn convert_error(error: everflow_schema::structural::FieldError) -> FieldError {
-    let reason = error.kind.reason();
-    let kinds = [
-        Problem::Required,
-        Problem::Invalid,
-        Problem::TypeInvalid,
-        Problem::NotSupported,
-        Problem::Forbidden,
-        Problem::Duplicate,
-        Problem::NotFound,
-        Problem::TooLong,
-        Problem::TooMany,
-        Problem::TooFew,
-    ];
-    let problem = kinds
-        .into_iter()
-        .find(|kind| kind.reason() == reason)
-        .unwrap_or(Problem::Internal);
-    let field = if error.field == "<nil>" {
-        Path::root()
-    } else {
-        Path::new(&error.field)
-    };
-    FieldError {
-        problem,
-        field,
-        shown: None,
-        detail: String::new(),
-        verbatim: Some(error.message()),
-    }
 }
 
 /// Whether the kind is custom and has a status subresource.

@@ -1,9 +1,10 @@
 //! Names of definitions: accepted, or refused because another definition has them.
 
+use everflow_builtins::definition::text;
 use everflow_json::{Value, json};
 use everflow_schema::crd::approval_condition;
 
-use super::definition::{TABLE, text};
+use super::definition::TABLE;
 use crate::kinds::meta;
 use crate::server_core::ApiServer;
 

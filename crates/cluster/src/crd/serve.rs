@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use everflow_builtins::definition::{text, versions};
 use everflow_cel::rules::Rules;
 use everflow_json::Value;
 use everflow_schema::Schema;
 use everflow_schema::structural::Validator;
 
-use super::definition::{text, versions};
 use super::{CustomKind, CustomVersion, ScalePaths, columns};
 use crate::discovery::version_rank;
 use crate::kinds::KindRules;

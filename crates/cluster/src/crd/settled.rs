@@ -9,7 +9,7 @@ use crate::kinds::meta;
 use crate::resource::{Resource, split_version};
 
 /// Whether [`decode`](crate::rest::decode::decode_tree) of an object is known to give the object itself and to find
-/// nothing. `false` says nothing.
+/// nothing. False means unknown: decode it.
 pub fn is_surely_decoded(resource: &Resource, object: &Value) -> bool {
     let text = |field: &str| {
         object
@@ -37,7 +37,7 @@ fn all_numbers_are_whole(value: &Value) -> bool {
     }
 }
 
-/// Whether [`on_read`](super::on_read) is known to change nothing. `false` says nothing.
+/// Whether [`on_read`](super::on_read) is known to change nothing. False means unknown: read it in full.
 pub(super) fn is_surely_read_as_it_is(
     resource: &Resource,
     custom: &CustomKind,

@@ -2,9 +2,6 @@
 
 use everflow_json::{Value, json};
 
-use crate::kinds::Context;
-use crate::status::ApiResult;
-
 /// Groups and versions with the priorities that the real server gives them.
 const PRIORITIES: &[(&str, &str, u32, u32)] = &[
     ("", "v1", 18000, 1),
@@ -47,20 +44,4 @@ pub fn builtin() -> impl Iterator<Item = Value> {
             "spec": spec,
         })
     })
-}
-
-/// What is served right here is available at once.
-pub fn prepare(context: &Context<'_>, object: &mut Value) -> ApiResult<()> {
-    let is_local = object.pointer("/spec/service").is_none_or(Value::is_null);
-    if is_local && let Some(map) = object.as_object_mut() {
-        let condition = json!({
-            "type": "Available",
-            "status": "True",
-            "lastTransitionTime": context.env.now().rfc3339(),
-            "reason": "Local",
-            "message": "Local APIServices are always available",
-        });
-        map.insert("status".into(), json!({"conditions": [condition]}));
-    }
-    Ok(())
 }

@@ -130,7 +130,7 @@ fn read_document(call: &Call<'_>) -> ApiResult<(Value, Vec<String>)> {
         Json::Null => Ok((crate::crd::empty(), duplicates)),
         Json::Object(_) => Ok((tree.into_value(), duplicates)),
         other => {
-            let name = super::patch::json_kind(&other);
+            let name = other.kind();
             Err(ApiError::bad_request(format!(
                 "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
             )))
@@ -146,7 +146,7 @@ pub fn strategic(call: &Call<'_>, live: &Value, options: &WriteOptions) -> ApiRe
     if !matches!(patch, Json::Object(_)) {
         return Err(ApiError::bad_request(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            super::patch::json_kind(&patch)
+            patch.kind()
         )));
     }
     let Some(schema) =

@@ -125,7 +125,7 @@ fn summarize(body: &[u8]) -> String {
 
 /// Decodes a body into an object of the resource.
 pub fn decode(resource: &Resource, request: &Request, mode: FieldValidation) -> ApiResult<Decoded> {
-    if let Some(value) = surely_decoded(resource, request) {
+    if let Some(value) = decode_fast_path(resource, request) {
         return Ok(Decoded {
             value,
             warnings: Vec::new(),
@@ -136,13 +136,13 @@ pub fn decode(resource: &Resource, request: &Request, mode: FieldValidation) -> 
 }
 
 /// What a tree from the same process is decoded to, where one look at it tells.
-fn surely_decoded(resource: &Resource, request: &Request) -> Option<Value> {
+fn decode_fast_path(resource: &Resource, request: &Request) -> Option<Value> {
     let (tree, ty) = (request.body.tree()?, resource.go_type.as_ref()?);
     let says = |field: &str, text: &str| tree.get(field).and_then(Value::as_str) == Some(text);
     let is_usual = says("kind", &resource.kind)
         && says("apiVersion", resource.api_version())
         && matches!(request.content_type().as_str(), "application/json" | "");
-    is_usual.then(|| types().surely_decoded(ty, tree))?
+    is_usual.then(|| types().decode_fast_path(ty, tree))?
 }
 
 /// Decodes a tree into an object of the resource.

@@ -51,7 +51,6 @@ impl Call<'_> {
     pub fn context(&self, dry_run: bool) -> Context<'_> {
         Context {
             env: self.server.env(),
-            store: self.server.store(),
             user: self.user,
             dry_run,
             allocator: self.server.allocator(),

@@ -119,7 +119,7 @@ fn patched(call: &Call<'_>, kind: Kind, live: &Value, options: &WriteOptions) ->
             if !matches!(patch, Json::Object(_)) {
                 return Err(ApiError::bad_request(format!(
                     "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                    json_kind(&patch)
+                    patch.kind()
                 )));
             }
             let result = everflow_merge::merge_patch::apply(live, &patch.into_value())
@@ -161,23 +161,12 @@ fn is_plain_patch(patch: &Value) -> bool {
     })
 }
 
-pub(crate) fn json_kind(value: &Json) -> &'static str {
-    match value {
-        Json::Null | Json::Beyond(_) => "null",
-        Json::Bool(_) => "bool",
-        Json::Number(_) => "number",
-        Json::String(_) => "string",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
-    }
-}
-
 /// The real server reads the operations into structs: unknown members are findings, wrong shapes errors.
 fn check_operations(patch: &Json, findings: &mut Vec<String>) -> ApiResult<()> {
     let Json::Array(operations) = patch else {
         return Err(ApiError::bad_request(format!(
             "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
-            json_kind(patch)
+            patch.kind()
         )));
     };
     for (index, operation) in operations.iter().enumerate() {

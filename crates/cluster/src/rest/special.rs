@@ -204,14 +204,16 @@ fn mark_disrupted(
     Ok(())
 }
 
+/// The node of the pod that is asked about; empty where none runs it.
+fn node_of(call: &Call<'_>) -> ApiResult<String> {
+    let current = call.current().ok_or_else(|| call.missing())?;
+    let node = current.value.pointer("/spec/nodeName");
+    Ok(node.and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
 /// There are no nodes to connect to.
 fn connect(call: &Call<'_>) -> ApiResult<Answer> {
-    let current = call.current().ok_or_else(|| call.missing())?;
-    let node = current
-        .value
-        .pointer("/spec/nodeName")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let node = node_of(call)?;
     if node.is_empty() {
         return Err(ApiError::bad_request(format!(
             "pod {} does not have a host assigned",
@@ -223,18 +225,13 @@ fn connect(call: &Call<'_>) -> ApiResult<Answer> {
             group: "",
             resource: "pods",
         },
-        node,
+        &node,
     ))
 }
 
 /// A pod that no node runs has nothing to say.
 fn log(call: &Call<'_>) -> ApiResult<Answer> {
-    let current = call.current().ok_or_else(|| call.missing())?;
-    let node = current
-        .value
-        .pointer("/spec/nodeName")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let node = node_of(call)?;
     if node.is_empty() {
         return Ok(Answer {
             status: 204,
@@ -248,6 +245,6 @@ fn log(call: &Call<'_>) -> ApiResult<Answer> {
             group: "",
             resource: "pods",
         },
-        node,
+        &node,
     ))
 }

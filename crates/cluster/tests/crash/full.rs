@@ -263,7 +263,7 @@ fn a_write_that_failed_but_was_stored_is_undone_by_the_next_one() {
 }
 
 #[test]
-fn a_file_that_somebody_else_has_changed_is_not_written_to() {
+fn data_file_changed_by_another_process_is_not_written() {
     let disk = Disk::default();
     let store = disk.store();
     store.create("t", "n/a", object("n/a", "x")).unwrap();

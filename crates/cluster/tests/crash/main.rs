@@ -112,7 +112,7 @@ fn every_moment_of_a_crash_leaves_a_prefix_of_the_writes() {
 }
 
 #[test]
-fn a_disk_that_fails_changes_nothing_that_is_seen() {
+fn failed_disk_write_leaves_the_store_unchanged() {
     let recorder = Recorder::default();
     let store = Store::open(100, Box::new(DiskJournal::on(recorder.clone()).unwrap())).unwrap();
     let mut numbers = Numbers(5);

@@ -40,7 +40,7 @@ async fn a_restored_cluster_gives_revisions_out_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_may_be_done_when_nobody_waits_for_it() {
+async fn request_completes_after_its_client_has_left() {
     let server = server(2);
     let plain = ApiService::new(server.clone());
     for breaks in [true, false] {
@@ -68,7 +68,7 @@ async fn a_request_may_be_done_when_nobody_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_may_come_as_something_else() {
+async fn watch_event_type_can_be_changed_by_a_fault() {
     let faults = Arc::new(Script::default());
     let junk = EventVerdict::Replace("{\"type\":\"ODD\"}\n".into());
     faults.events.lock().unwrap().push(junk);

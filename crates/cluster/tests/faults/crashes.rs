@@ -100,7 +100,7 @@ async fn third_deletion(verdict: WriteVerdict) -> (bool, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_server_dies_between_two_writes_of_one_request() {
+async fn crash_between_two_writes_of_one_request_is_recovered() {
     let (heard, left) = third_deletion(WriteVerdict::CrashBefore).await;
     assert_eq!((heard, left), (false, ["c", "d", "e"].map(key).to_vec()));
     let (heard, left) = third_deletion(WriteVerdict::CrashAfter).await;

@@ -144,7 +144,7 @@ async fn a_lost_connection_before_or_after_the_write() {
 }
 
 #[tokio::test]
-async fn a_request_that_comes_twice() {
+async fn duplicated_request_is_answered_by_its_second_run() {
     let script = Arc::new(Script::default());
     let server = server(4);
     let service = ApiService::new(server.clone()).with_faults(script.clone());
@@ -179,7 +179,7 @@ async fn later_requests_overtake_a_slow_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_come_late_and_in_another_order() {
+async fn faults_delay_and_reorder_watch_events() {
     let script = Arc::new(Script::default());
     let service = ApiService::new(server(6)).with_faults(script.clone());
     let watch = format!("{MAPS}?watch=true&resourceVersion=0");

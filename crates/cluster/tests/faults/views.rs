@@ -98,7 +98,7 @@ async fn cached_reads_of_a_lagging_server_are_old() {
 }
 
 #[tokio::test]
-async fn watches_of_a_lagging_server_show_nothing_new() {
+async fn watches_of_a_lagging_server_get_no_new_events() {
     let two = Two::new(12);
     let then = two.put("a", "1").await;
     let watch = format!("{MAPS}?watch=true&resourceVersion={then}");
@@ -166,7 +166,7 @@ async fn a_consistent_start_waits_for_the_lagging_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_lags_too_far_asks_to_come_again() {
+async fn lagging_server_answers_with_retry_after() {
     let env = ManualEnvironment::new(Timestamp::from_seconds(1_794_740_000), 14);
     let options = Options {
         window: 4,

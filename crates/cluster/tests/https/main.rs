@@ -122,7 +122,7 @@ fn empty() -> Full<Bytes> {
 }
 
 #[tokio::test]
-async fn certificates_say_who_asks() {
+async fn client_certificate_gives_user_and_groups() {
     let place = place().await;
     let whoami = || {
         request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews")

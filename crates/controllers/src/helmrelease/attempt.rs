@@ -11,6 +11,7 @@ use everflow_api::names::FINALIZER;
 use everflow_api::object::Object;
 use everflow_apply::effects::AppliedCache;
 use everflow_apply::health::custom::CustomChecks;
+use everflow_env::Place;
 use everflow_json::Value;
 use everflow_release::chart_version;
 use everflow_release::names::{ReleaseTarget, moved};
@@ -30,9 +31,9 @@ use super::report::silent;
 use super::rounds::Work;
 use super::source::Source;
 use crate::Options;
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
 use crate::target::{Target, Wanted as WantedTarget};
-use crate::watching::Eyes;
+use crate::watching::LiveView as Eyes;
 
 /// How often a suspended object is looked at: only so that it has a next attempt.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
@@ -128,7 +129,7 @@ impl<'a> Attempt<'a> {
         let epoch = self.context.epoch.as_ref();
         Holder {
             identity: self.controller.identity(&self.context.env).to_owned(),
-            lease: epoch.and_then(|_| self.options().helm.lease.clone()),
+            lease: epoch.map(|epoch| epoch.lease().to_owned()),
             epoch: epoch.map_or(0, everflow_runtime::lease::Epoch::number),
         }
     }
@@ -136,12 +137,14 @@ impl<'a> Attempt<'a> {
     /// When actions of others may be taken up.
     pub(super) fn take_over(&self) -> TakeOver {
         let options = &self.options().helm;
-        TakeOver {
+        let mut rules = TakeOver {
             enabled: options.stuck_release_recovery,
             patience: Some(options.foreign_patience.into()),
             flux_stopped: None,
             alone: self.context.epoch.is_none(),
-        }
+        };
+        self.context.env.planted(Place::TakeOver, &mut rules);
+        rules
     }
 
     /// What the object says of its target.
@@ -169,7 +172,7 @@ impl<'a> Attempt<'a> {
     pub(super) fn eyes(&self, target: &Target) -> Eyes<'a> {
         Eyes {
             context: self.context,
-            memories: &self.controller.memories,
+            caches: &self.controller.memories,
             local: !target.remote,
         }
     }
@@ -231,10 +234,11 @@ impl<'a> Attempt<'a> {
         self.sync_chart_object().await?;
         super::depends::check(&self.value, &self.object, self.context, self.options()).await?;
         let source = self.source().await?;
-        let values = self.values().await?;
+        let (values, concealed) = self.values().await?;
         let chart = self.load(&source).await?;
         let (version, oci_digest) = version(&chart, &source)?;
-        let target = self.target().await?;
+        let mut target = self.target().await?;
+        target.client = target.client.concealing(Arc::new(concealed));
         if let Some(moved) = moved(&self.object, chart.name()) {
             return self.move_away(moved, &target, &checks).await;
         }
@@ -260,14 +264,18 @@ impl<'a> Attempt<'a> {
 
     /// The expressions for the health of objects.
     pub(super) fn checks(&self) -> Result<CustomChecks, Stop> {
-        CustomChecks::read(&self.object.spec.health_check_exprs).map_err(|error| {
+        let read = CustomChecks::read(&self.object.spec.health_check_exprs);
+        let checks = read.map_err(|error| {
             let at = error.at();
             let text = format!("{error}\ncorrect the expression in spec.healthCheckExprs[{at}]");
             let start = "Reconciliation failed terminally due to configuration error";
             Failure::new(Reason::InvalidCELExpression, format!("{start}: {text}"))
                 .telling(Tell::Text(text))
                 .then(Then::Change)
-                .into()
+        })?;
+        Ok(match self.options().kustomize.alone {
+            true => checks.of_groups(everflow_apply::is_looked_after),
+            false => checks,
         })
     }
 }

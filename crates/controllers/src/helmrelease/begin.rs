@@ -2,10 +2,10 @@
 
 use everflow_api::helm::HelmRelease;
 use everflow_api::object::Object;
+use everflow_env::Place;
 use everflow_helm::release::Release;
 use everflow_helm::template::ReleaseOptions;
 use everflow_json::Value;
-use everflow_limits::Budget;
 use everflow_release::action::{ActionKind, Begin, Plan, Resume, Run};
 use everflow_release::decide::{Decision, name_in_use};
 use everflow_release::manifest::objects;
@@ -127,7 +127,7 @@ impl Attempt<'_> {
         let hooks = ground.record.hooks.iter();
         let mut texts: Vec<&str> = hooks.map(|hook| hook.hook.manifest.as_str()).collect();
         texts.extend([ground.record.manifest.as_str(), before]);
-        let kinds = kinds(&work.target.client, &texts).await?;
+        let kinds = kinds(&work.target.client, &texts, work.records.budget()).await?;
         let version = ground.record.version;
         let begin = Begin {
             plan,
@@ -151,10 +151,11 @@ impl Attempt<'_> {
     pub(super) async fn resume(&mut self, work: &mut Work, plan: Plan) -> Result<Begun, Halt> {
         let last = work.records.storage.last().ok().flatten();
         let version = last.map(|last| last.summary.version).unwrap_or_default();
-        let Some(stored) = work.records.whole(version) else {
+        let Some(mut stored) = work.records.whole(version) else {
             return Err(Halt::Again("the record has gone".to_owned()));
         };
-        self.load_definitions(work)?;
+        self.context.env.planted(Place::ResumedRecord, &mut stored);
+        self.load_definitions(work).await?;
         let revisions = others(work, version);
         let base = match plan.kind {
             ActionKind::Upgrade | ActionKind::Rollback => Run::base_version(&stored, &revisions),
@@ -165,7 +166,7 @@ impl Attempt<'_> {
         let hooks = stored.release.hooks.iter();
         let mut texts: Vec<&str> = hooks.map(|hook| hook.hook.manifest.as_str()).collect();
         texts.extend([stored.release.manifest.as_str(), before]);
-        let kinds = kinds(&work.target.client, &texts).await?;
+        let kinds = kinds(&work.target.client, &texts, work.records.budget()).await?;
         let replaced = match plan.kind == ActionKind::Install && plan.replace_release {
             true => replaced(work, version),
             false => None,
@@ -262,7 +263,7 @@ impl Attempt<'_> {
         let upgrade = self.object.spec.upgrade.as_ref();
         if upgrade.is_some_and(|upgrade| upgrade.preserve_values) {
             let before = &base.release;
-            let budget = Budget::unlimited();
+            let budget = work.records.budget();
             match preserve(&draft.config, &before.chart, &before.config, &budget) {
                 Ok(preserved) => {
                     draft.config = preserved.config;
@@ -359,7 +360,8 @@ impl Attempt<'_> {
             return Ok(Vec::new());
         };
         let release = &stored.release;
-        let kinds = kinds(&work.target.client, &[&release.manifest]).await?;
+        let budget = work.records.budget();
+        let kinds = kinds(&work.target.client, &[&release.manifest], budget).await?;
         let found = objects(&release.manifest, &release.namespace, &kinds);
         found.map_err(|error| {
             crate::stop::Stop::failed(everflow_api::Reason::StateError, error.to_string()).into()
@@ -395,11 +397,24 @@ impl Attempt<'_> {
         let base = base.map(|base| base.release.version);
         let is_other = |other: i64| other != version && Some(other) != base;
         let records = work.records.storage.records();
-        records
+        let budget = work.records.budget();
+        let mut found = Vec::new();
+        for stored in records
             .filter(|stored| stored.summary.status == Status::Deployed)
             .filter(|stored| is_other(stored.summary.version))
-            .filter_map(|stored| work.records.whole(stored.summary.version))
-            .collect()
+        {
+            let version = stored.summary.version;
+            let Some(whole) = work.records.whole_within(version, &budget) else {
+                continue;
+            };
+            // They are held together: what each has in its manifest stands for it.
+            let takes = whole.release.manifest.len();
+            if budget.charge(takes).is_err() {
+                break;
+            }
+            found.push(whole);
+        }
+        found
     }
 }
 

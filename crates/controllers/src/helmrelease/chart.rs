@@ -13,7 +13,7 @@ use super::attempt::Attempt;
 use super::source::Source;
 use crate::Options;
 use crate::artifact::{Missing, Unpacked};
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
 
 /// A chart that was loaded.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use everflow_runtime::events::{Event, Severity};
 
 use super::attempt::Attempt;
 use crate::resources;
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
 
 impl Attempt<'_> {
     /// Sees to it that the HelmChart is what `spec.chart` asks for, and that no other is left.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use everflow_api::names::manager;
 use everflow_apply::health::{Health, assess};
+use everflow_env::run_budgeted;
 use everflow_json::Value;
-use everflow_limits::Budget;
 use everflow_release::action::{DefinitionMode, Plan};
 use everflow_release::manifest::definitions;
 use everflow_release::render::with_dependencies;
@@ -33,17 +33,36 @@ const MOMENT: (Duration, Duration, Duration) = (
 
 impl Attempt<'_> {
     /// Finds the definitions of the chart.
-    pub(super) fn load_definitions(&self, work: &mut Work) -> Result<(), Halt> {
-        let (Some(loaded), Some(wanted)) = (&work.chart, &work.wanted) else {
-            return Ok(());
-        };
-        let chart = loaded.chart.clone();
-        let found = with_dependencies(chart, &wanted.values, &Budget::unlimited());
-        let found = found
-            .and_then(|chart| definitions(&chart, self.namespace(), &self.object.metadata.name));
-        // What cannot be read is told when it is to be applied.
-        work.definitions = found.map(|found| found.objects).unwrap_or_default();
+    pub(super) async fn load_definitions(&self, work: &mut Work) -> Result<(), Halt> {
+        if work.chart.is_some() && work.wanted.is_some() {
+            // What cannot be read is told when it is to be applied.
+            let found = self.definitions_of(work).await;
+            work.definitions = found.ok().flatten().unwrap_or_default();
+        }
         Ok(())
+    }
+
+    /// The definitions of the chart; none where the dependencies cannot be chosen, or why they cannot be read.
+    async fn definitions_of(&self, work: &Work) -> Result<Option<Vec<Value>>, String> {
+        let (Some(loaded), Some(wanted)) = (&work.chart, &work.wanted) else {
+            return Ok(None);
+        };
+        let (chart, values) = (loaded.chart.clone(), wanted.values.clone());
+        let (namespace, name) = (
+            self.namespace().to_owned(),
+            self.object.metadata.name.clone(),
+        );
+        let found = run_budgeted(&*self.context.env.blocking, move |budget| {
+            // What is wrong with the values is told by rendering.
+            let Ok(chart) = with_dependencies(chart, &values, budget) else {
+                return Ok(None);
+            };
+            let found = definitions(&chart, &namespace, &name, budget);
+            let found = found.map_err(|error| error.to_string())?;
+            Ok(Some(found.objects))
+        });
+        let broken = || Err("reading the definitions of the chart broke off".to_owned());
+        found.await.unwrap_or_else(broken)
     }
 
     /// Applies the definitions of the chart as the policy says, and waits until they are served.
@@ -52,20 +71,16 @@ impl Attempt<'_> {
         work: &mut Work,
         plan: &Plan,
     ) -> Result<Result<(), String>, Halt> {
-        let (Some(loaded), Some(wanted)) = (&work.chart, &work.wanted) else {
+        let Some(loaded) = &work.chart else {
             return Ok(Ok(()));
         };
         if loaded.chart.crds().is_empty() {
             return Ok(Ok(()));
         }
-        let chart = loaded.chart.clone();
-        // What is wrong with the values is told by rendering.
-        let Ok(chart) = with_dependencies(chart, &wanted.values, &Budget::unlimited()) else {
-            return Ok(Ok(()));
-        };
-        match definitions(&chart, self.namespace(), &self.object.metadata.name) {
-            Ok(found) => work.definitions = found.objects,
-            Err(error) => return Ok(Err(error.to_string())),
+        match self.definitions_of(work).await {
+            Ok(Some(found)) => work.definitions = found,
+            Ok(None) => return Ok(Ok(())),
+            Err(why) => return Ok(Err(why)),
         }
         let Some(mode) = plan.definitions else {
             return Ok(Ok(()));

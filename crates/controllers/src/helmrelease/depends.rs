@@ -11,7 +11,7 @@ use everflow_runtime::attempt::Context;
 use everflow_runtime::queue::WakeOn;
 
 use crate::depends::{compile, cycle, holds, namespace_of, read};
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
 use crate::{Options, resources};
 
 /// What wakes those who wait for their dependencies.

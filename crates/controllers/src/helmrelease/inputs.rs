@@ -4,23 +4,24 @@ use std::collections::BTreeMap;
 
 use everflow_api::Reason;
 use everflow_api::common::ConfigKind;
+use everflow_env::run_budgeted;
 use everflow_json::{Map, Value};
-use everflow_limits::Budget;
-use everflow_release::values::{compose, referenced};
+use everflow_release::values::{brought_by_secrets, compose, referenced};
 use everflow_runtime::Error as ClientError;
-use everflow_runtime::client::{At, Resource, Selection};
+use everflow_runtime::client::{At, Concealed, Resource, Selection};
 use everflow_runtime::queue::WakeOn;
 use everflow_runtime::reflector::Watched;
 use everflow_runtime::store::Keep;
 
 use super::attempt::Attempt;
+use super::made_up;
 use crate::configs::resource;
 use crate::resources;
 use crate::stop::{Failure, Stop};
 
 impl Attempt<'_> {
-    /// The values of the release.
-    pub(super) async fn values(&self) -> Result<Map, Stop> {
+    /// The values of the release, and what of them Secrets have brought.
+    pub(super) async fn values(&self) -> Result<(Map, Concealed), Stop> {
         let spec = &self.object.spec;
         let namespace = self.namespace();
         let mut found: BTreeMap<(ConfigKind, String), Value> = BTreeMap::new();
@@ -41,16 +42,23 @@ impl Attempt<'_> {
                 }
             }
         }
-        let object = |kind: ConfigKind, name: &str| found.get(&(kind, name.to_owned()));
-        let budget = Budget::unlimited();
-        let composed = compose(
-            namespace,
-            &spec.values_from,
-            spec.values.as_ref(),
-            object,
-            &budget,
-        );
-        composed.map_err(|error| Stop::failed(Reason::ValuesError, error.to_string()))
+        if self.options().kustomize.placeholders {
+            made_up::complete(&spec.values_from, &mut found);
+        }
+        let (references, inline) = (spec.values_from.clone(), spec.values.clone());
+        let namespace = namespace.to_owned();
+        let composed = run_budgeted(&*self.context.env.blocking, move |budget| {
+            let object = |kind: ConfigKind, name: &str| found.get(&(kind, name.to_owned()));
+            let composed = compose(&namespace, &references, inline.as_ref(), object, budget);
+            let mut concealed = Concealed::default();
+            for value in brought_by_secrets(&references, object, budget) {
+                concealed.add_texts_of(&value);
+            }
+            Ok((composed.map_err(|error| error.to_string())?, concealed))
+        })
+        .await;
+        let composed = composed.unwrap_or_else(|| Err("composing the values broke off".to_owned()));
+        composed.map_err(|error| Stop::failed(Reason::ValuesError, error))
     }
 
     /// What wakes the object when its inputs change, and what is watched for that: the metadata of the ConfigMaps

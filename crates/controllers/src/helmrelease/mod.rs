@@ -22,6 +22,7 @@ mod finalize;
 mod guard;
 mod inputs;
 mod lookup;
+mod made_up;
 mod remove;
 mod render;
 mod report;
@@ -49,7 +50,7 @@ use everflow_runtime::queue::Key;
 
 use crate::artifact::Artifacts;
 use crate::target::Targets;
-use crate::watching::{Memories, OwnerLabels};
+use crate::watching::{AppliedCaches as Memories, OwnerLabels};
 use crate::{Options, Setup, resources};
 use attempt::Attempt;
 use capabilities::Clusters;

@@ -36,9 +36,7 @@ impl Attempt<'_> {
         client: &Client,
         draft: &Draft,
     ) -> Result<Result<Rendered, String>, Halt> {
-        let random = &self.context.env.random;
-        let seed = [random.next(), random.next(), random.next(), random.next()];
-        let now = self.now();
+        let (key, now) = self.chance();
         let mut answers: Answers = Arc::default();
         for _ in 0..ROUNDS {
             self.context.check()?;
@@ -46,8 +44,8 @@ impl Attempt<'_> {
             let (noted, draft, object) = (lookup.clone(), draft.clone(), self.object.clone());
             let templates = self.controller.templates.clone();
             let work = move |budget: &Budget| {
-                let budget = Arc::new(Budget::new(budget.stop().clone(), budget.share()));
-                let sources = Sources::new(Keyed::new(seed, now))
+                let budget = Arc::new(budget.sibling());
+                let sources = Sources::new(Keyed::new(&key, now))
                     .with_lookup(lookup)
                     .with_parsed(templates);
                 let mut warnings = Warnings::default();
@@ -85,6 +83,19 @@ impl Attempt<'_> {
         );
         Ok(Err(why))
     }
+
+    /// What the random values of the chart follow from, and the moment that it sees.
+    fn chance(&self) -> ([u8; 32], Timestamp) {
+        if let Some(moment) = self.options().helm.rendered_as_of {
+            let release = format!("{}/{}", self.namespace(), self.object.metadata.name);
+            return (blake3::hash(release.as_bytes()).into(), moment);
+        }
+        let mut key = [0; 32];
+        for part in key.chunks_mut(8) {
+            part.copy_from_slice(&self.context.env.random.next().to_le_bytes());
+        }
+        (key, self.now())
+    }
 }
 
 /// A clock that stands still, and random bytes that are the same each time the chart is rendered for one action.
@@ -94,14 +105,10 @@ struct Keyed {
 }
 
 impl Keyed {
-    fn new(seed: [u64; 4], now: Timestamp) -> Self {
-        let mut key = [0; 32];
-        for (part, word) in key.chunks_mut(8).zip(seed) {
-            part.copy_from_slice(&word.to_le_bytes());
-        }
+    fn new(key: &[u8; 32], now: Timestamp) -> Self {
         Keyed {
             now,
-            bytes: blake3::Hasher::new_keyed(&key).finalize_xof(),
+            bytes: blake3::Hasher::new_keyed(key).finalize_xof(),
         }
     }
 }

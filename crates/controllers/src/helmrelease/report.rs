@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use everflow_api::Reason;
-use everflow_api::condition::{self, Condition, ConditionStatus};
+use everflow_api::condition;
 use everflow_api::names::condition::{READY, STALLED};
 use everflow_api::to_value;
 use everflow_json::{Value, json};
@@ -18,7 +18,8 @@ use super::attempt::Attempt;
 use super::depends;
 use super::rounds::Work;
 use super::source::SourceName;
-use crate::stop::{Failure, Tell, Then};
+pub(super) use crate::skeleton::silent;
+use crate::stop::{Failure, RetryPolicy as Then, Tell};
 
 /// How long is waited at most for an API server that was busy or away.
 const AWAY: Duration = Duration::from_secs(60);
@@ -36,34 +37,9 @@ pub(super) fn event(notice: &Notice) -> Event {
     event
 }
 
-/// Nothing is said.
-pub(super) fn silent(next: Next, verdict: Verdict) -> Report {
-    Report {
-        status: None,
-        events: Vec::new(),
-        next,
-        verdict,
-    }
-}
-
 /// What is said of an object that cannot be read, or whose attempt broke.
 pub(super) fn unreadable(value: &Value, why: &str, context: &Context) -> Report {
-    use everflow_api::wire::Wire;
-    let mut status = value.get("status").cloned().unwrap_or_else(|| json!({}));
-    let conditions = status.get("conditions").cloned().unwrap_or(Value::Null);
-    let root = everflow_api::error::At::Root;
-    let mut conditions = Vec::<Condition>::read(&conditions, &root).unwrap_or_default();
-    let reason = Reason::ReconcileError.as_str();
-    let ready = Condition::new(READY, ConditionStatus::False, reason, why);
-    let generation = everflow_api::view::generation(value);
-    condition::set(&mut conditions, ready, generation, context.env.clock.now());
-    status["conditions"] = conditions.iter().map(to_value).collect::<Vec<_>>().into();
-    Report {
-        status: Some(status),
-        events: vec![Event::new(Severity::Error, reason, why)],
-        next: Next::retry("Failed"),
-        verdict: Verdict::Failure,
-    }
+    crate::skeleton::unreadable(value, why, Reason::ReconcileError, context)
 }
 
 impl Attempt<'_> {

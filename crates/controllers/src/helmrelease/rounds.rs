@@ -8,8 +8,8 @@ use everflow_api::helm::{DriftDetectionMode, latest};
 use everflow_apply::ObjectId;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_apply::inventory::Entry;
+use everflow_env::Place;
 use everflow_json::Value;
-use everflow_limits::Budget;
 use everflow_release::action::{ActionKind, Outcome, Run, Step, StepResult, abandon};
 use everflow_release::decide::{self, Decision, Defaults, Then, decide, drift_mode};
 use everflow_release::manifest::inventory;
@@ -130,7 +130,8 @@ impl Attempt<'_> {
                 state = self.determine(&work, has_drifted)?;
             }
             let storage = &work.records.storage;
-            let decision = decide(state, &self.object, storage, work.force, self.defaults());
+            let mut decision = decide(state, &self.object, storage, work.force, self.defaults());
+            self.context.env.planted(Place::Decision, &mut decision);
             if let Err(then) = work.rounds.may(&decision, &self.object, self.defaults()) {
                 return Ok(self.end(then, &work).await);
             }
@@ -147,6 +148,7 @@ impl Attempt<'_> {
         let Some(wanted) = &work.wanted else {
             return Err(Halt::Again("nothing is asked for".to_owned()));
         };
+        let budget = work.records.budget();
         let facts = Facts {
             object: &self.object,
             storage: &work.records.storage,
@@ -157,7 +159,7 @@ impl Attempt<'_> {
             me: &me,
             take_over: &take_over,
             now: self.now(),
-            budget: &Budget::unlimited(),
+            budget: &budget,
         };
         determine(&facts)
             .map_err(|error| Stop::failed(Reason::StateError, error.to_string()).into())
@@ -434,7 +436,7 @@ impl Attempt<'_> {
         let Some(version) = version.map(|last| last.summary.version) else {
             return Ok(());
         };
-        self.load_definitions(work)?;
+        self.load_definitions(work).await?;
         let objects = self.objects_of(work, version).await?;
         self.object.status.inventory = Some(inventory(&objects, &work.definitions));
         self.note_recovery("status", was.as_deref().unwrap_or("no history"));

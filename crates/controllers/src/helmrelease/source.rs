@@ -18,7 +18,7 @@ use everflow_runtime::queue::WakeOn;
 use super::attempt::{Attempt, Halt};
 use super::report::silent;
 use crate::resources;
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
 
 /// How long a source that has come together with the object may take before it is said that it has nothing yet.
 const A_MOMENT: std::time::Duration = std::time::Duration::from_secs(2);

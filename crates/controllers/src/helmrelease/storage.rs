@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use everflow_api::Reason;
+use everflow_env::{Place, run_budgeted};
 use everflow_json::Value;
+use everflow_limits::{Budget, Stop};
 use everflow_release::names::ReleaseTarget;
 use everflow_release::record::{Entry, Storage, StoredRecord};
 use everflow_runtime::Error as ClientError;
@@ -19,14 +21,19 @@ use crate::target::Target;
 pub(super) struct Records {
     pub(super) storage: Storage,
     secrets: BTreeMap<i64, Value>,
+    /// What one piece of work may use of memory.
+    share: u64,
 }
 
 impl Records {
-    fn of(secrets: Vec<Value>) -> Self {
-        let mut records = Records::default();
+    fn of(secrets: Vec<Value>, budget: &Budget) -> Self {
+        let mut records = Records {
+            share: budget.share(),
+            ..Records::default()
+        };
         let mut entries = Vec::with_capacity(secrets.len());
         for secret in secrets {
-            let entry = Entry::of(&secret);
+            let entry = Entry::of_within(&secret, budget);
             records.secrets.insert(entry.version(), secret);
             entries.push(entry);
         }
@@ -36,7 +43,17 @@ impl Records {
 
     /// The whole record of a revision; none when there is none that can be read.
     pub(super) fn whole(&self, version: i64) -> Option<StoredRecord> {
-        StoredRecord::of(self.secrets.get(&version)?).ok()
+        self.whole_within(version, &self.budget())
+    }
+
+    /// The same, where what several records take counts together.
+    pub(super) fn whole_within(&self, version: i64, budget: &Budget) -> Option<StoredRecord> {
+        StoredRecord::of(self.secrets.get(&version)?, budget).ok()
+    }
+
+    /// What working on the records, and on what is made from them, may use: people write such Secrets too.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::new(Stop::new(), self.share)
     }
 
     /// Takes in what the server made of a write.
@@ -82,7 +99,15 @@ impl Attempt<'_> {
             .list_all(&resources::SECRETS, namespace, &selection)
             .await;
         match listed {
-            Ok(list) => Ok(Records::of(list.items)),
+            Ok(mut list) => {
+                self.context.env.planted(Place::Records, &mut list.items);
+                let work = move |budget: &Budget| Records::of(list.items, budget);
+                let records = run_budgeted(&*self.context.env.blocking, work).await;
+                records.ok_or_else(|| {
+                    let why = "reading the release records broke off";
+                    Failure::new(Reason::StateError, why.to_owned()).into()
+                })
+            }
             Err(error @ ClientError::Fenced { .. }) => Err(Halt::unanswered(error)),
             Err(error) => {
                 let message = format!(

@@ -106,7 +106,9 @@ impl Attempt<'_> {
             let assessed = match live {
                 None if vanishes => continue,
                 None => missing(),
-                Some(live) if id.kind == "Pod" && !has_expression => of_pod(&live),
+                Some(live) if id.kind == "Pod" && !has_expression => {
+                    of_pod(&live, self.options().kustomize.alone)
+                }
                 Some(live) => work.checks.assess(&live, now),
             };
             if assessed.health != Health::Current {
@@ -325,10 +327,11 @@ fn current() -> Assessment {
     }
 }
 
-/// A Pod that is a hook is done when it has ended.
-fn of_pod(live: &Value) -> Assessment {
+/// A Pod that is a hook is done when it has ended; where nothing runs in it, when it has started.
+fn of_pod(live: &Value, alone: bool) -> Assessment {
     let health = match live["status"]["phase"].as_str() {
         Some("Succeeded") => Health::Current,
+        Some("Running") if alone => Health::Current,
         Some("Failed") => Health::Failed,
         _ => Health::InProgress,
     };

@@ -12,6 +12,7 @@ use everflow_apply::drift::Ignore;
 use everflow_apply::effects::{Applied, AppliedCache, Applier, Live};
 use everflow_apply::inventory::{Entry, Inventory};
 use everflow_apply::normalize::{Owner, normalize};
+use everflow_apply::preflight::{self, Preflight};
 use everflow_apply::takeover::Takeover;
 use everflow_apply::{ApplyError, order};
 use everflow_env::Place;
@@ -79,12 +80,19 @@ impl Attempt<'_> {
             ignore,
             patience: spec.timeout().unsigned(),
             before: self.inventory()?,
-            // Rights of others are known to the server only.
-            admission: match self.wanted_target().account(self.options()).is_empty() {
-                true if !target.remote => self.controller.admission.clone(),
-                _ => None,
-            },
+            preflight: self.preflight(target),
         })
+    }
+
+    /// How new objects are checked: what is true of this cluster and this account is not true of others.
+    fn preflight(&self, target: &Target) -> Preflight {
+        let preflight = &self.controller.preflight;
+        let has_account = !self.wanted_target().account(self.options()).is_empty();
+        match (target.remote, has_account) {
+            (true, _) => preflight.on_server(preflight::Reason::RemoteCluster),
+            (false, true) => preflight.on_server(preflight::Reason::Account),
+            (false, false) => preflight.clone(),
+        }
     }
 
     pub(super) fn owner(&self) -> Owner {

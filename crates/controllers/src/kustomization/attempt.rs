@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use everflow_api::condition::Reconciled as _;
 use everflow_api::kustomization::{Kustomization, KustomizationStatus};
-use everflow_api::names::FINALIZER;
 use everflow_api::names::condition::{HEALTHY, STALLED};
 use everflow_api::object::Object;
 use everflow_api::reason::Reason;
@@ -17,24 +16,22 @@ use everflow_build::Contents;
 use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
+use everflow_runtime::client::Concealed;
 use everflow_runtime::events::Severity;
-use everflow_runtime::metadata::Edited;
 use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
 
 use super::apply::{Outcome, Refusal};
-use super::draft::{Draft, silent};
+use super::draft::Draft;
 use super::health::{Verdicts, Wait};
 use super::source::{Source, SourceName};
 use super::{KustomizationController, OWNED, depends, inputs};
 use crate::Options;
 use crate::artifact::{Missing, Tree};
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::skeleton::{Held, SUSPENDED, hold, silent};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 use crate::target::{Target, Wanted};
-use crate::watching::Eyes;
-
-/// How often a suspended object is looked at: only so that it has a next attempt.
-const SUSPENDED: Duration = Duration::from_secs(3_600);
+use crate::watching::LiveView;
 
 /// How long a source may take before it is said that it has nothing yet.
 const A_MOMENT: Duration = Duration::from_secs(2);
@@ -55,6 +52,8 @@ pub(super) struct Attempt<'a> {
     pub(super) value: Cow<'a, Value>,
     pub(super) object: Object<Kustomization>,
     pub(super) draft: Draft,
+    /// What Secrets brought to the build.
+    pub(super) concealed: Arc<Concealed>,
     /// Whether this attempt has written a status that says it is under way.
     pub(super) written: bool,
     pub(super) started: Duration,
@@ -83,6 +82,7 @@ impl<'a> Attempt<'a> {
             value: Cow::Borrowed(value),
             object,
             draft,
+            concealed: Arc::default(),
             written: false,
             started: context.env.clock.elapsed(),
         }
@@ -120,49 +120,45 @@ impl<'a> Attempt<'a> {
         let targets = &self.controller.targets;
         let wanted = self.wanted_target();
         let found = targets.of(wanted, &self.context.client, self.options());
-        found.await.map_err(|unusable| {
+        let mut target = found.await.map_err(|unusable| -> Stop {
             let why = unusable.of_kustomization();
             Failure::new(Reason::ReconciliationFailed, &why)
                 .telling(Tell::Text(format!("failed to build kube client: {why}")))
                 .into()
-        })
+        })?;
+        target.client = target.client.concealing(self.concealed.clone());
+        Ok(target)
     }
 
     /// What watches tell of the objects of a target.
-    pub(super) fn eyes(&self, target: &Target) -> Eyes<'a> {
-        Eyes {
+    pub(super) fn live_view(&self, target: &Target) -> LiveView<'a> {
+        LiveView {
             context: self.context,
-            memories: &self.controller.memories,
+            caches: &self.controller.caches,
             local: !target.remote,
         }
     }
 
     pub(super) fn cache(&self, target: &Target) -> Arc<AppliedCache> {
         let metadata = &self.object.metadata;
-        let memories = &self.controller.memories;
-        memories.of(metadata.namespace(), &metadata.name, target.identity)
+        let caches = &self.controller.caches;
+        caches.of(metadata.namespace(), &metadata.name, target.identity)
     }
 
     pub(super) async fn run(mut self) -> Result<Report, Interrupted> {
         if self.object.metadata.is_deleted() {
             return self.finalize().await;
         }
-        match self.context.ensure_finalizer(&self.value, FINALIZER).await {
-            Ok(Edited::Stored(stored)) => {
+        match hold(self.context, &self.value).await? {
+            Held::Now(stored) => {
                 if !has_same_inventory(&stored, &self.value) {
                     // Somebody else has applied something meanwhile: this attempt knows nothing of it.
                     return Err(Interrupted::Superseded);
                 }
                 self.value = Cow::Owned(stored);
             }
-            Ok(Edited::Unchanged) => {}
-            Ok(Edited::Gone) => return Ok(silent(Next::retry("Gone"), Verdict::Success)),
-            Err(ClientError::Fenced { .. }) => return Err(Interrupted::NotLeading),
-            Err(error) => {
-                let what = "failed to add the finalizer";
-                self.context.log.error(what, &error.to_string());
-                return Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure));
-            }
+            Held::Already => {}
+            Held::Ends(report) => return Ok(report),
         }
         let request = self.object.metadata.requested_at().map(str::to_owned);
         self.draft.status.handle_request(request.as_deref());
@@ -189,7 +185,7 @@ impl<'a> Attempt<'a> {
         let checks = CustomChecks::read(&self.object.spec.health_check_exprs).map_err(|error| {
             let message =
                 format!("Reconciliation failed terminally due to configuration error: {error}\ncorrect the expression in spec.healthCheckExprs[{}]", error.at());
-            Failure::new(Reason::InvalidCELExpression, message).then(Then::Change)
+            Failure::new(Reason::InvalidCELExpression, message).then(RetryPolicy::Change)
         })?;
         let checks = match self.options().kustomize.alone {
             true => checks.of_groups(everflow_apply::is_looked_after),
@@ -237,7 +233,8 @@ impl<'a> Attempt<'a> {
     /// before anything is said.
     fn wait_a_moment(&self, found: &Result<Source, Stop>, name: &SourceName) -> Option<Report> {
         let key = &self.context.key;
-        let waits = matches!(found, Err(Stop::Failed(failure)) if failure.then == Then::Wait);
+        let waits =
+            matches!(found, Err(Stop::Failed(failure)) if failure.then == RetryPolicy::Wait);
         let is_new = || self.before().conditions.is_empty() && name.is_new(self.context);
         if waits && is_new() && self.controller.patient().insert(key.clone()) {
             let next = Next::When {
@@ -320,7 +317,7 @@ impl<'a> Attempt<'a> {
                     format!("Source is not ready, artifact not found, retrying in {soon}");
                 Failure::new(Reason::ArtifactFailed, message)
                     .telling(Tell::Nothing)
-                    .then(Then::Wait)
+                    .then(RetryPolicy::Wait)
                     .into()
             }
             Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)
@@ -351,8 +348,8 @@ impl<'a> Attempt<'a> {
         if self.context.ticket.priority != Priority::Dependency {
             cache.reset_contention();
         }
-        let eyes = self.eyes(target);
-        let mut outcome = self.apply(applier, objects, &cache, &eyes).await?;
+        let live = self.live_view(target);
+        let mut outcome = self.apply(applier, objects, &cache, &live).await?;
         self.prune(applier, before, &mut outcome, &cache).await?;
         Ok(outcome)
     }

@@ -12,6 +12,7 @@ use everflow_env::run_budgeted;
 use everflow_json::Value;
 use everflow_kustomize::{Cache, Limits};
 use everflow_limits::{Budget, Exceeded};
+use everflow_runtime::client::Concealed;
 use everflow_runtime::events::Severity;
 
 use super::attempt::Attempt;
@@ -19,7 +20,7 @@ use super::inputs::{self, Unread};
 use super::results::{Key, Results};
 use crate::Fingerprint;
 use crate::artifact::Tree;
-use crate::stop::{Failure, Stop, Then};
+use crate::stop::{Failure, RetryPolicy, Stop};
 
 /// How much room the results of builds may take. It is for what is small and asked for often; a thousand
 /// Kustomizations cost half a kilobyte each, and what has no room is built anew, which costs little.
@@ -145,13 +146,13 @@ fn is_final(built: &Result<Built, Unbuilt>) -> bool {
 }
 
 /// What has to happen before a build that failed can succeed.
-fn next(unbuilt: &Unbuilt, inputs_may_come: bool) -> Then {
+fn next(unbuilt: &Unbuilt, inputs_may_come: bool) -> RetryPolicy {
     match &unbuilt.exceeded {
-        Some(exceeded) if exceeded.is_transient() => Then::Return,
+        Some(exceeded) if exceeded.is_transient() => RetryPolicy::Return,
         // Trying it again costs all that it may cost.
-        Some(_) => Then::Change,
-        None if inputs_may_come => Then::Return,
-        None => Then::Retry,
+        Some(_) => RetryPolicy::Change,
+        None if inputs_may_come => RetryPolicy::Return,
+        None => RetryPolicy::Retry,
     }
 }
 
@@ -169,7 +170,10 @@ impl Attempt<'_> {
     pub(super) async fn build(&mut self, tree: Arc<Tree>) -> Result<Result<Built, Stop>, Stop> {
         let placeholders = self.options().kustomize.placeholders;
         let client = &self.context.client;
-        let variables = inputs::variables_there(&self.object, client, placeholders).await;
+        let mut concealed = Concealed::default();
+        let variables =
+            inputs::variables_there(&self.object, client, placeholders, &mut concealed).await;
+        self.concealed = Arc::new(concealed);
         let keys = inputs::keys(&self.object, client, self.options()).await;
         let without_keys = placeholders
             && self.object.spec.decryption.is_some()
@@ -286,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_by_itself_is_tried_again_soon_and_is_not_kept() {
+    fn transient_failure_is_retried_soon_and_not_cached() {
         let result = |exceeded: Option<Exceeded>| {
             let unbuilt = Unbuilt {
                 no_such_path: false,
@@ -295,11 +299,14 @@ mod tests {
             };
             (next(&unbuilt, false), is_final(&Err(unbuilt)))
         };
-        assert_eq!(result(Some(Exceeded::Stopped)), (Then::Return, false));
+        assert_eq!(
+            result(Some(Exceeded::Stopped)),
+            (RetryPolicy::Return, false)
+        );
         let crowded = Exceeded::Crowded { limit: 1 };
-        assert_eq!(result(Some(crowded)), (Then::Return, false));
+        assert_eq!(result(Some(crowded)), (RetryPolicy::Return, false));
         let memory = Exceeded::Memory { limit: 1 };
-        assert_eq!(result(Some(memory)), (Then::Change, true));
-        assert_eq!(result(None), (Then::Retry, true));
+        assert_eq!(result(Some(memory)), (RetryPolicy::Change, true));
+        assert_eq!(result(None), (RetryPolicy::Retry, true));
     }
 }

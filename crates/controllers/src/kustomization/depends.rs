@@ -9,7 +9,7 @@ use everflow_runtime::attempt::Context;
 use everflow_runtime::queue::WakeOn;
 
 use crate::depends::{CIRCLE, compile, cycle, holds, namespace_of, read};
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 use crate::{Options, resources};
 
 /// What is said of a dependency that does not exist.
@@ -59,7 +59,7 @@ async fn one(
         }
         Failure::new(Reason::DependencyNotReady, message)
             .telling(Tell::Info(event))
-            .then(Then::Wait)
+            .then(RetryPolicy::Wait)
             .into()
     };
     let expression = match dependency.ready_expr.as_deref() {
@@ -107,7 +107,7 @@ fn invalid(name: &str, why: &str) -> Stop {
         "Reconciliation failed terminally due to configuration error: terminal error: failed to evaluate dependency {name}: {why}\ncorrect readyExpr in spec.dependsOn"
     );
     Failure::new(Reason::InvalidCELExpression, message)
-        .then(Then::Change)
+        .then(RetryPolicy::Change)
         .into()
 }
 

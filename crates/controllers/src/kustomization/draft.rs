@@ -7,7 +7,7 @@ use everflow_api::names::group;
 use everflow_api::reason::Reason;
 use everflow_api::to_value;
 use everflow_json::{Value, json};
-use everflow_runtime::attempt::{Context, Next, Report, Verdict};
+use everflow_runtime::attempt::{Next, Report, Verdict};
 use everflow_runtime::events::{Event, Severity};
 use everflow_time::Timestamp;
 
@@ -177,35 +177,5 @@ impl Draft {
             next,
             verdict,
         }
-    }
-}
-
-/// Nothing is said.
-pub(super) fn silent(next: Next, verdict: Verdict) -> Report {
-    Report {
-        status: None,
-        events: Vec::new(),
-        next,
-        verdict,
-    }
-}
-
-/// What is said of an object that cannot be read, or whose attempt broke.
-pub(super) fn unreadable(value: &Value, why: &str, context: &Context) -> Report {
-    use everflow_api::wire::Wire;
-    let mut status = value.get("status").cloned().unwrap_or_else(|| json!({}));
-    let root = everflow_api::error::At::Root;
-    let conditions = status.get("conditions").cloned().unwrap_or(Value::Null);
-    let mut conditions = Vec::<Condition>::read(&conditions, &root).unwrap_or_default();
-    let reason = Reason::ReconciliationFailed.as_str();
-    let ready = Condition::new(READY, ConditionStatus::False, reason, why);
-    let generation = everflow_api::view::generation(value);
-    condition::set(&mut conditions, ready, generation, context.env.clock.now());
-    status["conditions"] = conditions.iter().map(to_value).collect::<Vec<_>>().into();
-    Report {
-        status: Some(status),
-        events: vec![Event::new(Severity::Error, reason, why)],
-        next: Next::retry("Failed"),
-        verdict: Verdict::Failure,
     }
 }

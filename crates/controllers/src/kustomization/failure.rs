@@ -12,8 +12,8 @@ use everflow_runtime::queue::Priority;
 
 use super::attempt::Attempt;
 use super::depends;
-use super::draft::silent;
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::skeleton::silent;
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 
 /// How long is waited at most for an API server that was busy or away.
 const AWAY: Duration = Duration::from_secs(60);
@@ -28,13 +28,14 @@ impl Attempt<'_> {
     }
 
     /// Reports a failure.
-    pub(super) fn fail(mut self, failure: Failure) -> Report {
+    pub(super) fn fail(mut self, mut failure: Failure) -> Report {
+        failure.conceal(&self.concealed);
         self.controller.waits().remove(&self.context.key);
         let spec = &self.object.spec;
         let retry = spec.retry_interval().unsigned();
         let soon = self.options().runtime.requeue_dependency;
-        let stalled = failure.then == Then::Change;
-        let source_lost = failure.then == Then::WaitForSource;
+        let stalled = failure.then == RetryPolicy::Change;
+        let source_lost = failure.then == RetryPolicy::WaitForSource;
         if source_lost
             && self.context.ticket.priority == Priority::Dependency
             && condition::is_true(&self.before().conditions, READY)
@@ -67,11 +68,11 @@ impl Attempt<'_> {
             changes.extend(depends::wakes(&self.object));
         }
         let (span, verdict) = match failure.then {
-            Then::Retry => (retry, Verdict::Failure),
-            Then::Return => (retry.min(AWAY), Verdict::Failure),
-            Then::WaitForSource => (retry, Verdict::Waiting),
-            Then::Wait => (soon, Verdict::Waiting),
-            Then::Change => {
+            RetryPolicy::Retry => (retry, Verdict::Failure),
+            RetryPolicy::Return => (retry.min(AWAY), Verdict::Failure),
+            RetryPolicy::WaitForSource => (retry, Verdict::Waiting),
+            RetryPolicy::Wait => (soon, Verdict::Waiting),
+            RetryPolicy::Change => {
                 let slowest = self.options().runtime.max_retry_delay;
                 (slowest.max(spec.interval.unsigned()), Verdict::Stalled)
             }

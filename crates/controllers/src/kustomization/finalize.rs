@@ -11,7 +11,7 @@ use everflow_runtime::events::Severity;
 use everflow_runtime::metadata::Edited;
 
 use super::attempt::Attempt;
-use super::draft::silent;
+use crate::skeleton::silent;
 use crate::stop::Stop;
 use crate::target::Target;
 
@@ -163,7 +163,7 @@ impl Attempt<'_> {
         self.controller.waits().remove(&self.context.key);
         let metadata = &self.object.metadata;
         self.controller
-            .memories
+            .caches
             .forget(metadata.namespace(), &metadata.name);
         match self.context.remove_finalizer(&self.value, FINALIZER).await {
             Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {

@@ -151,7 +151,11 @@ impl Attempt<'_> {
         ask: bool,
     ) -> Verdicts {
         let clock = &self.context.env.clock;
-        let (cache, eyes, rules) = (self.cache(target), self.eyes(target), self.health_rules());
+        let (cache, view, rules) = (
+            self.cache(target),
+            self.live_view(target),
+            self.health_rules(),
+        );
         let note = |entry: &Entry, assessed: &Assessment, live: &Value| {
             if assessed.health == Health::Current && !always_current(entry) {
                 cache.note_healthy(&entry.id, live, rules);
@@ -175,6 +179,10 @@ impl Attempt<'_> {
             if (live.is_some() && !told) || applied_is_enough {
                 if let Some(live) = live {
                     let found = checks.assess(live, clock.now());
+                    if has_expression {
+                        // Expressions cost time; others get a turn after each.
+                        tokio::task::yield_now().await;
+                    }
                     note(entry, &found, live);
                     assessed.push((at, found));
                 }
@@ -184,7 +192,7 @@ impl Attempt<'_> {
                 open.push((at, entry));
                 continue;
             }
-            let seen = applier.seen(entry, &eyes).await;
+            let seen = applier.seen(entry, &view).await;
             if cache.is_still_healthy(id, &seen, rules) {
                 continue;
             }
@@ -198,6 +206,10 @@ impl Attempt<'_> {
             match fresh {
                 Some(live) => {
                     let found = checks.assess(live, clock.now());
+                    if has_expression {
+                        // Expressions cost time; others get a turn after each.
+                        tokio::task::yield_now().await;
+                    }
                     note(entry, &found, live);
                     assessed.push((at, found));
                 }
@@ -287,14 +299,14 @@ impl Attempt<'_> {
             }
             return Err(self.health_failed(wait, why));
         }
-        let eyes = self.eyes(target);
+        let live = self.live_view(target);
         let mut keep = self.config_watches();
         let entries: Vec<Entry> = open.iter().map(|(entry, _)| entry.clone()).collect();
         let mut told = !target.remote;
         for entry in &entries {
-            told = told && eyes.tells(entry).await;
+            told = told && live.tells(entry).await;
         }
-        let mut changes = eyes.watch(&entries, &mut keep).await;
+        let mut changes = live.watch(&entries, &mut keep).await;
         changes.extend(self.watch_foreign(&entries, target, &mut keep).await);
         let watched = changes.len() >= entries.len() && !target.remote;
         changes.extend(self.wakes());

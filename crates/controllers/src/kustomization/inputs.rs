@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use everflow_api::common::ConfigKind;
 use everflow_api::kustomization::{Kustomization, SubstituteReference};
 use everflow_api::object::Object;
 use everflow_build::{Keys, add_variables};
 use everflow_limits::Bytes;
 use everflow_runtime::Error as ClientError;
-use everflow_runtime::client::{At, Client, Resource};
+use everflow_runtime::client::{At, Client, Concealed, Resource};
 use everflow_runtime::queue::WakeOn;
 use everflow_runtime::reflector::Watched;
 
@@ -52,18 +53,20 @@ pub async fn variables(
     object: &Object<Kustomization>,
     client: &Client,
 ) -> Result<BTreeMap<String, String>, String> {
-    let there = variables_there(object, client, false).await;
+    let mut concealed = Concealed::default();
+    let there = variables_there(object, client, false, &mut concealed).await;
     there
         .map(|(variables, _)| variables)
         .map_err(|unread| unread.message)
 }
 
 /// The variables of `substituteFrom`, and whether some holder of them is not there although it must
-/// be; that is an error unless it is `forgiven`.
+/// be; that is an error unless it is `forgiven`. What Secrets bring is not to be repeated in messages.
 pub(super) async fn variables_there(
     object: &Object<Kustomization>,
     client: &Client,
     forgiven: bool,
+    concealed: &mut Concealed,
 ) -> Result<(BTreeMap<String, String>, bool), Unread> {
     let mut variables = BTreeMap::new();
     let mut lacking = false;
@@ -85,6 +88,9 @@ pub(super) async fn variables_there(
                     .sum::<usize>();
                 if bytes > MOST_VARIABLES {
                     return Err(too_many_variables(reference).into());
+                }
+                if reference.kind == ConfigKind::Secret {
+                    more.values().for_each(|value| concealed.add(value));
                 }
                 add_variables(&mut variables, &more);
             }

@@ -29,7 +29,8 @@ use std::time::Duration;
 use everflow_api::kustomization::{Kustomization, KustomizationSpec};
 use everflow_api::names::{condition, manager};
 use everflow_api::object::Object;
-use everflow_apply::effects::LocalAdmission;
+use everflow_api::reason::Reason;
+use everflow_apply::preflight::Preflight;
 use everflow_env::BoxFuture;
 use everflow_json::Value;
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
@@ -39,8 +40,8 @@ use everflow_runtime::store::Change;
 
 use crate::artifact::Trees;
 use crate::target::Targets;
-use crate::watching::{Memories, OwnerLabels};
-use crate::{Options, Setup, resources};
+use crate::watching::{AppliedCaches, OwnerLabels};
+use crate::{Options, Setup, resources, skeleton};
 use attempt::Attempt;
 use health::Wait;
 pub use inputs::variables;
@@ -67,7 +68,7 @@ pub(crate) struct KustomizationController {
     options: Options,
     trees: Trees,
     targets: Targets,
-    memories: Arc<Memories>,
+    caches: Arc<AppliedCaches>,
     waits: Mutex<BTreeMap<Key, Wait>>,
     /// Those of whom a stage takes longer than a moment.
     settling: Mutex<BTreeMap<Key, Settling>>,
@@ -75,7 +76,7 @@ pub(crate) struct KustomizationController {
     builds: Arc<build::Builds>,
     /// Those who have waited a moment for their source already.
     patient: Mutex<BTreeSet<Key>>,
-    admission: Option<Arc<dyn LocalAdmission>>,
+    preflight: Preflight,
 }
 
 impl KustomizationController {
@@ -84,13 +85,13 @@ impl KustomizationController {
             options: setup.options.clone(),
             trees: Trees::new(setup),
             targets: Targets::new(setup),
-            memories: Arc::new(Memories::new(OwnerLabels::KUSTOMIZATION)),
+            caches: Arc::new(AppliedCaches::new(OwnerLabels::KUSTOMIZATION)),
             waits: Mutex::default(),
             settling: Mutex::default(),
             cache: Arc::new(everflow_kustomize::Cache::new(CACHED)),
             builds: Arc::default(),
             patient: Mutex::default(),
-            admission: setup.admission.clone(),
+            preflight: setup.preflight(),
         }
     }
 
@@ -146,14 +147,19 @@ impl Controller for KustomizationController {
         Box::pin(async move {
             match Object::<Kustomization>::read(object) {
                 Ok(read) => Attempt::new(self, context, object, read).run().await,
-                Err(error) => Ok(draft::unreadable(object, &error.to_string(), context)),
+                Err(error) => Ok(unreadable(object, &error.to_string(), context)),
             }
         })
     }
 
     fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
-        draft::unreadable(object, &how.to_string(), context)
+        unreadable(object, &how.to_string(), context)
     }
+}
+
+/// What is said of a Kustomization that cannot be read, or whose attempt broke.
+fn unreadable(object: &Value, why: &str, context: &Context) -> Report {
+    skeleton::unreadable(object, why, Reason::ReconciliationFailed, context)
 }
 
 /// Whether a change of a Kustomization matters to those that depend on it.

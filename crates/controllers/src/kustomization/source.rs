@@ -13,7 +13,7 @@ use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{At, Resource};
 use everflow_runtime::queue::WakeOn;
 
-use crate::stop::{Failure, Stop, Tell, Then};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 use crate::{Options, resources};
 
 /// Which source is meant.
@@ -64,7 +64,7 @@ impl SourceName {
         let denied = |why: &str| {
             let message = format!("can't access '{}', {why}", self.shown());
             Err(Failure::new(Reason::AccessDenied, message)
-                .then(Then::Change)
+                .then(RetryPolicy::Change)
                 .into())
         };
         if self.resource.kind == "ExternalArtifact" && !options.gates.external_artifact {
@@ -88,7 +88,7 @@ impl SourceName {
             );
             return Err(Failure::new(Reason::ArtifactFailed, message)
                 .telling(Tell::Nothing)
-                .then(Then::WaitForSource)
+                .then(RetryPolicy::WaitForSource)
                 .into());
         };
         let Some(artifact) = artifact_of(&object) else {
@@ -99,7 +99,7 @@ impl SourceName {
             }
             return Err(Failure::new(Reason::ArtifactFailed, message)
                 .telling(Tell::Nothing)
-                .then(Then::Wait)
+                .then(RetryPolicy::Wait)
                 .into());
         };
         let origin = artifact.metadata.get(ORIGIN_REVISION).cloned();

@@ -14,8 +14,8 @@ use everflow_runtime::queue::Priority;
 
 use super::apply;
 use super::attempt::Attempt;
-use super::draft::silent;
 use super::health::Wait;
+use crate::skeleton::silent;
 use crate::stop::Stop;
 use crate::target::Target;
 
@@ -90,8 +90,8 @@ impl Attempt<'_> {
         if let Ok(inventory) = self.inventory()
             && self.options().kustomize.watch_applied
         {
-            let eyes = self.eyes(target);
-            changes.extend(eyes.watch(inventory.entries(), &mut keep).await);
+            let live = self.live_view(target);
+            changes.extend(live.watch(inventory.entries(), &mut keep).await);
         }
         self.context.release_watches(&keep);
         let mut interval = self.object.spec.interval.unsigned();

@@ -123,6 +123,7 @@ pub(super) async fn source(
     };
     let url = normalize_url(&spec.url).map_err(|error| invalid(error.to_string()))?;
     if !url.starts_with("oci://") {
+        let url = everflow_fetch::shown(&url);
         return Err(invalid(format!("invalid OCI registry URL: {url}")));
     }
     let provider = spec.provider.unwrap_or(RegistryProvider::Generic);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use everflow_api::condition::{ConditionStatus, Reconciled};
+use everflow_api::condition::Reconciled;
 use everflow_api::names::{FINALIZER, condition as types, manager};
 use everflow_api::object::Kind;
 use everflow_api::source::Produced;
@@ -21,6 +21,7 @@ use everflow_runtime::queue::{Priority, WakeOn};
 
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
+use crate::skeleton::{self, SUSPENDED, silent};
 use crate::{Options, Setup};
 
 /// The conditions that are ours.
@@ -37,8 +38,6 @@ const OWNED: [&str; 10] = [
     types::INCLUDE_UNAVAILABLE,
 ];
 
-/// How often a suspended object is looked at: only so that it has a next attempt.
-const SUSPENDED: Duration = Duration::from_secs(3_600);
 /// Beyond the time for fetching: packing, storing, reporting.
 const BESIDE_FETCHING: Duration = Duration::from_secs(240);
 
@@ -117,7 +116,7 @@ impl<S: Source> SourceController<S> {
             context
                 .log
                 .error("failed to add the finalizer", &error.to_string());
-            return Ok(unchanged(Next::retry("FinalizerFailed"), Verdict::Failure));
+            return Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure));
         }
         let verbose = context.ticket.priority != Priority::Interval
             || object.status.observed_generation() != object.metadata.generation;
@@ -247,7 +246,11 @@ impl<S: Source> SourceController<S> {
         let (disk, name) = (context.env.disk.clone(), path.to_owned());
         let there = run_blocking(&*context.env.blocking, move || disk.entry(&name).is_ok());
         if there.await != Some(true) {
-            return Kept::Missing;
+            // After this source came over from another replica, that one may still have it.
+            return match self.storage.bring(path, &digest.to_string()).await {
+                true => Kept::Whole,
+                false => Kept::Missing,
+            };
         }
         match self.storage.verify(path, &digest).await {
             Ok(true) => Kept::Whole,
@@ -266,7 +269,7 @@ impl<S: Source> SourceController<S> {
         if let Err(error) = self.storage.remove_owner(owner).await {
             let message = format!("garbage collection for deleted resource failed: {error}");
             context.log.error(&message, "GarbageCollectionFailed");
-            let mut report = unchanged(Next::retry("GarbageCollectionFailed"), Verdict::Failure);
+            let mut report = silent(Next::retry("GarbageCollectionFailed"), Verdict::Failure);
             let reason = Reason::GarbageCollectionFailed.as_str();
             report
                 .events
@@ -275,13 +278,13 @@ impl<S: Source> SourceController<S> {
         }
         let mut report = match context.remove_finalizer(value, FINALIZER).await {
             Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {
-                unchanged(Next::At(SUSPENDED), Verdict::Success)
+                silent(Next::At(SUSPENDED), Verdict::Success)
             }
             Err(error) => {
                 context
                     .log
                     .error("failed to remove the finalizer", &error.to_string());
-                unchanged(Next::retry("FinalizerFailed"), Verdict::Failure)
+                silent(Next::retry("FinalizerFailed"), Verdict::Failure)
             }
         };
         if object.status.artifact().is_some() && report.verdict == Verdict::Success {
@@ -298,7 +301,7 @@ impl<S: Source> SourceController<S> {
         owner: &Owner,
         context: &Context,
     ) -> Report {
-        let mut report = unchanged(Next::At(SUSPENDED), Verdict::Success);
+        let mut report = silent(Next::At(SUSPENDED), Verdict::Success);
         let had = value
             .get("status")
             .is_some_and(|status| *status != json!({}));
@@ -318,7 +321,7 @@ impl<S: Source> SourceController<S> {
             };
             if let Err(error) = removed.await {
                 context.log.error("failed to take back what it had", &error);
-                return unchanged(Next::retry("FinalizerFailed"), Verdict::Failure);
+                return silent(Next::retry("FinalizerFailed"), Verdict::Failure);
             }
         }
         if had {
@@ -361,15 +364,6 @@ enum Kept {
     Broken(String),
 }
 
-fn unchanged(next: Next, verdict: Verdict) -> Report {
-    Report {
-        status: None,
-        events: Vec::new(),
-        next,
-        verdict,
-    }
-}
-
 fn finished<K: Kind>(draft: Draft<K>, next: Next, verdict: Verdict) -> Report
 where
     K::Status: Reconciled + Produced,
@@ -384,24 +378,7 @@ where
 
 /// What is said of an object that cannot be read, or whose attempt broke.
 fn unreadable(value: &Value, why: &str, context: &Context) -> Report {
-    use everflow_api::condition::{Condition, set};
-    use everflow_api::wire::Wire;
-    let mut status = value.get("status").cloned().unwrap_or_else(|| json!({}));
-    let generation = everflow_api::view::generation(value);
-    let root = everflow_api::error::At::Root;
-    let conditions = status.get("conditions").cloned().unwrap_or(Value::Null);
-    let mut conditions = Vec::<Condition>::read(&conditions, &root).unwrap_or_default();
-    let reason = Reason::Failed.as_str();
-    let ready = Condition::new(types::READY, ConditionStatus::False, reason, why);
-    set(&mut conditions, ready, generation, context.env.clock.now());
-    let conditions: Vec<Value> = conditions.iter().map(to_value).collect();
-    status["conditions"] = conditions.into();
-    Report {
-        status: Some(status),
-        events: vec![Event::new(Severity::Error, reason, why)],
-        next: Next::retry("Failed"),
-        verdict: Verdict::Failure,
-    }
+    skeleton::unreadable(value, why, Reason::Failed, context)
 }
 
 impl<S: Source> Controller for SourceController<S> {

@@ -154,7 +154,8 @@ impl Charts {
     async fn is_here(&self, context: &Context, artifact: &Artifact) -> bool {
         let (disk, path) = (context.env.disk.clone(), artifact.path.clone());
         let there = run_blocking(&*context.env.blocking, move || disk.entry(&path).is_ok());
-        there.await == Some(true)
+        // Another replica may have fetched it.
+        there.await == Some(true) || self.storage.bring(&artifact.path, &artifact.digest).await
     }
 
     fn build_options(&self, draft: &Draft<HelmChart>, metadata: &str) -> BuildOptions {

@@ -49,7 +49,8 @@ impl Helm {
     ) -> Result<Outcome, Stop> {
         let remote = remote(&self.options, &context.client, &draft.object).await;
         let repository = remote.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
-        let shown = match repository.url.username.is_some() {
+        let has_secrets = repository.url.username.is_some() || repository.url.query.is_some();
+        let shown = match has_secrets {
             true => repository.url.without_credentials().to_string(),
             false => draft.object.spec.url.clone(),
         };

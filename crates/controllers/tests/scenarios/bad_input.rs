@@ -450,7 +450,7 @@ fn judge(case: &Case, object: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn what_is_wrong_is_said_and_tried_again() {
+async fn failure_is_reported_and_retried() {
     let mut cases = git_cases();
     cases.extend(oci_cases());
     cases.extend(helm_cases());

@@ -9,13 +9,13 @@ use everflow_runtime::client::{At, DeleteOptions};
 use super::scenario::Scenario;
 use super::world::{World, recorded_options};
 
-const NAMESPACE: &str = "k-economy";
+pub(super) const NAMESPACE: &str = "k-economy";
 
 fn map(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: '{value}'}}\n")
 }
 
-fn scenario() -> Scenario {
+pub(super) fn scenario() -> Scenario {
     let service =
         "apiVersion: v1\nkind: Service\nmetadata: {name: svc}\nspec:\n  ports: [{port: 80}]\n";
     let account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa}\n";
@@ -27,13 +27,13 @@ fn scenario() -> Scenario {
     .unwrap()
 }
 
-fn source() -> Value {
+pub(super) fn source() -> Value {
     json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
         "metadata": {"name": "src"},
         "spec": {"interval": "10m", "url": format!("$GIT/{NAMESPACE}.git"), "ref": {"branch": "main"}}})
 }
 
-fn kustomization() -> Value {
+pub(super) fn kustomization() -> Value {
     json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"name": "app"},
         "spec": {"interval": "10m", "prune": true, "wait": true, "targetNamespace": NAMESPACE,

@@ -196,7 +196,7 @@ async fn sleep(world: &World, millis: u64) {
 
 /// One watch stands still for three seconds from every point of the first reconcile on.
 #[test]
-fn a_frozen_watch_delays_nothing_for_good() {
+fn frozen_watch_does_not_delay_reconciles_forever() {
     for kind in SOURCES {
         let own = kind.resource().plural.to_string();
         let mut watches = vec![own];

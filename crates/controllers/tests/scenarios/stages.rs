@@ -73,7 +73,7 @@ async fn a_definition_that_is_never_accepted_holds_no_worker() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn what_comes_after_a_while_is_gone_on_with() {
+async fn stage_that_becomes_ready_late_is_continued() {
     let gadget = "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}\n";
     let scenario: Scenario = everflow_json::from_value(json!({
         "name": "stages", "namespace": NAMESPACE, "then": {},

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everflow_api::Object;
 use everflow_api::notification::Provider;
+use everflow_limits::Bytes;
 use everflow_notify::Event;
 use everflow_notify::alert::Labels as Seen;
 use everflow_notify::dedup::{Key, Verdict};
@@ -13,6 +14,7 @@ use everflow_notify::grouping::{Verdict as Grouping, may_group};
 use everflow_runtime::client::{At, Client};
 use tokio::sync::oneshot;
 
+use super::room::{ROOM, SHARE};
 use super::{Dispatcher, Input, Labels, Offered, event_of};
 use crate::alerts::{Prepared, labels, name_of};
 use crate::journal::{Entry, Record};
@@ -148,6 +150,14 @@ impl Dispatcher {
             identity,
             held: matches!(grouping, Grouping::At(_)).then_some(count),
         });
+        let (lanes, held) = (&self.lanes, &self.held);
+        let all = || lanes.entries().chain(held.values().map(|held| &**held));
+        if !self.room.take(&entry, all) {
+            // What was held before it for the same group goes with it.
+            let gone = before.iter().map(|before| Record::Done(before.id));
+            self.records.extend(gone);
+            return self.drop_for_want_of_room(&entry);
+        }
         self.records.push(Record::Taken(entry.clone()));
         if let Some(shared) = &mut self.shared {
             shared.note(identity, entry.at, self.env.clock.elapsed());
@@ -162,6 +172,19 @@ impl Dispatcher {
                 self.held.insert(group, entry);
             }
         }
+    }
+
+    fn drop_for_want_of_room(&mut self, entry: &Entry) {
+        self.reports.count("dropped");
+        let why = format!(
+            "a notification was dropped: those of one namespace that wait may hold {}, and of all {}; see why its \
+             provider does not take them, or narrow eventSources",
+            Bytes(SHARE as u64),
+            Bytes(ROOM as u64)
+        );
+        let clock = self.env.clock.clone();
+        self.reports
+            .failed(&entry.alert, &why, clock.now(), &*clock);
     }
 
     pub(super) fn new_id(&mut self) -> u64 {

@@ -4,6 +4,9 @@
 //! never changes; what a status names is never collected; what a crash left behind is in the
 //! temporary area, which is emptied at start.
 
+#[cfg(test)]
+mod peer_tests;
+mod peers;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -16,7 +19,8 @@ use std::time::{Duration, SystemTime};
 use everflow_env::disk::{EntryKind, FileWriter};
 use everflow_env::{Disk, Env, run_blocking};
 
-pub use server::{FileServer, Posts, ServerLimits};
+pub use peers::FROM_PEER;
+pub use server::{FileServer, NamedArtifacts, Posts, ServerLimits};
 
 use crate::Error;
 use crate::archive::{Algorithm, Digest, DigestWriter, Digester, digest_reader};
@@ -118,6 +122,7 @@ pub struct Storage {
     env: Env,
     options: Arc<StorageOptions>,
     seen: Arc<Mutex<BTreeMap<String, Seen>>>,
+    peers: Option<Arc<peers::Peers>>,
 }
 
 /// What is known of a file.
@@ -152,6 +157,7 @@ impl Storage {
             env: env.clone(),
             options: Arc::new(options),
             seen: Arc::default(),
+            peers: None,
         };
         storage
             .blocking(|disk| {

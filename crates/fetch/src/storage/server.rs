@@ -1,4 +1,4 @@
-//! Serves the store over HTTP. It needs no leadership: a follower serves what it has.
+//! Serves the store over HTTP. It needs no leadership: every replica serves what it or another one has.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,7 +18,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::service::service_fn;
 use tokio::net::TcpListener;
 
-use super::{UNFINISHED, gone};
+use super::peers::FROM_PEER;
+use super::{Storage, UNFINISHED, gone};
 use crate::temporary::TEMPORARY;
 
 /// Answers posts that come to the port of the artifacts: others may share it.
@@ -27,12 +28,19 @@ pub trait Posts: Send + Sync + std::fmt::Debug {
     fn answer(&self, request: Request<RequestBody>) -> BoxFuture<'static, Response<Bytes>>;
 }
 
+/// Knows which artifacts there are.
+pub trait NamedArtifacts: Send + Sync + std::fmt::Debug {
+    /// The digest of the artifact with this path, if a status names it.
+    fn digest(&self, path: &str) -> Option<String>;
+}
+
 /// The server.
 #[derive(Debug, Clone)]
 pub struct FileServer {
     env: Env,
     port: Port,
     posts: Option<Arc<dyn Posts>>,
+    peers: Option<(Storage, Arc<dyn NamedArtifacts>)>,
 }
 
 /// A file is sent in pieces of this size.
@@ -45,7 +53,15 @@ impl FileServer {
             env: env.clone(),
             port: Port::new(env.clock.clone(), limits),
             posts: None,
+            peers: None,
         }
+    }
+
+    /// Serves what other replicas hold as well: it is brought from there when it is asked for.
+    #[must_use]
+    pub fn with_peers(mut self, storage: Storage, named: Arc<dyn NamedArtifacts>) -> Self {
+        self.peers = Some((storage, named));
+        self
     }
 
     /// Hands posts to somebody else instead of refusing them.
@@ -96,13 +112,25 @@ impl FileServer {
         let Some(path) = safe_path(request.uri().path()) else {
             return plain(StatusCode::NOT_FOUND, "404 page not found\n");
         };
-        let disk = self.env.disk.clone();
-        let opened = run_blocking(&*self.env.blocking, move || open(&*disk, &path)).await;
+        let mut opened = self.open(&path).await;
+        if matches!(opened, Some(Ok(None)))
+            && !request.headers().contains_key(FROM_PEER)
+            && let Some((storage, named)) = &self.peers
+            && let Some(digest) = named.digest(&path)
+            && storage.bring(&path, &digest).await
+        {
+            opened = self.open(&path).await;
+        }
         match opened {
             Some(Ok(Some(file))) => self.file(request.headers(), head, file),
             Some(Ok(None)) => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
             _ => plain(StatusCode::INTERNAL_SERVER_ERROR, "500 the disk failed\n"),
         }
+    }
+
+    async fn open(&self, path: &str) -> Option<std::io::Result<Option<Opened>>> {
+        let (disk, path) = (self.env.disk.clone(), path.to_owned());
+        run_blocking(&*self.env.blocking, move || open(&*disk, &path)).await
     }
 
     fn file(&self, headers: &HeaderMap, head: bool, file: Opened) -> Response<FileBody> {

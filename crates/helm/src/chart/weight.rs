@@ -1,7 +1,10 @@
-//! What YAML of charts takes in memory.
+//! What charts and their YAML take in memory.
 
 use everflow_json::Value;
 use everflow_limits::{Budget, Exceeded};
+use everflow_sprig::cost;
+
+use super::{Chart, ChartFile, Dependency, Maintainer, Metadata};
 
 /// What YAML takes while it is read: for each byte, and for each of the characters that begin another node.
 const BYTE: usize = 4;
@@ -31,6 +34,62 @@ pub(crate) fn read_yaml<E>(
         charge_text(budget, value)?;
     }
     Ok(value)
+}
+
+/// What a copy of a chart takes: its trees, texts and lists. The contents of files are shared.
+pub(crate) fn copy_takes(chart: &Chart) -> usize {
+    let files = [&chart.templates, &chart.files, &chart.raw];
+    let files = files.into_iter().flatten();
+    let files: usize = files
+        .map(|file| size_of::<ChartFile>() + file.name.len())
+        .sum();
+    let trees = cost::of_tree(&chart.values) + chart.lock.as_ref().map_or(0, cost::of_tree);
+    let below: usize = chart.dependencies.iter().map(copy_takes).sum();
+    size_of::<Chart>() + files + trees + metadata_takes(&chart.metadata) + below
+}
+
+fn metadata_takes(metadata: &Metadata) -> usize {
+    let text = |text: &String| size_of::<String>() + text.len();
+    let one = [
+        &metadata.name,
+        &metadata.home,
+        &metadata.version,
+        &metadata.description,
+        &metadata.icon,
+        &metadata.api_version,
+        &metadata.condition,
+        &metadata.tags,
+        &metadata.app_version,
+        &metadata.kube_version,
+        &metadata.kind,
+    ];
+    let texts = one.into_iter().chain(&metadata.sources);
+    let texts = texts.chain(&metadata.keywords).map(text).sum::<usize>();
+    let annotations = metadata.annotations.iter();
+    let annotations: usize = annotations
+        .map(|(key, value)| text(key) + text(value))
+        .sum();
+    let maintainers = metadata.maintainers.iter().flatten();
+    let maintainers: usize = maintainers
+        .map(|one| text(&one.name) + text(&one.email) + text(&one.url))
+        .sum();
+    let dependencies = metadata.dependencies.iter().flatten();
+    let dependencies: usize = dependencies
+        .map(|one| {
+            let texts = [
+                &one.name,
+                &one.version,
+                &one.repository,
+                &one.condition,
+                &one.alias,
+            ];
+            let texts = texts.into_iter().chain(&one.tags).map(text).sum::<usize>();
+            texts + one.import_values.iter().map(cost::of_tree).sum::<usize>()
+        })
+        .sum();
+    let entries = metadata.maintainers.len() * size_of::<Option<Maintainer>>()
+        + metadata.dependencies.len() * size_of::<Option<Dependency>>();
+    texts + annotations + maintainers + dependencies + entries
 }
 
 /// Charges the text of a tree. What aliases stand for is shared in the tree, and is not any more where fields

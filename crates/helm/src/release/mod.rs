@@ -11,7 +11,8 @@ use everflow_json::{Map, Value, json};
 pub use chart_record::chart_record;
 pub(crate) use chart_record::{dependency_record, metadata_record};
 pub use storage::{
-    RecordError, decode, encode, from_object, object_name, to_config_map, to_secret,
+    RecordError, decode, encode, from_object, from_object_within, object_name, to_config_map,
+    to_secret,
 };
 
 use crate::manifests::Hook;

@@ -5,11 +5,16 @@ use std::io::{Read, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_json::{Map, Value, json};
+use everflow_limits::{Budget, Exceeded};
 
 use super::{Release, go_order};
 
 /// What a record may weigh unpacked; helm itself cannot store more than a fraction of this.
 const MAX_RECORD_BYTES: u64 = 256 * 1024 * 1024;
+/// What a value in JSON takes beside its text, in bytes.
+const VALUE: usize = 64;
+/// How much is unpacked between two looks at the budget.
+const PIECE: u64 = 1024 * 1024;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
 /// Labels that helm sets itself.
 const SYSTEM_LABELS: [&str; 6] = [
@@ -42,6 +47,9 @@ pub enum RecordError {
     /// The record is far larger than any release.
     #[error("the release record is larger than {MAX_RECORD_BYTES} bytes unpacked")]
     TooLarge,
+    /// Reading it takes more than it may.
+    #[error("the release record {0}")]
+    Exceeded(#[from] Exceeded),
 }
 
 /// The name of the object that holds a revision.
@@ -59,17 +67,37 @@ pub fn encode(release: &Release) -> Result<String, RecordError> {
 
 /// A release from a record's text; records without gzip are taken, too.
 pub fn decode(text: &str) -> Result<Release, RecordError> {
+    decode_within(text, &Budget::unlimited())
+}
+
+fn decode_within(text: &str, budget: &Budget) -> Result<Release, RecordError> {
+    let mut held = budget.hold(text.len())?;
     let mut bytes = STANDARD.decode(text.trim())?;
     if bytes.starts_with(GZIP_MAGIC) {
-        let mut unpacked = Vec::new();
         let mut gzip = flate2::read::GzDecoder::new(bytes.as_slice()).take(MAX_RECORD_BYTES + 1);
-        gzip.read_to_end(&mut unpacked)?;
+        let mut unpacked = Vec::new();
+        loop {
+            let read = gzip.by_ref().take(PIECE).read_to_end(&mut unpacked)?;
+            if read == 0 {
+                break;
+            }
+            // The list may have grown to twice what it holds.
+            held.grow(2 * read)?;
+        }
         if unpacked.len() as u64 > MAX_RECORD_BYTES {
             return Err(RecordError::TooLarge);
         }
         bytes = unpacked;
     }
+    // The texts of the tree; what is left of its values goes by the marks that begin them.
+    held.grow(json_takes(&bytes))?;
     Release::from_json(everflow_json::from_slice(&bytes)?)
+}
+
+/// What reading JSON may take. Marks within texts count too.
+fn json_takes(json: &[u8]) -> usize {
+    let begins_value = |byte: &&u8| matches!(**byte, b',' | b'[' | b'{' | b':');
+    json.len() + json.iter().filter(begins_value).count() * VALUE
 }
 
 /// The Secret that holds the release.
@@ -96,15 +124,20 @@ pub fn to_config_map(release: &Release) -> Result<Value, RecordError> {
 
 /// A release from its Secret or ConfigMap, with the user's labels.
 pub fn from_object(object: &Value) -> Result<Release, RecordError> {
+    from_object_within(object, &Budget::unlimited())
+}
+
+/// The same for a record that others may have written: a Secret of a mebibyte can unpack to a thousand times that.
+pub fn from_object_within(object: &Value, budget: &Budget) -> Result<Release, RecordError> {
     let text = object
         .pointer("/data/release")
         .and_then(Value::as_str)
         .ok_or(RecordError::NoData)?;
     let mut release = match object["kind"].as_str() {
-        Some("ConfigMap") => decode(text)?,
+        Some("ConfigMap") => decode_within(text, budget)?,
         _ => {
             let inner = STANDARD.decode(text)?;
-            decode(&String::from_utf8_lossy(&inner))?
+            decode_within(&String::from_utf8_lossy(&inner), budget)?
         }
     };
     if let Some(Value::Object(labels)) = object.pointer("/metadata/labels") {

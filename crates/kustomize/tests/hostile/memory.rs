@@ -22,7 +22,6 @@ fn list(count: usize, item: &str) -> String {
 
 #[track_caller]
 fn outgrows(name: &str, view: &MemoryView) -> Error {
-    let _alone = alone();
     let error = match built_within_share(view) {
         Err(error) => error,
         Ok(text) => panic!("{name}: {} bytes", text.len()),
@@ -54,6 +53,7 @@ fn bomb(name: &str, lines: &str, objects: &str) {
 
 #[test]
 fn replacements_that_double_a_text() {
+    let _alone = alone();
     let double = "{source: {kind: ConfigMap, fieldPath: data.k}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.k], options: {delimiter: '-', index: 99}}]}";
     let data = format!("{MAP}data: {{k: abc}}\n");
     bomb(
@@ -83,6 +83,7 @@ fn replacements_that_double_a_text() {
 
 #[test]
 fn values_inside_texts_that_are_mostly_indentation() {
+    let _alone = alone();
     let deep = format!("{}{}{}", "{\"a\": ".repeat(900), "{}", "}".repeat(900));
     let inner = deep.replace('"', "\\\"");
     let objects = format!(
@@ -94,7 +95,6 @@ fn values_inside_texts_that_are_mostly_indentation() {
         "replacements: [{{source: {{kind: ConfigMap, fieldPath: list}}, targets: [{{select: {{kind: ConfigMap}}, fieldPaths: [{path}.b], options: {{create: true}}}}]}}]\n"
     );
     // 90 levels fit, 900 do not.
-    let _alone = alone();
     let files = |lines: &str| {
         view(&[
             (
@@ -115,6 +115,7 @@ fn values_inside_texts_that_are_mostly_indentation() {
 
 #[test]
 fn objects_that_are_mostly_indentation_when_they_are_printed() {
+    let _alone = alone();
     let deep = |inner: &str| format!("{}{inner}{}", "{a: ".repeat(900), "}".repeat(900));
     let objects = format!("{MAP}data: {}\n", deep(&list(20_000, "1")));
     let files = [
@@ -127,6 +128,7 @@ fn objects_that_are_mostly_indentation_when_they_are_printed() {
 
 #[test]
 fn patches_that_add_to_many_objects() {
+    let _alone = alone();
     let objects = maps(1_000);
     let patch = format!(
         "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{k: {}}}}}",
@@ -144,6 +146,7 @@ fn patches_that_add_to_many_objects() {
 
 #[test]
 fn json_patches_that_copy() {
+    let _alone = alone();
     let copies: Vec<String> = (0..20)
         .map(|number| format!(r#"{{"op": "copy", "from": "/data", "path": "/data/c{number}"}}"#))
         .collect();
@@ -166,6 +169,7 @@ fn json_patches_that_copy() {
 
 #[test]
 fn labels_names_and_images_that_are_long() {
+    let _alone = alone();
     let long = text(100_000);
     let objects = maps(1_000);
     for (name, lines) in [
@@ -207,6 +211,7 @@ fn labels_names_and_images_that_are_long() {
 
 #[test]
 fn prefixes_of_bases_in_a_row() {
+    let _alone = alone();
     let mut files = vec![("/d0/objects.yaml".to_owned(), maps(50))];
     for level in 0..150 {
         let resource = match level {
@@ -231,6 +236,7 @@ fn prefixes_of_bases_in_a_row() {
 
 #[test]
 fn vars_that_are_put_in_very_often() {
+    let _alone = alone();
     let objects = format!(
         "{MAP}data: {{k: {}}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{{env: [{{value: '{}'}}]}}]}}\n",
         text(100_000),
@@ -242,6 +248,7 @@ fn vars_that_are_put_in_very_often() {
 
 #[test]
 fn files_that_are_named_very_often() {
+    let _alone = alone();
     let large = text(1 << 20);
     for (name, lines) in [
         (
@@ -285,6 +292,7 @@ fn files_that_are_named_very_often() {
 
 #[test]
 fn texts_whose_trees_are_large() {
+    let _alone = alone();
     let aliases = {
         let mut text = format!("{MAP}data:\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         for level in 1..9 {
@@ -349,7 +357,6 @@ fn texts_whose_trees_are_large() {
         bomb(name, &kustomization, &objects);
     }
     // Aliases may fill what is left; then the reader says how many there are.
-    let _alone = alone();
     let files = [
         ("kustomization.yaml", "resources: [o.yaml]\n".to_owned()),
         ("o.yaml", aliases),
@@ -360,6 +367,7 @@ fn texts_whose_trees_are_large() {
 
 #[test]
 fn field_specs_for_many_kinds_and_lists_of_names() {
+    let _alone = alone();
     let kinds: String = (0..300)
         .map(|number| {
             format!(
@@ -401,7 +409,6 @@ fn field_specs_for_many_kinds_and_lists_of_names() {
         ),
     ];
     // Each of the names is looked at for each of the fields, and each field is remembered once.
-    let _alone = alone();
     let _ = built_within_share(&view(&files));
 }
 
@@ -445,4 +452,33 @@ fn a_cache_has_room_for_what_it_keeps_and_is_charged_once() {
     }
     let kept = MEMORY.current_usage() - before;
     assert!(kept < 6 << 20, "{kept}");
+}
+
+#[test]
+fn aliases_of_all_documents_of_a_file_count_together() {
+    let _alone = alone();
+    let texts = list(10, "t");
+    let object = |number: usize| {
+        let mut object = format!("---\n{MAP}  namespace: n{number}\na0: &a0 {texts}\n");
+        for level in 1..4 {
+            let below = list(10, &format!("*a{}", level - 1));
+            object.push_str(&format!("a{level}: &a{level} {below}\n"));
+        }
+        object
+    };
+    let objects: String = (0..200).map(object).collect();
+    let patch = "resources: [m.yaml]\npatches: [{path: objects.yaml}]\n";
+    for (kustomization, file) in [
+        ("resources: [objects.yaml]\n", "objects.yaml"),
+        (patch, "objects.yaml"),
+    ] {
+        let view = view(&[
+            ("kustomization.yaml", kustomization),
+            ("m.yaml", MAP),
+            (file, objects.as_str()),
+        ]);
+        let message = built_within_share(&view).unwrap_err().to_string();
+        assert!(message.contains("/app/objects.yaml: "), "{message}");
+        assert!(message.contains("aliases"), "{message}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use everflow_limits::{Budget, Exceeded};
 
-use crate::{MAP, built, view};
+use crate::{MAP, alone, built, view};
 
 /// A kustomization with a path of `b`s somewhere, the file that the path is in, and the field as the
 /// error names it.
@@ -223,6 +223,7 @@ fn build_case(case: &Case) -> Result<String, everflow_kustomize::Error> {
 
 #[test]
 fn long_field_paths_are_refused_with_file_and_field() {
+    let _alone = alone();
     for parts in [20_000, 50_000] {
         for case in cases(parts) {
             let error = build_case(&case).unwrap_err();
@@ -242,6 +243,7 @@ fn long_field_paths_are_refused_with_file_and_field() {
 
 #[test]
 fn paths_of_900_parts_work() {
+    let _alone = alone();
     for case in cases(900) {
         match build_case(&case) {
             Ok(_) => {}
@@ -259,6 +261,7 @@ fn paths_of_900_parts_work() {
 
 #[test]
 fn maps_that_are_copied_into_themselves_do_not_get_too_deep() {
+    let _alone = alone();
     let one = "{source: {kind: ConfigMap, fieldPath: data}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.x]}]}";
     for times in [10, 900, 20_000] {
         let files = [
@@ -284,6 +287,7 @@ fn maps_that_are_copied_into_themselves_do_not_get_too_deep() {
 
 #[test]
 fn deep_objects_and_deep_patches_fit_on_the_stack_of_a_thread() {
+    let _alone = alone();
     const DEEP: usize = 995;
     let nested = |leaf: &str| format!("{}{leaf}{}", "{a: ".repeat(DEEP), "}".repeat(DEEP));
     let lists = format!("{}1{}", "[".repeat(DEEP), "]".repeat(DEEP));

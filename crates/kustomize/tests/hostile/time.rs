@@ -68,6 +68,7 @@ fn bases_that_double_are_counted() {
 
 #[test]
 fn limits_are_options() {
+    let _alone = alone();
     let files = [
         (
             "kustomization.yaml",

@@ -1,5 +1,5 @@
-//! What there is, how it stands and why: a tree of sources, Kustomizations and what they deploy,
-//! derived from the objects alone.
+//! What there is, how it stands and why: a tree of sources, Kustomizations, HelmReleases and what they
+//! deploy, derived from the objects alone.
 
 mod node;
 mod waits;
@@ -10,13 +10,18 @@ use everflow_api::inventory::ObjectId;
 use everflow_json::Value;
 use everflow_time::Timestamp;
 
-use node::{children, node, waits_for};
-use waits::{Beyond, fate, health_waits};
+use node::{children, has_tried, made_from, node, waits_for};
+pub use waits::HEALTH_FAILED;
+use waits::{Beyond, blamed, fate, health_waits};
 
 /// The reason of sources that are not fetched because the network is not to be used.
 pub const SKIPPED: &str = "SkippedOffline";
 /// The reason of objects whose controller does not exist yet.
 pub const NOT_SUPPORTED: &str = "NotSupportedYet";
+/// The reason of sources that were fetched by a run before.
+pub const CACHED: &str = "Cached";
+/// The reason of objects that are taken as they are, because nothing here ever calls for what they do.
+pub const ACCEPTED: &str = "Accepted";
 
 /// The kind that makes sources of sources.
 const GENERATOR: &str = "ArtifactGenerator";
@@ -89,6 +94,8 @@ pub struct Picture {
     pub sources: Vec<Node>,
     /// Kustomizations, by name.
     pub kustomizations: Vec<Node>,
+    /// HelmReleases, by name.
+    pub releases: Vec<Node>,
     /// Other kinds of Flux.
     pub others: Vec<Node>,
 }
@@ -128,6 +135,10 @@ impl Picture {
                     node.children = children(object, deployed, now);
                     picture.kustomizations.push(node);
                 }
+                "HelmRelease" => {
+                    node.children = children(object, deployed, now);
+                    picture.releases.push(node);
+                }
                 kind if SOURCES.contains(&kind) => picture.sources.push(node),
                 _ => picture.others.push(node),
             }
@@ -142,25 +153,47 @@ impl Picture {
         picture
     }
 
-    /// A Kustomization is not there yet while its source has a revision that it has not applied.
+    /// What deploys is not there yet while its source has a revision that it has not applied.
     fn await_revisions(&mut self, objects: &[Value]) {
         let revisions: BTreeMap<String, &str> = self
             .sources
             .iter()
             .map(|node| (node.id.subject(), node.revision.as_str()))
             .collect();
-        let specs = objects
-            .iter()
-            .filter(|object| object["kind"] == "Kustomization");
-        for (node, object) in self.kustomizations.iter_mut().zip(specs) {
+        // Of a chart from a source in the cluster too; what was cached tells of the revision of that day.
+        let charts = objects.iter().filter(|it| it["kind"] == "HelmChart");
+        let charts: BTreeMap<ObjectId, &Value> =
+            charts.map(|chart| (ObjectId::of(chart), chart)).collect();
+        let outdated = self.sources.iter().filter(|node| {
+            charts.get(&node.id).is_some_and(|chart| {
+                let source = waits_for(chart).pop().unwrap_or_default();
+                let newest = revisions.get(&source).copied().unwrap_or_default();
+                let moves = !source.starts_with("HelmRepository/") && node.reason != CACHED;
+                moves && !newest.is_empty() && made_from(chart) != Some(newest)
+            })
+        });
+        let outdated: BTreeSet<ObjectId> = outdated.map(|node| node.id.clone()).collect();
+        let specs =
+            |kind: &'static str| objects.iter().filter(move |object| object["kind"] == kind);
+        let kustomizations = self.kustomizations.iter_mut().zip(specs("Kustomization"));
+        let releases = self.releases.iter_mut().zip(specs("HelmRelease"));
+        for (node, object) in kustomizations.chain(releases) {
             let newest = waits_for(object)
                 .pop()
                 .and_then(|source| revisions.get(&source).copied());
             let newest = newest.filter(|newest| !newest.is_empty());
-            if node.state == State::Ready && newest.is_some_and(|newest| newest != node.revision) {
+            let is_news = newest.is_some_and(|newest| !has_tried(object, newest, &node.revision));
+            if node.state == State::Ready && is_news {
                 node.state = State::Progressing;
                 node.message = format!("revision {} is there to apply", newest.unwrap_or_default());
             }
+        }
+        let ready = self
+            .sources
+            .iter_mut()
+            .filter(|node| node.state == State::Ready);
+        for node in ready.filter(|node| outdated.contains(&node.id)) {
+            node.state = State::Progressing;
         }
     }
 
@@ -182,18 +215,18 @@ impl Picture {
         self.sources
             .sort_by(|one, two| (place(one), &one.id).cmp(&(place(two), &two.id)));
         self.kustomizations.sort_by(|one, two| one.id.cmp(&two.id));
+        self.releases.sort_by(|one, two| one.id.cmp(&two.id));
         self.others.sort_by(|one, two| one.id.cmp(&two.id));
     }
 
     /// What waits for itself by way of others will wait for ever.
     fn fail_cycles(&mut self) {
         let edges: BTreeMap<String, Vec<String>> = self
-            .kustomizations
-            .iter()
+            .deploying()
             .filter(|node| node.state == State::Waiting)
             .map(|node| (node.id.subject(), node.waits_for.clone()))
             .collect();
-        for node in &mut self.kustomizations {
+        for node in self.kustomizations.iter_mut().chain(&mut self.releases) {
             let own = node.id.subject();
             let mut seen = BTreeSet::new();
             let mut open = edges.get(&own).cloned().unwrap_or_default();
@@ -211,7 +244,8 @@ impl Picture {
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Node> {
         let others = self.sources.iter_mut().chain(&mut self.others);
-        self.kustomizations.iter_mut().chain(others)
+        let deploying = self.kustomizations.iter_mut().chain(&mut self.releases);
+        deploying.chain(others)
     }
 
     /// What waits for something skipped is skipped too; what waits for something that failed, is
@@ -232,22 +266,52 @@ impl Picture {
             let beyond = Beyond {
                 is_all_known,
                 artifacts: generates,
-                kustomizations: self
+                deployed: self
                     .kustomizations
                     .iter()
                     .any(|node| node.state == State::Skipped),
             };
+            let skipped = self.all().filter(|node| node.reason == SKIPPED);
+            let skipped: BTreeSet<String> = skipped.map(|node| node.id.subject()).collect();
+            let charts = self
+                .sources
+                .iter()
+                .filter(|node| node.id.kind == "HelmChart");
+            let charts: BTreeMap<String, Vec<String>> = charts
+                .map(|node| (node.id.subject(), node.waits_for.clone()))
+                .collect();
             let mut changed = false;
             for node in self.all_mut() {
+                let blamed = blamed(node);
+                let told = |name: &str| answers_for_itself(name, &skipped, &charts);
+                let is_bad = |name: &String| {
+                    matches!(
+                        states.get(name),
+                        Some(State::Failed | State::Blocked | State::Suspended)
+                    )
+                };
                 let fate = match (node.state, health.get(&node.id)) {
+                    // Its controller says itself that the chart is left out, and what depends on it goes on.
+                    (State::Waiting, _) if node.id.kind == "HelmRelease" => {
+                        let names = node.waits_for.iter().filter(|name| !told(name));
+                        fate(&names.cloned().collect::<Vec<_>>(), &states, &beyond)
+                    }
                     (State::Waiting, _) => fate(&node.waits_for, &states, &beyond),
+                    (State::Failed, _) if !blamed.is_empty() && blamed.iter().all(is_bad) => {
+                        node.waits_for = blamed;
+                        Some(State::Blocked)
+                    }
                     (State::Progressing, Some(objects)) => {
                         // A source that is skipped holds nobody up.
+                        let deploys = |name: &str| {
+                            ["Kustomization/", "HelmRelease/"]
+                                .iter()
+                                .any(|kind| name.starts_with(kind))
+                        };
                         let objects: Vec<String> = objects
                             .iter()
                             .filter(|name| {
-                                name.starts_with("Kustomization/")
-                                    || states.get(*name) != Some(&State::Skipped)
+                                deploys(name) || states.get(*name) != Some(&State::Skipped)
                             })
                             .cloned()
                             .collect();
@@ -283,7 +347,9 @@ impl Picture {
     fn name_what_is_waited_for(&mut self) {
         let good: BTreeSet<String> = self
             .all()
-            .filter(|node| matches!(node.state, State::Ready | State::Unsupported))
+            .filter(|node| {
+                matches!(node.state, State::Ready | State::Unsupported) || node.reason == SKIPPED
+            })
             .map(|node| node.id.subject())
             .collect();
         for node in self.all_mut() {
@@ -300,9 +366,16 @@ impl Picture {
         let Picture {
             sources,
             kustomizations,
+            releases,
             others,
         } = self;
-        sources.iter().chain(kustomizations).chain(others)
+        let deploying = kustomizations.iter().chain(releases);
+        sources.iter().chain(deploying).chain(others)
+    }
+
+    /// Those that deploy something: Kustomizations and HelmReleases.
+    pub fn deploying(&self) -> impl Iterator<Item = &Node> {
+        self.kustomizations.iter().chain(&self.releases)
     }
 
     /// Whether nothing will change by itself any more.
@@ -353,6 +426,17 @@ impl Picture {
         troubles.sort_by_key(|node| node.state);
         troubles
     }
+}
+
+/// Whether a HelmRelease that waits for it will be told so that it is left out: by itself, or as a chart that
+/// is made from what is.
+fn answers_for_itself(
+    name: &str,
+    skipped: &BTreeSet<String>,
+    charts: &BTreeMap<String, Vec<String>>,
+) -> bool {
+    let mut from = charts.get(name).into_iter().flatten();
+    skipped.contains(name) || from.any(|source| skipped.contains(source))
 }
 
 fn is_counted(id: &ObjectId) -> bool {
@@ -527,6 +611,146 @@ mod tests {
             failed.1.contains(&"Kustomization/n/inner".to_owned()),
             "{failed:?}"
         );
+    }
+
+    fn release(name: &str, ready: &str, reason: &str, message: &str) -> Value {
+        json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2",
+            "kind": "HelmRelease",
+            "metadata": { "namespace": "n", "name": name, "generation": 1 },
+            "spec": {},
+            "status": {
+                "observedGeneration": 1,
+                "helmChart": format!("n/n-{name}"),
+                "lastAttemptedRevision": "1.0.0",
+                "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": message }],
+            },
+        })
+    }
+
+    fn chart(release: &str, ready: &str, reason: &str, revision: &str) -> Value {
+        let mut chart = repository(ready, reason);
+        chart["kind"] = json!("HelmChart");
+        chart["metadata"]["name"] = json!(format!("n-{release}"));
+        chart["status"]["artifact"] = json!({ "revision": revision });
+        chart
+    }
+
+    fn releases(objects: &[Value]) -> Vec<(State, Vec<String>)> {
+        let (picture, _) = drawn(objects);
+        let nodes = picture.releases.iter();
+        nodes
+            .map(|node| (node.state, node.waits_for.clone()))
+            .collect()
+    }
+
+    #[test]
+    fn a_release_stands_as_its_chart_does() {
+        let waits = release(
+            "a",
+            "False",
+            "SourceNotReady",
+            "HelmChart 'n/n-a' is not ready: no",
+        );
+        let of_chart = vec!["HelmChart/n/n-a".to_owned()];
+        let with = |chart: Value| releases(&[waits.clone(), chart]).remove(0);
+        let failed = chart("a", "False", "ChartPullError", "");
+        assert_eq!(with(failed), (State::Blocked, of_chart.clone()));
+        // The controller of the release will say so itself.
+        let skipped = chart("a", "True", SKIPPED, "");
+        assert_eq!(with(skipped), (State::Waiting, of_chart.clone()));
+        let coming = chart("a", "Unknown", "Progressing", "");
+        assert_eq!(with(coming), (State::Waiting, of_chart));
+    }
+
+    #[test]
+    fn a_health_check_that_failed_for_a_release_waits_for_it() {
+        let mut outer = kustomization("outer", "False", HEALTH_FAILED, &[]);
+        let says = |names: &str| {
+            json!(format!(
+                "health check failed after 1s: failed early due to stalled resources: [{names}]\nmore"
+            ))
+        };
+        let failed = release("a", "False", "RetriesExceeded", "no");
+        let drawn = |outer: &Value| {
+            let (picture, _) = drawn(&[
+                outer.clone(),
+                failed.clone(),
+                repository("True", "Succeeded"),
+            ]);
+            let (causes, _) = picture.causes();
+            causes.iter().map(|it| it.id.subject()).collect::<Vec<_>>()
+        };
+        outer["status"]["conditions"][0]["message"] = says("HelmRelease/n/a status: 'Failed'");
+        assert_eq!(drawn(&outer), ["HelmRelease/n/a"]);
+        outer["status"]["conditions"][0]["message"] =
+            says("HelmRelease/n/a status: 'Failed', Deployment/n/b status: 'Failed'");
+        assert_eq!(drawn(&outer), ["Kustomization/n/outer", "HelmRelease/n/a"]);
+    }
+
+    #[test]
+    fn a_release_is_not_there_while_its_chart_is_newer() {
+        let ready = release("a", "True", "InstallSucceeded", "Helm install succeeded");
+        let with = |revision: &str| {
+            let chart = chart("a", "True", "ChartPullSucceeded", revision);
+            releases(&[ready.clone(), chart]).remove(0).0
+        };
+        assert_eq!(with("1.0.0"), State::Ready);
+        assert_eq!(with("1.1.0"), State::Progressing);
+        let mut tracked = ready.clone();
+        tracked["status"]["lastAttemptedRevision"] = json!("1.0.0+0123456789ab");
+        tracked["status"]["lastAttemptedRevisionDigest"] = json!("sha256:0123456789abcdef");
+        let chart = chart("a", "True", "Succeeded", "1.0.0@sha256:0123456789abcdef");
+        assert_eq!(releases(&[tracked, chart])[0].0, State::Ready);
+    }
+
+    #[test]
+    fn a_chart_is_not_there_while_its_repository_has_moved_on() {
+        let state = |from: &str, reason: &str| {
+            let mut made = chart("a", "True", reason, "1.0.0");
+            made["spec"]["sourceRef"] = json!({ "kind": "GitRepository", "name": "repo" });
+            made["status"]["observedSourceArtifactRevision"] = json!(from);
+            let mut source = repository("True", "Succeeded");
+            source["status"]["artifact"] = json!({ "revision": "main@sha1:2" });
+            let (picture, _) = drawn(&[source, made]);
+            let charts = picture.sources.iter();
+            let mut charts = charts.filter(|node| node.id.kind == "HelmChart");
+            charts.next().unwrap().state
+        };
+        assert_eq!(state("main@sha1:2", "ChartPackageSucceeded"), State::Ready);
+        assert_eq!(
+            state("main@sha1:1", "ChartPackageSucceeded"),
+            State::Progressing
+        );
+        assert_eq!(state("main@sha1:1", CACHED), State::Ready);
+    }
+
+    #[test]
+    fn a_chart_that_does_not_load_is_a_failure_of_the_release() {
+        let odd = release(
+            "a",
+            "False",
+            "ArtifactFailed",
+            "failed to load chart: no Chart.yaml",
+        );
+        assert_eq!(releases(&[odd])[0].0, State::Failed);
+        let lost = release(
+            "a",
+            "False",
+            "ArtifactFailed",
+            "could not get Source object: not found",
+        );
+        assert_eq!(releases(&[lost])[0].0, State::Blocked);
+    }
+
+    #[test]
+    fn releases_that_wait_for_each_other_have_failed() {
+        let mut one = release("a", "False", "DependencyNotReady", "not ready");
+        one["spec"]["dependsOn"] = json!([{ "name": "b" }]);
+        let mut two = release("b", "False", "DependencyNotReady", "not ready");
+        two["spec"]["dependsOn"] = json!([{ "name": "a" }]);
+        let states: Vec<State> = releases(&[one, two]).iter().map(|it| it.0).collect();
+        assert_eq!(states, [State::Failed, State::Failed]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(super) fn node(object: &Value) -> Node {
     let state = state(object, &text("reason"), depends);
     let revision = view::artifact_revision(object)
         .or_else(|| object.pointer("/status/lastAppliedRevision")?.as_str())
+        .or_else(|| released(object))
         .unwrap_or_default()
         .to_owned();
     Node {
@@ -62,6 +63,9 @@ fn state(object: &Value, reason: &str, depends: bool) -> State {
         Some("False") if !tells_of_newest(object) => State::Progressing,
         Some("False") => match reason {
             "DependencyNotReady" => State::Waiting,
+            // Their charts are told of by the sources; what is wrong with a chart itself is theirs.
+            "SourceNotReady" if depends => State::Waiting,
+            "ArtifactFailed" if kind == "HelmRelease" && !lacks_source(object) => State::Failed,
             "ArtifactFailed" | "SourceUnavailable" | "NoSourceArtifact" if depends => {
                 State::Waiting
             }
@@ -69,6 +73,40 @@ fn state(object: &Value, reason: &str, depends: bool) -> State {
         },
         _ => State::Progressing,
     }
+}
+
+/// The revision of its source that a HelmChart was made from.
+pub(super) fn made_from(chart: &Value) -> Option<&str> {
+    chart
+        .pointer("/status/observedSourceArtifactRevision")?
+        .as_str()
+}
+
+/// Whether an object has tried a revision of its source. A HelmRelease knows charts that move by their digest.
+pub(super) fn has_tried(object: &Value, newest: &str, tried: &str) -> bool {
+    let digest = object.pointer("/status/lastAttemptedRevisionDigest");
+    match digest
+        .and_then(Value::as_str)
+        .filter(|digest| !digest.is_empty())
+    {
+        Some(digest) => newest.ends_with(digest),
+        None => newest == tried,
+    }
+}
+
+/// The version of the chart that a HelmRelease has tried last.
+fn released(object: &Value) -> Option<&str> {
+    object.pointer("/status/lastAttemptedRevision")?.as_str()
+}
+
+/// Whether a HelmRelease says that its source is not there.
+fn lacks_source(object: &Value) -> bool {
+    let ready = view::condition(object, "Ready");
+    let message = ready.and_then(|ready| ready["message"].as_str());
+    message.is_some_and(|message| {
+        message.starts_with("could not get Source object")
+            || message.starts_with("Source is not ready")
+    })
 }
 
 /// Whether the Ready condition tells of the newest spec; Flux moves `status.observedGeneration` only
@@ -93,8 +131,13 @@ pub(super) fn waits_for(object: &Value) -> Vec<String> {
     for dependency in object["spec"]["dependsOn"].as_array().into_iter().flatten() {
         add(kind, dependency);
     }
-    let source = &object["spec"]["sourceRef"];
-    add(source["kind"].as_str().unwrap_or_default(), source);
+    for field in ["sourceRef", "chartRef"] {
+        let source = &object["spec"][field];
+        add(source["kind"].as_str().unwrap_or_default(), source);
+    }
+    // The HelmChart that was made for a HelmRelease.
+    let made = object.pointer("/status/helmChart").and_then(Value::as_str);
+    names.extend(made.map(|made| format!("HelmChart/{made}")));
     names
 }
 

@@ -7,7 +7,7 @@ use everflow_api::view;
 use everflow_apply::inventory::Inventory;
 use everflow_json::Value;
 
-use super::{State, is_counted};
+use super::{Node, State, is_counted};
 
 /// What may exist although it is not here.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +16,25 @@ pub(super) struct Beyond {
     pub(super) is_all_known: bool,
     /// Artifacts, made by somebody who is not supported.
     pub(super) artifacts: bool,
-    /// Kustomizations, deployed by others that are skipped.
-    pub(super) kustomizations: bool,
+    /// What Kustomizations deploy that are skipped.
+    pub(super) deployed: bool,
+}
+
+/// The reason of Kustomizations whose objects are not healthy.
+pub const HEALTH_FAILED: &str = "HealthCheckFailed";
+
+/// The objects that an object names as the reason why its health check failed.
+pub(super) fn blamed(node: &Node) -> Vec<String> {
+    if node.reason != HEALTH_FAILED {
+        return Vec::new();
+    }
+    let first = node.message.lines().next().unwrap_or_default();
+    let Some((_, list)) = first.split_once('[') else {
+        return Vec::new();
+    };
+    let named = list.trim_end_matches(']').split(", ");
+    let named = named.map(|one| one.split(" status: ").next().unwrap_or_default());
+    named.map(str::to_owned).collect()
 }
 
 /// What becomes of an object that waits for these.
@@ -29,7 +46,7 @@ pub(super) fn fate(
     let fates = names.iter().filter_map(|name| match states.get(name) {
         None if !beyond.is_all_known => None,
         None if beyond.artifacts && name.starts_with("ExternalArtifact/") => Some(State::Skipped),
-        None if beyond.kustomizations && name.starts_with("Kustomization/") => Some(State::Skipped),
+        None if beyond.deployed && !name.starts_with("GitRepository/") => Some(State::Skipped),
         None | Some(State::Failed | State::Blocked | State::Suspended) => Some(State::Blocked),
         Some(State::Skipped) => Some(State::Skipped),
         _ => None,

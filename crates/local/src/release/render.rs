@@ -114,7 +114,7 @@ fn rendered(
     let definitions = match policy == Some(CrdsPolicy::Skip) {
         true => Vec::new(),
         false => {
-            let found = manifest::definitions(&rendered.chart, namespace, name);
+            let found = manifest::definitions(&rendered.chart, namespace, name, budget);
             found.map_err(Error::Rendering)?.objects
         }
     };

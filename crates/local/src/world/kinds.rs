@@ -5,36 +5,31 @@ use everflow_controllers::{ControllerKind, resources};
 use everflow_runtime::client::Resource;
 
 use crate::neighbours;
+use crate::picture::{ACCEPTED, NOT_SUPPORTED};
 use crate::stand_in::Unsupported;
 
-/// The kinds that worlds have controllers for: not HelmReleases yet, whose charts are not fetched here.
+/// The kinds that worlds have controllers for.
 pub fn delivered() -> Vec<ControllerKind> {
-    let all = ControllerKind::deploying().into_iter();
-    all.filter(|kind| *kind != ControllerKind::HelmRelease)
-        .collect()
+    ControllerKind::deploying()
 }
 
-/// Kinds of Flux that nobody here takes care of yet.
+/// Kinds of Flux that nobody here takes care of: Receivers, which nobody calls here, and those that are not
+/// supported yet.
 pub fn unsupported() -> Vec<Unsupported> {
-    let covered: Vec<Resource> = delivered().iter().map(|kind| kind.resource()).collect();
-    let kinds = [resources::HELM_RELEASES, resources::RECEIVERS].into_iter();
-    let own = kinds
-        .filter(|resource| !covered.contains(resource))
-        .map(|resource| {
-            let message = format!(
-                "{} are not supported yet: nothing was deployed, and what waits for it goes on",
-                several(&resource.kind)
-            );
-            Unsupported { resource, message }
-        });
+    let receivers = Unsupported {
+        resource: resources::RECEIVERS,
+        reason: ACCEPTED,
+        message: "accepted: no webhooks come in here".to_owned(),
+    };
     let others = neighbours::KINDS.iter().map(|resource| Unsupported {
         resource: resource.clone(),
+        reason: NOT_SUPPORTED,
         message: format!(
             "{} are not supported yet: nothing was done",
             several(&resource.kind)
         ),
     });
-    own.chain(others).collect()
+    [receivers].into_iter().chain(others).collect()
 }
 
 /// A kind as a word for several objects of it.
@@ -58,11 +53,7 @@ pub(super) fn flux_kinds() -> Vec<Resource> {
         .iter()
         .map(|kind| kind.resource())
         .collect();
-    let more = [
-        resources::HELM_RELEASES,
-        resources::RECEIVERS,
-        resources::EXTERNAL_ARTIFACTS,
-    ];
+    let more = [resources::RECEIVERS, resources::EXTERNAL_ARTIFACTS];
     for kind in more.into_iter().chain(neighbours::KINDS.iter().cloned()) {
         if !kinds.contains(&kind) {
             kinds.push(kind);

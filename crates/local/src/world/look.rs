@@ -12,7 +12,6 @@ use everflow_runtime::client::{At, Resource, Selection};
 use super::World;
 use super::kinds::{flux_kind, flux_kinds};
 use crate::Error;
-use crate::golden::{self, Rendered};
 use crate::picture::{Picture, State};
 use crate::references::{self, Dangling};
 
@@ -28,7 +27,7 @@ pub enum Detail {
     Everything,
 }
 
-/// Something that Kustomizations need and that is not there.
+/// Something that Kustomizations or HelmReleases need and that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
     /// What.
@@ -39,7 +38,7 @@ pub struct Lack {
 
 impl World {
     /// All objects of Flux's kinds.
-    async fn flux_objects(&self) -> Result<Vec<Value>, Error> {
+    pub(super) async fn flux_objects(&self) -> Result<Vec<Value>, Error> {
         let mut objects = Vec::new();
         for resource in flux_kinds() {
             objects.extend(self.list(&resource).await?);
@@ -47,24 +46,7 @@ impl World {
         Ok(objects)
     }
 
-    /// What each Kustomization rendered, as it was applied.
-    pub async fn rendered(&self) -> Result<Vec<Rendered>, Error> {
-        let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects, Detail::Everything).await;
-        Ok(golden::render(&objects, &deployed))
-    }
-
-    /// The manifests of everything that is deployed.
-    pub async fn manifests(&self) -> Result<BTreeMap<ObjectId, Value>, Error> {
-        let objects = self.flux_objects().await?;
-        let deployed = self.deployed(&objects, Detail::Everything).await;
-        let manifests = deployed.into_iter();
-        Ok(manifests
-            .filter_map(|(id, live)| Some((id, golden::manifest(&live)?)))
-            .collect())
-    }
-
-    /// What Kustomizations need and is not there: keys, and holders of variables.
+    /// What Kustomizations and HelmReleases need and is not there: keys, holders of variables and of values.
     pub async fn not_had(&self) -> Result<Vec<Lack>, Error> {
         let mut lacks: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for object in self.list(&resources::KUSTOMIZATIONS).await? {
@@ -80,22 +62,36 @@ impl World {
                 };
                 lacks.entry(what).or_default().push(user.clone());
             }
-            let holders = spec["postBuild"]["substituteFrom"].as_array();
-            for holder in holders.into_iter().flatten() {
-                let text = |field: &str| holder[field].as_str().unwrap_or_default();
-                let name = view::joined(text("kind"), namespace, text("name"));
-                if !self.exists(&name).await {
-                    let what = format!(
-                        "variables of {} {}, which is not there",
-                        text("kind"),
-                        text("name")
-                    );
-                    lacks.entry(what).or_default().push(user.clone());
-                }
+            let holders = &spec["postBuild"]["substituteFrom"];
+            for holder in self.absent(holders, namespace).await {
+                let what = format!("variables of {holder}, which is not there");
+                lacks.entry(what).or_default().push(user.clone());
+            }
+        }
+        for object in self.list(&resources::HELM_RELEASES).await? {
+            let (namespace, user) = (view::namespace(&object), ObjectId::of(&object).subject());
+            let holders = &object["spec"]["valuesFrom"];
+            for holder in self.absent(holders, namespace).await {
+                let what = format!("values of {holder}, which is not there");
+                lacks.entry(what).or_default().push(user.clone());
             }
         }
         let lack = |(what, users)| Lack { what, users };
         Ok(lacks.into_iter().map(lack).collect())
+    }
+
+    /// The ConfigMaps and Secrets among references that are needed and not there.
+    async fn absent(&self, references: &Value, namespace: &str) -> Vec<String> {
+        let mut absent = Vec::new();
+        for reference in references.as_array().into_iter().flatten() {
+            let text = |field: &str| reference[field].as_str().unwrap_or_default();
+            let (kind, name) = (text("kind"), text("name"));
+            let is_needed = reference["optional"] != true;
+            if is_needed && !self.exists(&view::joined(kind, namespace, name)).await {
+                absent.push(format!("{kind} {name}"));
+            }
+        }
+        absent
     }
 
     /// References to objects that do not exist.
@@ -157,6 +153,7 @@ impl World {
     /// Says of a few objects that are not there yet what keeps them from it.
     async fn explain(&self, picture: &mut Picture) {
         let nodes = picture.kustomizations.iter_mut();
+        let nodes = nodes.chain(&mut picture.releases);
         let children = nodes.flat_map(|node| &mut node.children);
         let open = children.filter(|child| child.state.is_moving() || child.state == State::Failed);
         for child in open.take(EXPLAINED) {
@@ -189,7 +186,11 @@ impl World {
     }
 
     /// The objects that inventories name. Those of Flux's kinds are known already.
-    async fn deployed(&self, objects: &[Value], detail: Detail) -> BTreeMap<ObjectId, Value> {
+    pub(super) async fn deployed(
+        &self,
+        objects: &[Value],
+        detail: Detail,
+    ) -> BTreeMap<ObjectId, Value> {
         let mut deployed = BTreeMap::new();
         let known: BTreeMap<ObjectId, &Value> = objects
             .iter()

@@ -2,6 +2,7 @@
 
 mod kinds;
 mod look;
+mod manifests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::{names, view};
 use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService, Options as ServerOptions};
-use everflow_controllers::{Fingerprint, Options, RemoteClusters, Setup};
+use everflow_controllers::{Fingerprint, Options, RemoteClusters, Setup, resources};
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport, ServerWorld};
 use everflow_env::{Disk, Env, OfflineDialer};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
@@ -22,16 +23,19 @@ use everflow_runtime::events::{CollectingSink, recorder};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::{Signal, attempt::Controller};
+use everflow_time::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::Error;
 use crate::neighbours;
-use crate::picture::{Picture, State};
+use crate::picture::{HEALTH_FAILED, Node, Picture, State};
+use crate::skipped_release::SkippedReleases;
 use crate::stand_in::{StandIn, StandIns};
 use kinds::flux_kind;
 pub use kinds::{delivered, has_kind, unsupported};
 pub use look::{Detail, Lack};
+pub use manifests::Manifests;
 
 /// Whose fields the objects are that a world begins with.
 const MANAGER: &str = "everflow-up";
@@ -69,6 +73,8 @@ pub struct Plan {
     pub workload_delay: Duration,
     /// Where the log goes.
     pub log: Logger,
+    /// The moment that charts see, where all runs are to render the same.
+    pub rendered_as_of: Option<Timestamp>,
     /// Who is handed the events of the controllers, if anybody is.
     pub notices: Option<CollectingSink>,
 }
@@ -88,6 +94,7 @@ impl Plan {
             service_range: None,
             dual_stack: false,
             unset_variables: false,
+            rendered_as_of: None,
             notices: None,
             workload_delay: Duration::ZERO,
             log,
@@ -283,12 +290,15 @@ impl World {
         };
         let stand_ins = Arc::new(plan.stand_ins);
         let around = move |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
-            match inner.resource().group == names::group::SOURCE {
-                true => Arc::new(StandIn {
+            if inner.resource().group == names::group::SOURCE {
+                return Arc::new(StandIn {
                     inner,
                     stand_ins: stand_ins.clone(),
                     storage: storage.clone(),
-                }),
+                });
+            }
+            match stand_ins.offline && *inner.resource() == resources::HELM_RELEASES {
+                true => Arc::new(SkippedReleases { inner }),
                 false => inner,
             }
         };
@@ -337,15 +347,32 @@ impl World {
         }
     }
 
-    /// Asks for another attempt of all that failed, and waits until it was made.
+    /// Asks for another attempt of all that failed, and waits until it was made: first of what failed by
+    /// itself, then of what failed because others did.
     async fn try_again(&mut self, picture: &Picture) -> Result<(), Error> {
-        let failed = picture.all().filter(|node| node.state == State::Failed);
-        let ids: Vec<ObjectId> = failed.map(|node| node.id.clone()).collect();
-        let token = self.request(&ids).await?;
+        let by_others = |node: &&Node| node.reason == HEALTH_FAILED;
+        let failed = picture
+            .all()
+            .filter(|node| node.state == State::Failed || by_others(node));
+        let (then, first): (Vec<&Node>, Vec<&Node>) = failed.partition(by_others);
+        self.attempt_again(&first).await?;
+        self.attempt_again(&then).await
+    }
+
+    async fn attempt_again(&mut self, nodes: &[&Node]) -> Result<(), Error> {
+        let mut asked = Vec::new();
+        for node in nodes {
+            // Of a release that left something behind the next attempt would be another action: that one has
+            // failed stays true.
+            let live = self.flux_object(&node.id).await.unwrap_or_default();
+            let left_nothing = live.pointer("/status/history/0").is_none();
+            asked.push((&node.id, left_nothing));
+        }
+        let token = self.ask(&asked).await;
         let until = self.env.clock.elapsed() + Duration::from_secs(30);
-        for id in ids {
+        for (id, _) in asked {
             while self.env.clock.elapsed() < until {
-                let Some(object) = self.flux_object(&id).await else {
+                let Some(object) = self.flux_object(id).await else {
                     break;
                 };
                 if view::last_handled_reconcile_at(&object) == Some(&token) {
@@ -360,20 +387,29 @@ impl World {
     /// Asks for an attempt of these objects now, as `flux reconcile` does. The answer is what
     /// `lastHandledReconcileAt` will be.
     pub async fn request(&mut self, ids: &[ObjectId]) -> Result<String, Error> {
+        let asked: Vec<(&ObjectId, bool)> = ids.iter().map(|id| (id, false)).collect();
+        Ok(self.ask(&asked).await)
+    }
+
+    /// The same; where it is said so the retries of HelmReleases are counted anew.
+    async fn ask(&mut self, asked: &[(&ObjectId, bool)]) -> String {
         self.requests += 1;
         let token = format!("everflow-{}", self.requests);
-        let annotations = json!({ names::annotation::REQUESTED_AT: token });
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-        for id in ids {
+        for (id, resets) in asked {
             let Some(resource) = flux_kind(id) else {
                 continue;
             };
+            let mut annotations = json!({ names::annotation::REQUESTED_AT: token });
+            if *resets {
+                annotations[names::annotation::RESET_AT] = json!(token);
+            }
+            let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
             let at = At::new(&id.namespace, &id.name);
             let options = WriteOptions::by(MANAGER);
             // One that has gone meanwhile needs no attempt.
             let _ = self.client.patch(&resource, at, &patch, &options).await;
         }
-        Ok(token)
+        token
     }
 
     /// Lets the controllers come to their safe points and ends everything.
@@ -416,6 +452,9 @@ fn options(plan: &Plan) -> Options {
     options.runtime.min_retry_delay = Duration::from_millis(300);
     options.runtime.max_retry_delay = Duration::from_secs(30);
     options.kustomize.http_retry = 2;
+    options.helm.rendered_as_of = plan.rendered_as_of;
+    // Nothing is lost here that was there before.
+    options.helm.guard.enabled = false;
     options.gates.external_artifact = true;
     options.gates.strict_post_build_substitutions = !plan.unset_variables;
     options

@@ -93,7 +93,8 @@ impl<'a> FieldManager<'a> {
             remove_from(new);
             return Ok(());
         }
-        if self.update_in_one_version(live, new, &mut managers, writer) {
+        let fast_path = self.update_fast_path(live, new, &mut managers, writer);
+        if fast_path.is_some() {
             write_to(new, &managers, entries_of(live));
             return Ok(());
         }

@@ -12,32 +12,32 @@ use crate::fieldpath::FieldSet;
 use crate::typed::{Comparison, TypedValue};
 
 impl FieldManager<'_> {
-    /// Changes the managers to what they are after a write. `false` when they are as they were, and nothing is said.
+    /// Changes the managers to what they are after a write. None means unknown: they are as they were, and
+    /// [`FieldManager::update_in_any_version`] says.
     ///
     /// The lists of managers in the objects are not looked at.
-    pub(super) fn update_in_one_version(
+    pub(super) fn update_fast_path(
         &self,
         live: &Value,
         new: &Value,
         managers: &mut Managers,
         writer: Writer<'_>,
-    ) -> bool {
+    ) -> Option<()> {
         let speaks_it = managers.values().all(|manager| {
             // The write runs under this name until it is known whether it changes anything.
             manager.api_version == self.api_version && manager.name != CURRENT_OPERATION
         });
-        let Some(schema) = self.versions.schema(self.api_version).filter(|_| speaks_it) else {
-            return false;
-        };
-        let Some(changes) = TypedValue::quick_changes(live, new, schema) else {
-            return false;
-        };
+        let schema = self
+            .versions
+            .schema(self.api_version)
+            .filter(|_| speaks_it)?;
+        let changes = TypedValue::compare_fast_path(live, new, schema)?;
         let changes = match changes.is_same() {
             true => changes,
             false => changes.map(|set| self.reset.filter(set)),
         };
         self.take_over(managers, changes, schema, writer);
-        true
+        Some(())
     }
 
     /// Gives what changed to the writer, and takes it from all others.
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_any_version_would_give() {
+    fn fast_path_gives_what_any_version_gives() {
         let (api_version, kind) = ("apps/v1", "Deployment");
         let schema = builtin().schema("apps", "v1", kind).unwrap();
         let zero = zero_object(schema, api_version, kind);
@@ -266,7 +266,9 @@ mod tests {
                 let mut in_full = next.clone();
                 let managers = manager.managers_of_write(&live, &in_full);
                 let mut copy = managers.clone();
-                let is_quick = manager.update_in_one_version(&live, &next, &mut copy, writer);
+                let is_quick = manager
+                    .update_fast_path(&live, &next, &mut copy, writer)
+                    .is_some();
                 quick += usize::from(is_quick);
                 if !managers.is_empty() || live == zero {
                     let done = manager.update_in_any_version(&live, &mut in_full, managers, writer);

@@ -52,7 +52,7 @@ impl FieldSet {
         Value::Object(entries.into_iter().collect())
     }
 
-    /// Whether a value is known to be what [`FieldSet::to_fields_v1`] gives. `false` says nothing: numbers in keys are
+    /// Whether a value is known to be what [`FieldSet::to_fields_v1`] gives. False means unknown: numbers in keys are
     /// in another order as text.
     pub(crate) fn is_written_in(&self, fields: &Value, member: bool) -> bool {
         let Value::Object(map) = fields else {

@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_list_a_level_before_what_is_below() {
+    fn paths_are_listed_level_by_level() {
         let listed = set(&[&["a", "x"], &["a"], &["b"]]).paths();
         let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
         assert_eq!(listed, [".a", ".b", ".a.x"]);

@@ -40,7 +40,7 @@ fn all_fields<'s>(
     })
 }
 
-/// Whether a value is known to fit its type and to nest no deeper than so many levels. `false` says nothing: what is
+/// Whether a value is known to fit its type and to nest no deeper than so many levels. False means unknown: what is
 /// rare is not looked at.
 pub(super) fn surely_fits(
     value: &Value,

@@ -2,11 +2,11 @@
 
 mod compare;
 mod errors;
+mod fast_path;
 mod field_set;
 mod fits;
 mod list_items;
 mod merge;
-mod quick;
 mod reconcile;
 mod remove;
 mod types;
@@ -132,13 +132,13 @@ impl<'s> TypedValue<'s> {
     }
 
     /// What [`TypedValue::compare`] says of two documents that are known to fit their schema, both without
-    /// `metadata.managedFields`. None says nothing.
-    pub(crate) fn quick_changes(
+    /// `metadata.managedFields`. None means unknown: run the full comparison.
+    pub(crate) fn compare_fast_path(
         old: &Value,
         new: &Value,
         schema: SchemaView<'_>,
     ) -> Option<Comparison> {
-        quick::changes_beside_managed_fields(old, new, TypeView::root(schema)?)
+        fast_path::compare(old, new, TypeView::root(schema)?)
     }
 
     /// Merges an applied document of the same type into this one; nothing is removed.

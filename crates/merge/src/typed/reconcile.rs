@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_owned_as_a_whole_stays_so_whatever_its_type() {
+    fn field_owned_as_a_whole_stays_so_when_its_type_changes() {
         let schema = builtin().schema("apps", "v1", "Deployment").unwrap();
         for (id, _) in schema.types.iter() {
             let view = TypeView::root(schema.at(id)).unwrap();

@@ -197,7 +197,7 @@ fn apply_is_idempotent_and_ownership_fits_the_object() {
 }
 
 #[test]
-fn what_an_applier_drops_is_gone_unless_others_own_it() {
+fn fields_dropped_by_an_applier_are_removed_unless_owned_by_others() {
     let widgets = Widgets::new();
     check(100, (widget(), widget()), move |(first, second)| {
         let by = |manager, document: &Value| Write::Apply {
@@ -217,7 +217,7 @@ fn what_an_applier_drops_is_gone_unless_others_own_it() {
 }
 
 #[test]
-fn independent_appliers_may_come_in_any_order() {
+fn independent_appliers_commute() {
     let widgets = Widgets::new();
     check(100, (widget(), widget()), move |(first, mut second)| {
         // Disjoint by construction: each applier has fields of its own.

@@ -1,9 +1,12 @@
 //! Custom resource definitions of a chart.
 
+use std::fmt::Display;
+
 use everflow_helm::chart::Chart;
 use everflow_helm::manifests::split_manifests;
 use everflow_json::{Value, json};
-use everflow_yaml::sigs;
+use everflow_limits::Budget;
+use everflow_yaml::{cost, sigs};
 
 use crate::error::Error;
 use crate::render::origin_labels;
@@ -21,17 +24,29 @@ pub struct Definitions {
 /// drift or of what is uninstalled.
 ///
 /// # Errors
-/// When a file cannot be read.
-pub fn definitions(chart: &Chart, namespace: &str, name: &str) -> Result<Definitions, Error> {
+/// When a file cannot be read, or all of them take more than they may.
+pub fn definitions(
+    chart: &Chart,
+    namespace: &str,
+    name: &str,
+    budget: &Budget,
+) -> Result<Definitions, Error> {
     let mut found = Definitions::default();
     let labels = origin_labels(namespace, name).labels;
     for (path, file) in chart.crds() {
         for document in split_manifests(&file.text()) {
-            let mut object = sigs::yaml_to_json(document.as_bytes()).map_err(|error| {
+            let unread = |error: &dyn Display| {
                 Error::Definitions(format!(
                     "failed to parse CustomResourceDefinitions from {path}: {error}"
                 ))
-            })?;
+            };
+            let document = document.as_bytes();
+            let (held, limits) = cost::reading(budget, document).map_err(|error| unread(&error))?;
+            let mut object =
+                sigs::to_json(document, false, limits).map_err(|error| unread(&error))?;
+            drop(held);
+            let taken = budget.charge(cost::of_json(&object));
+            taken.map_err(|error| unread(&error))?;
             if !object.is_object() {
                 continue;
             }

@@ -3,7 +3,8 @@
 use everflow_api::inventory::ObjectId;
 use everflow_helm::manifests::split_manifests;
 use everflow_json::{Value, json};
-use everflow_yaml::sigs;
+use everflow_limits::{Budget, Exceeded};
+use everflow_yaml::{cost, sigs};
 
 use crate::error::Error;
 
@@ -11,6 +12,11 @@ use crate::error::Error;
 pub trait Scope {
     /// Whether objects of that kind are in namespaces; none when the kind is not known.
     fn is_namespaced(&self, api_version: &str, kind: &str) -> Option<bool>;
+
+    /// What all objects that are made with it may take; none where manifests are trusted.
+    fn budget(&self) -> Option<&Budget> {
+        None
+    }
 }
 
 impl<F: Fn(&str, &str) -> Option<bool>> Scope for F {
@@ -22,12 +28,20 @@ impl<F: Fn(&str, &str) -> Option<bool>> Scope for F {
 /// The objects of a manifest in its order, lists taken apart, each with the namespace that it goes to.
 ///
 /// # Errors
-/// When a document cannot be read, or a kind is not known.
+/// When a document cannot be read, a kind is not known, or the objects take more than they may.
 pub fn objects(manifest: &str, namespace: &str, scope: &dyn Scope) -> Result<Vec<Value>, Error> {
+    let unlimited = Budget::unlimited();
+    let budget = scope.budget().unwrap_or(&unlimited);
+    let exceeded = |error: Exceeded| Error::Manifest(error.to_string());
     let mut found = Vec::new();
     for document in split_manifests(manifest) {
-        let object = sigs::yaml_to_json(document.as_bytes())
+        let document = document.as_bytes();
+        // Aliases make much of little, and what one document may have many documents must not.
+        let (held, limits) = cost::reading(budget, document).map_err(exceeded)?;
+        let object = sigs::to_json(document, false, limits)
             .map_err(|error| Error::Manifest(format!("error parsing: {error}")))?;
+        drop(held);
+        budget.charge(cost::of_json(&object)).map_err(exceeded)?;
         flatten(object, &mut found);
     }
     for object in &mut found {

@@ -1,7 +1,8 @@
 //! What is in storage about one release.
 
-use everflow_helm::release::{Release, from_object};
+use everflow_helm::release::{Release, from_object_within};
 use everflow_json::Value;
+use everflow_limits::Budget;
 use everflow_time::Timestamp;
 
 use super::mark::{MADE_FROM, MadeFrom, PROGRESS, Progress, Stage};
@@ -78,12 +79,17 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Reads a Secret.
+    /// Reads a Secret that this process has written.
     pub fn of(secret: &Value) -> Self {
+        Entry::of_within(secret, &Budget::unlimited())
+    }
+
+    /// Reads a Secret that anyone may have written. What is kept of it stays charged.
+    pub fn of_within(secret: &Value, budget: &Budget) -> Self {
         let version = version(secret);
         let data = secret.pointer("/data/release").and_then(Value::as_str);
         let summary = match data {
-            Some(data) => Summary::read(data, version),
+            Some(data) => Summary::read(data, version, budget),
             None => Err(Unreadable::NoData),
         };
         match summary {
@@ -202,11 +208,12 @@ impl StoredRecord {
     ///
     /// # Errors
     /// Names the Secret, what is wrong with it, and what can be done.
-    pub fn of(secret: &Value) -> Result<Self, Error> {
-        let release = from_object(secret).map_err(|cause| Error::UnreadableRecord {
-            secret: secret_name(secret),
-            cause: cause.into(),
-        })?;
+    pub fn of(secret: &Value, budget: &Budget) -> Result<Self, Error> {
+        let release =
+            from_object_within(secret, budget).map_err(|cause| Error::UnreadableRecord {
+                secret: secret_name(secret),
+                cause: cause.into(),
+            })?;
         Ok(StoredRecord {
             release,
             place: Place::of(secret),

@@ -3,15 +3,22 @@
 use std::io::BufRead;
 
 use everflow_json::Value;
+use everflow_limits::{Budget, Exceeded};
 
 use crate::error::Unreadable;
 
 /// Takes parts of a value's text as they come.
 pub(super) type Sink<'s> = &'s mut dyn FnMut(&[u8]);
 
+/// What a value takes beside its text, in bytes.
+const VALUE: usize = 64;
+
 /// Reads one document from its start to its end.
-pub(super) struct Scanner<R> {
+pub(super) struct Scanner<'b, R> {
     input: R,
+    budget: &'b Budget,
+    /// What the whole document would take as a tree, as far as it was read.
+    weight: usize,
 }
 
 /// What [`Scanner::entry`] came to.
@@ -22,9 +29,25 @@ pub(super) enum Entry {
     End,
 }
 
-impl<R: BufRead> Scanner<R> {
-    pub(super) fn new(input: R) -> Self {
-        Scanner { input }
+impl<'b, R: BufRead> Scanner<'b, R> {
+    pub(super) fn new(input: R, budget: &'b Budget) -> Self {
+        Scanner {
+            input,
+            budget,
+            weight: 0,
+        }
+    }
+
+    /// Counts what is passed, and ends where the whole would be too large to be read later.
+    fn pass(&mut self, bytes: usize, values: usize) -> Result<(), Exceeded> {
+        self.weight = self.weight.saturating_add(bytes + values * VALUE);
+        self.budget.check()?;
+        match self.weight as u64 > self.budget.share() {
+            true => Err(Exceeded::Memory {
+                limit: self.budget.share(),
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Enters an object or a list.
@@ -82,10 +105,12 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// The next value as a tree.
+    /// The next value as a tree. What it takes stays charged.
     pub(super) fn value(&mut self) -> Result<Value, Unreadable> {
-        let mut text = Vec::new();
+        let (mut text, before) = (Vec::new(), self.weight);
         self.raw(&mut |part| text.extend_from_slice(part))?;
+        self.budget.charge(self.weight - before)?;
+        let _held = self.budget.hold(text.len())?;
         Ok(everflow_json::from_slice(&text)?)
     }
 
@@ -113,6 +138,7 @@ impl<R: BufRead> Scanner<R> {
                 }
                 b',' | b':' => {}
                 _ => {
+                    self.pass(0, 1)?;
                     self.word(sink)?;
                     if depth == 0 {
                         return Ok(());
@@ -121,6 +147,7 @@ impl<R: BufRead> Scanner<R> {
                 }
             }
             self.next_byte()?;
+            self.pass(1, usize::from(matches!(byte, b'{' | b'[')))?;
             sink(&[byte]);
             if depth == 0 && matches!(byte, b'}' | b']') {
                 return Ok(());
@@ -131,6 +158,7 @@ impl<R: BufRead> Scanner<R> {
     /// The rest of a string whose first quote has been read, with its last quote.
     fn string(&mut self, sink: Sink<'_>) -> Result<(), Unreadable> {
         let mut escaped = false;
+        self.pass(0, 1)?;
         loop {
             let buffer = self.input.fill_buf()?;
             if buffer.is_empty() {
@@ -151,6 +179,7 @@ impl<R: BufRead> Scanner<R> {
             let used = end.unwrap_or(buffer.len());
             sink(&buffer[..used]);
             self.input.consume(used);
+            self.pass(used, 0)?;
             if end.is_some() {
                 return Ok(());
             }
@@ -166,6 +195,7 @@ impl<R: BufRead> Scanner<R> {
             let used = end.unwrap_or(buffer.len());
             sink(&buffer[..used]);
             self.input.consume(used);
+            self.pass(used, 0)?;
             if end.is_some() || used == 0 {
                 return Ok(());
             }
@@ -184,15 +214,17 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    fn scanner(text: &str) -> Scanner<BufReader<&[u8]>> {
+    fn scanner<'t>(text: &'t str, budget: &'t Budget) -> Scanner<'t, BufReader<&'t [u8]>> {
         // A buffer so small that every token is cut.
-        Scanner::new(BufReader::with_capacity(3, text.as_bytes()))
+        Scanner::new(BufReader::with_capacity(3, text.as_bytes()), budget)
     }
 
     #[test]
     fn values_are_found_wherever_the_buffer_ends() {
+        let budget = Budget::unlimited();
         let mut scanner = scanner(
             " {\"a\" : [1, {\"x\\\"}\": \"]\"}, null], \"b\":\"te\\\\xt\", \"c\":-1.5e3,\"d\":true}",
+            &budget,
         );
         scanner.open(b'{').unwrap();
         let mut seen = Vec::new();
@@ -216,7 +248,8 @@ mod tests {
 
     #[test]
     fn lists_are_walked_item_by_item() {
-        let mut scanner = scanner("[ 1 , \"]\",[2] ]");
+        let budget = Budget::unlimited();
+        let mut scanner = scanner("[ 1 , \"]\",[2] ]", &budget);
         scanner.open(b'[').unwrap();
         let mut count = 0;
         while scanner.has_item().unwrap() {
@@ -229,7 +262,8 @@ mod tests {
     #[test]
     fn texts_that_end_too_soon_are_errors() {
         for text in ["{\"a\":[1", "{\"a\":\"x", "{\"a\"", "{", ""] {
-            let mut scanner = scanner(text);
+            let budget = Budget::unlimited();
+            let mut scanner = scanner(text, &budget);
             let walked = scanner.open(b'{').and_then(|()| {
                 while let Entry::Key(_) = scanner.entry()? {
                     scanner.skip()?;

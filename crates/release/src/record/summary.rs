@@ -4,6 +4,7 @@ use std::io::BufRead;
 
 use everflow_helm::release::{HookRecord, Info, Release, go_order};
 use everflow_json::{Map, Value};
+use everflow_limits::Budget;
 use everflow_yaml::gojson::{HtmlEscape, to_string, write_escaped};
 use sha2::{Digest as _, Sha256};
 
@@ -113,9 +114,9 @@ impl Summary {
     /// Secret's name or labels say.
     ///
     /// # Errors
-    /// When it is not a record.
-    pub fn read(data: &str, version: i64) -> Result<Self, Unreadable> {
-        let mut scanner = Scanner::new(stream::of_secret(data)?);
+    /// When it is not a record, or one that takes more than it may.
+    pub fn read(data: &str, version: i64, budget: &Budget) -> Result<Self, Unreadable> {
+        let mut scanner = Scanner::new(stream::of_secret(data)?, budget);
         let mut parts = Parts::default();
         scanner.open(b'{')?;
         while let Entry::Key(key) = scanner.entry()? {
@@ -173,7 +174,7 @@ impl Summary {
 }
 
 /// The metadata of a chart; all else of it is passed by.
-fn metadata<R: BufRead>(scanner: &mut Scanner<R>) -> Result<Value, Unreadable> {
+fn metadata<R: BufRead>(scanner: &mut Scanner<'_, R>) -> Result<Value, Unreadable> {
     if scanner.peek()? != b'{' {
         scanner.skip()?;
         return Ok(Value::Null);

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use everflow_api::common::CommonMetadata;
-use everflow_yaml::documents::{KioReader, kustomize_documents};
-use everflow_yaml::{Document, Node, emit};
+use everflow_limits::{Budget, Exceeded};
+use everflow_yaml::documents::{KioReader, kustomize_documents_within};
+use everflow_yaml::{Document, Limits, Node, cost, emit};
 
 /// What is added to the metadata of every manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,9 +28,16 @@ impl Additions {
     }
 
     /// Adds them to a stream, and prints it as kustomize would.
-    pub(super) fn add(&self, manifests: &str) -> Result<String, String> {
+    pub(super) fn add(&self, manifests: &str, budget: &Budget) -> Result<String, String> {
         let mut out = String::with_capacity(manifests.len() + manifests.len() / 4);
-        for mut document in documents(manifests)? {
+        let exceeded = |error: Exceeded| error.to_string();
+        // Aliases are replaced by what they stand for, in each document anew.
+        let (held, limits) = cost::reading(budget, manifests.as_bytes()).map_err(exceeded)?;
+        let documents = documents(manifests, limits, budget)?;
+        drop(held);
+        for mut document in documents {
+            let print = cost::of_printing(&document.root);
+            budget.charge(print).map_err(exceeded)?;
             self.add_to(&mut document.root)?;
             if !out.is_empty() {
                 out.push_str("---\n");
@@ -61,11 +69,11 @@ impl Additions {
 
 /// The manifests of a stream as kustomize reads them. What it would refuse for want of a name, as with
 /// `generateName`, is read all the same.
-fn documents(manifests: &str) -> Result<Vec<Document>, String> {
-    if let Ok(documents) = kustomize_documents(manifests.as_bytes()) {
+fn documents(manifests: &str, limits: Limits, budget: &Budget) -> Result<Vec<Document>, String> {
+    if let Ok(documents) = kustomize_documents_within(manifests.as_bytes(), limits, budget) {
         return Ok(documents);
     }
-    let reader = KioReader::default().de_anchor(true);
+    let reader = KioReader::default().de_anchor(true).limits(limits);
     let read = reader
         .read(manifests.as_bytes())
         .map_err(|error| error.to_string())?;
@@ -116,6 +124,7 @@ mod tests {
         let added = additions.add(
             "# gone\nkind: \"A\"\nmetadata:\n  name: x\n  labels: {team: z, own: y}\n---\nkind: B\n\
              metadata: {generateName: b-}\n",
+            &Budget::unlimited(),
         );
         assert_eq!(
             added.unwrap(),
@@ -129,7 +138,10 @@ mod tests {
     fn labels_that_are_no_map_are_an_error_that_names_the_object() {
         let additions = Additions::new(None, &metadata("b"));
         let error = additions
-            .add("kind: A\nmetadata:\n  name: x\n  labels: [1]\n")
+            .add(
+                "kind: A\nmetadata:\n  name: x\n  labels: [1]\n",
+                &Budget::unlimited(),
+            )
             .unwrap_err();
         assert_eq!(error, "A \"x\" has a metadata.labels that is no map");
     }

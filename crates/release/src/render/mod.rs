@@ -50,7 +50,7 @@ pub struct FluxRenderer {
 }
 
 impl FluxRenderer {
-    /// Of a HelmRelease; what kustomize needs is charged to the budget.
+    /// Of a HelmRelease; what that needs is charged to the budget.
     pub fn of(object: &Object<HelmRelease>, budget: Arc<Budget>) -> Self {
         let renderers = object.spec.post_renderers.iter();
         FluxRenderer {
@@ -73,7 +73,8 @@ impl PostRenderer for FluxRenderer {
             let input = current.as_deref().unwrap_or(manifests);
             current = Some(kustomize::run(step, input, &self.budget)?);
         }
-        self.additions.add(current.as_deref().unwrap_or(manifests))
+        let manifests = current.as_deref().unwrap_or(manifests);
+        self.additions.add(manifests, &self.budget)
     }
 }
 

@@ -86,12 +86,35 @@ pub fn hold(place: &Place, me: &Holder, rules: &TakeOver, now: Timestamp) -> Hol
             // Ours is over.
             false => busy(None),
         },
+        (Some(theirs), Some(ours)) if keep_each_other_out(theirs, ours) => Hold::Abandoned {
+            proof: format!("Lease {theirs} lets nobody work on it since {ours} does"),
+            by,
+        },
         (None, None) if rules.alone => Hold::Abandoned {
             by,
             proof: "no other process runs".to_owned(),
         },
         _ => patient(place, by, rules, now),
     }
+}
+
+/// Whether two Leases are of one installation that shared its work in one way and shares it in another now: those ways are
+/// never in force at once. Two shards of the same cut are.
+fn keep_each_other_out(theirs: &str, ours: &str) -> bool {
+    let (their_base, their_cut) = cut(theirs);
+    let (our_base, our_cut) = cut(ours);
+    their_base == our_base && their_cut != our_cut
+}
+
+/// The Lease that all have in common, and into how many shards the work is cut.
+fn cut(lease: &str) -> (&str, Option<&str>) {
+    let is_number =
+        |text: &str| !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
+    let shard = lease.rsplit_once("-shard-").and_then(|(base, shard)| {
+        let (shard, count) = shard.split_once("-of-")?;
+        (is_number(shard) && is_number(count)).then_some((base, Some(count)))
+    });
+    shard.unwrap_or((lease, None))
 }
 
 /// Someone who makes no notes: Flux, the helm CLI, or a record that was changed by hand.
@@ -176,6 +199,32 @@ mod tests {
         // However long ago: we are the ones whose time is over.
         let newer = hold(&noted(me(4)), &me(3), &rules, at(1_000_000));
         assert!(matches!(newer, Hold::Busy { until: None, .. }));
+    }
+
+    #[test]
+    fn who_shared_the_work_otherwise_is_at_it_no_more() {
+        let rules = TakeOver::default();
+        let held = |lease: &str| Holder {
+            lease: Some(lease.to_owned()),
+            ..me(9)
+        };
+        let ours = held("flux-system/engine-shard-3-of-8");
+        for theirs in ["flux-system/engine", "flux-system/engine-shard-3-of-4"] {
+            let hold = hold(&noted(held(theirs)), &ours, &rules, at(101));
+            assert!(matches!(hold, Hold::Abandoned { .. }), "{theirs}");
+        }
+        let single = held("flux-system/engine");
+        let hold_by_single = hold(&noted(ours.clone()), &single, &rules, at(101));
+        assert!(matches!(hold_by_single, Hold::Abandoned { .. }));
+        // Another object of the same release may be worked on now.
+        for theirs in [
+            "flux-system/engine-shard-7-of-8",
+            "flux-system/engine-shard-",
+            "other/engine-shard-3-of-8",
+        ] {
+            let hold = hold(&noted(held(theirs)), &ours, &rules, at(101));
+            assert!(matches!(hold, Hold::Busy { .. }), "{theirs}");
+        }
     }
 
     #[test]

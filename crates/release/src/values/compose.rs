@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use everflow_api::common::ConfigKind;
 use everflow_api::helm::ValuesReference;
+use everflow_helm::strvals::SetError;
 use everflow_json::{Map, Value};
 use everflow_limits::Budget;
-use everflow_yaml::{gojson, sigs};
+use everflow_yaml::{cost, gojson, sigs};
 
 use super::layers::{Layers, Reading};
 use crate::error::{Error, ValuesProblem};
@@ -44,6 +45,7 @@ pub fn compose<'o>(
             problem,
         };
         let found = object(reference.kind, &reference.name);
+        budget.check().map_err(|error| failed(error.into()))?;
         let data = match found {
             None => Err(ValuesProblem::NoObject),
             Some(found) => read(reference, found),
@@ -58,10 +60,30 @@ pub fn compose<'o>(
             Some(path) => {
                 set(&mut layers, path, &data, reference.literal, budget).map_err(failed)?
             }
-            None => layers.lay(parse(&data).map_err(failed)?),
+            None => layers.lay(parse(&data, budget).map_err(failed)?),
         }
     }
     Ok(layers.finish())
+}
+
+/// What Secrets bring to the values: it is not to be repeated in messages. What cannot be read is left out; it is told
+/// when the values are composed.
+pub fn brought_by_secrets<'o>(
+    references: &[ValuesReference],
+    object: impl Fn(ConfigKind, &str) -> Option<&'o Value>,
+    budget: &Budget,
+) -> Vec<Value> {
+    let secrets = references
+        .iter()
+        .filter(|reference| reference.kind == ConfigKind::Secret);
+    let brought = secrets.filter_map(|reference| {
+        let data = read(reference, object(reference.kind, &reference.name)?).ok()?;
+        match reference.target_path {
+            Some(_) => Some(Value::from(String::from_utf8_lossy(&data).into_owned())),
+            None => parse(&data, budget).ok().map(Value::Object),
+        }
+    });
+    brought.collect()
 }
 
 fn inline_values(inline: Option<&Value>) -> Map {
@@ -87,8 +109,12 @@ fn read(reference: &ValuesReference, object: &Value) -> Result<Vec<u8>, ValuesPr
     }
 }
 
-fn parse(data: &[u8]) -> Result<Map, ValuesProblem> {
-    let mut values = sigs::yaml_to_json(data).map_err(|error| without_values(&error))?;
+fn parse(data: &[u8], budget: &Budget) -> Result<Map, ValuesProblem> {
+    let (held, limits) = cost::reading(budget, data)?;
+    let mut values = sigs::to_json(data, false, limits)
+        .map_err(|error| ValuesProblem::NotYaml(error.without_values()))?;
+    drop(held);
+    budget.charge(cost::of_json(&values))?;
     gojson::numbers_as_f64(&mut values);
     match values {
         Value::Object(map) => Ok(map),
@@ -96,22 +122,6 @@ fn parse(data: &[u8]) -> Result<Map, ValuesProblem> {
         Value::Array(_) => Err(ValuesProblem::NotAMap("a list")),
         _ => Err(ValuesProblem::NotAMap("a single value")),
     }
-}
-
-/// What is wrong with a YAML text, less what of the text itself would be quoted.
-fn without_values(error: &everflow_yaml::Error) -> ValuesProblem {
-    use everflow_yaml::Error as Yaml;
-    ValuesProblem::NotYaml(match error {
-        Yaml::Encoding { .. } | Yaml::Syntax { .. } => error.to_string(),
-        other => {
-            let line = other.position().line;
-            let what = other.reason();
-            match line {
-                0 => format!("yaml: {what}"),
-                line => format!("yaml: line {line}: {what}"),
-            }
-        }
-    })
 }
 
 fn set(
@@ -128,7 +138,10 @@ fn set(
     // The words of the parser would quote the value.
     layers
         .set(path, &String::from_utf8_lossy(data), reading, budget)
-        .map_err(|_| ValuesProblem::NotSettable)
+        .map_err(|error| match error {
+            SetError::Exceeded(exceeded) => ValuesProblem::Exceeded(exceeded),
+            SetError::Wrong(_) => ValuesProblem::NotSettable,
+        })
 }
 
 #[cfg(test)]
@@ -217,6 +230,37 @@ mod tests {
             error.contains("'db.pass'") && error.contains("literal: true"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_secrets_bring_is_known_and_what_config_maps_bring_is_not() {
+        let map = json!({"data": {"values.yaml": "a: plain\n"}});
+        let secret = json!({"data": {
+            "values.yaml": STANDARD.encode("db: {password: hunter2}\n"), "bad": STANDARD.encode("["),
+            "single": STANDARD.encode("{not: parsed"),
+        }});
+        let references = [
+            reference(ConfigKind::ConfigMap, |_| ()),
+            reference(ConfigKind::Secret, |_| ()),
+            reference(ConfigKind::Secret, |r| r.values_key = Some("bad".into())),
+            reference(ConfigKind::Secret, |r| {
+                r.values_key = Some("single".into());
+                r.target_path = Some("x".into());
+            }),
+        ];
+        let brought = brought_by_secrets(
+            &references,
+            |kind, _| match kind {
+                ConfigKind::ConfigMap => Some(&map),
+                ConfigKind::Secret => Some(&secret),
+            },
+            &Budget::unlimited(),
+        );
+        let expected = [
+            json!({"db": {"password": "hunter2"}}),
+            json!("{not: parsed"),
+        ];
+        assert_eq!(brought, expected);
     }
 
     #[test]

@@ -231,7 +231,9 @@ fn records_survive_a_secret_and_are_summed_up_from_its_stream() {
                     release
                 );
                 let data = secret["data"]["release"].as_str().unwrap();
-                let summary = Summary::read(data, release.version).unwrap();
+                let summary =
+                    Summary::read(data, release.version, &everflow_limits::Budget::unlimited())
+                        .unwrap();
                 let whole = Summary::of(&release);
                 assert_eq!(summary.digest(Some("x")), whole.digest(Some("x")));
                 assert_eq!(summary.manifest_digest, whole.manifest_digest);

@@ -6,9 +6,11 @@
 use bytes::{Bytes, BytesMut};
 use everflow_json::text::{read, read_without};
 use everflow_json::{Map, Value};
+use everflow_limits::Budget;
 use futures_util::StreamExt as _;
 use smol_str::SmolStr;
 
+use super::answers;
 use super::lines::LineBuffer;
 use super::transport::{Body, ByteStream, EventStream, TransportError, WatchPayload};
 use crate::error::Error;
@@ -86,11 +88,15 @@ impl Part {
     }
 
     /// Of the object that an answer is.
-    pub(super) async fn of_body(self, body: Body) -> Result<Value, Unreadable> {
+    pub(super) async fn of_body(
+        self,
+        body: Body,
+        budget: Option<&Budget>,
+    ) -> Result<Value, Unreadable> {
         if let Body::Tree(tree) = &body {
             return Ok(self.of_tree((**tree).as_ref()));
         }
-        let bytes = text(body).await?;
+        let bytes = text(body, budget).await?;
         let object = self.of_text(&bytes);
         object.map_err(|error| Unreadable::Undecodable(error.to_string()))
     }
@@ -104,8 +110,8 @@ fn without_managed(metadata: &Map) -> Value {
         .collect()
 }
 
-/// All of a body as text.
-pub(super) async fn text(body: Body) -> Result<Bytes, Unreadable> {
+/// All of a body as text. What it and the tree that is made of it take is charged.
+pub(super) async fn text(body: Body, budget: Option<&Budget>) -> Result<Bytes, Unreadable> {
     let mut stream = match body {
         Body::Bytes(stream) => stream,
         Body::Tree(tree) => return Ok(everflow_json::text::to_vec((*tree).as_ref()).into()),
@@ -115,6 +121,9 @@ pub(super) async fn text(body: Body) -> Result<Bytes, Unreadable> {
     let mut rest = BytesMut::new();
     while let Some(chunk) = stream.next().await {
         let chunk = chunk?;
+        if let Some(budget) = budget {
+            answers::charge(budget, &chunk).map_err(Unreadable::Undecodable)?;
+        }
         if first.len() + rest.len() + chunk.len() > LONGEST_ANSWER {
             let why = format!("it is longer than {LONGEST_ANSWER} bytes");
             return Err(Unreadable::Undecodable(why));
@@ -228,9 +237,9 @@ mod tests {
             "metadata": {"name": "a", "labels": {"managedFields": "x"}}});
         for (part, expected) in [(Part::WithoutManagedFields, &lean), (Part::Whole, &whole)] {
             let text = Body::full(whole.to_string().into());
-            assert_eq!(part.of_body(text).await.unwrap(), *expected);
+            assert_eq!(part.of_body(text, None).await.unwrap(), *expected);
             let tree = Body::Tree(shared(&whole));
-            assert_eq!(part.of_body(tree).await.unwrap(), *expected);
+            assert_eq!(part.of_body(tree, None).await.unwrap(), *expected);
         }
         let line = json!({"type": "ADDED", "object": whole}).to_string();
         for payload in [

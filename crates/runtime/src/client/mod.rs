@@ -3,7 +3,9 @@
 //! Every request has a deadline, every failure a type. There are no hidden retries: what to do
 //! about a failure is for the caller to decide.
 
+mod answers;
 mod budget;
+mod concealed;
 mod decode;
 mod discovery;
 mod lines;
@@ -19,8 +21,10 @@ use std::time::Duration;
 
 use everflow_env::{Clock, within};
 use everflow_json::Value;
+use everflow_limits::Pool;
 use http::{HeaderValue, Method};
 
+pub use concealed::Concealed;
 pub use lines::Lines;
 pub(crate) use meter::LATENCY_BUCKETS;
 pub use meter::{Latency, Meter};
@@ -33,6 +37,7 @@ pub use transport::{
 pub use watching::{WatchEvent, WatchFrom, WatchStream};
 
 use crate::error::{Error, Refusal};
+use answers::Answers;
 use budget::Budget;
 use decode::Part;
 use discovery::Discovery;
@@ -72,6 +77,8 @@ struct View {
     fence: Option<Arc<dyn Fence>>,
     urgent: bool,
     user_agent: HeaderValue,
+    answers: Answers,
+    concealed: Arc<Concealed>,
 }
 
 /// One page of a list.
@@ -103,6 +110,8 @@ impl Client {
             fence: None,
             urgent: false,
             user_agent: HeaderValue::from_static(concat!("everflow/", env!("CARGO_PKG_VERSION"))),
+            answers: Answers::Trusted,
+            concealed: Arc::default(),
         };
         Client {
             shared: Arc::new(Shared {
@@ -138,6 +147,19 @@ impl Client {
     #[must_use]
     pub fn urgent(&self) -> Self {
         self.with(|view| view.urgent = true)
+    }
+
+    /// A view of a server that may be anybody's: what its answers take is bounded, and counts to what all work
+    /// may use together.
+    #[must_use]
+    pub fn of_a_stranger(&self, memory: Option<Arc<Pool>>) -> Self {
+        self.with(|view| view.answers = Answers::Each(memory))
+    }
+
+    /// A view that does not repeat these texts from what the server says of failed requests.
+    #[must_use]
+    pub fn concealing(&self, texts: Arc<Concealed>) -> Self {
+        self.with(|view| view.concealed = texts)
     }
 
     /// How many requests may be under way at once now. The server's answers set it.
@@ -240,8 +262,9 @@ impl Client {
             next: String::new(),
         };
         let mut all: Vec<Value> = Vec::new();
+        let reader = self.with(|view| view.answers = view.answers.together());
         loop {
-            let page = self.list(resource, namespace, selection, &paging).await?;
+            let page = reader.list(resource, namespace, selection, &paging).await?;
             all.extend(page.items);
             if page.next.is_empty() {
                 return Ok(List {
@@ -381,7 +404,8 @@ impl Client {
                 }
                 response => response?,
             };
-            let object = part.of_body(response.into_body()).await;
+            let budget = self.view.answers.budget();
+            let object = part.of_body(response.into_body(), budget.as_deref()).await;
             object.map_err(|unreadable| unreadable.of(what.to_string()))
         };
         self.timed(&method, &what, work).await
@@ -454,7 +478,9 @@ impl Client {
         if response.status().is_success() {
             return Ok(response);
         }
-        Err(refused(response, &what).await)
+        let budget = self.view.answers.budget();
+        let refused = refused(response, &what, budget.as_deref(), &self.view.concealed);
+        Err(refused.await)
     }
 
     fn request<'v>(
@@ -509,19 +535,27 @@ fn named_as(mut item: Value, resource: &Resource, metadata_only: bool) -> Value 
     item
 }
 
-async fn refused(response: Response, what: &What<'_>) -> Error {
+async fn refused(
+    response: Response,
+    what: &What<'_>,
+    budget: Option<&everflow_limits::Budget>,
+    concealed: &Concealed,
+) -> Error {
     let code = response.status().as_u16();
     let retry_after = response
         .headers()
         .get(http::header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
         .map(Duration::from_secs);
-    let bytes = match decode::text(response.into_body()).await {
+    let bytes = match decode::text(response.into_body(), budget).await {
         Ok(bytes) => bytes,
         Err(unreadable) => return unreadable.of(what.to_string()),
     };
     let status = everflow_json::text::read(&bytes).unwrap_or_default();
-    Error::from_refusal(refusal(code, &status, &bytes), retry_after)
+    let mut refusal = refusal(code, &status, &bytes);
+    refusal.message = concealed.hide(&refusal.message);
+    concealed.hide_in(&mut refusal.details);
+    Error::from_refusal(refusal, retry_after)
 }
 
 pub(crate) fn refusal(code: u16, status: &Value, bytes: &[u8]) -> Refusal {

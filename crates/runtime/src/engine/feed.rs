@@ -43,20 +43,13 @@ fn take(shared: &Shared, kind: &SmolStr, change: &Change) {
 /// A change of an object that a controller here owns.
 fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change) {
     let Some(new) = &change.new else {
-        let mut state = shared.lock();
-        state.queue.remove(key);
-        state.waits.forget(key);
-        state.own_writes.remove(key);
-        state.quarantine.forget(key);
-        if let Some(signal) = state.running.get(key) {
-            signal.raise();
-        }
-        drop(state);
-        shared.watches.release(key, &[]);
-        let (kind, namespace, name) = (&*key.kind, &*key.namespace, &*key.name);
-        shared.metrics.forget_object(kind, namespace, name);
+        shared.lock().quarantine.forget(key);
+        drop_key(shared, key);
         return;
     };
+    if !shared.lock().works_on(key) {
+        return;
+    }
     let old = change.old.as_ref();
     let priority = match old {
         None => first_priority(new),
@@ -74,6 +67,33 @@ fn own(shared: &Shared, controller: &dyn Controller, key: &Key, change: &Change)
     shared.enqueue(key, priority);
     let host = controller.host(&new.value()).map(SmolStr::from);
     shared.lock().queue.set_host(key, host);
+}
+
+/// Ends all that is done here for an object.
+pub(super) fn drop_key(shared: &Shared, key: &Key) {
+    let mut state = shared.lock();
+    state.queue.remove(key);
+    state.waits.forget(key);
+    state.own_writes.remove(key);
+    if let Some(signal) = state.running.get(key) {
+        signal.raise();
+    }
+    drop(state);
+    shared.watches.release(key, &[]);
+    let (kind, namespace, name) = (&*key.kind, &*key.namespace, &*key.name);
+    shared.metrics.forget_object(kind, namespace, name);
+}
+
+/// Begins to work on an object that was there before.
+pub(super) fn take_up(shared: &Shared, key: &Key, object: &CachedObject) {
+    let Some(controller) = shared.kinds.get(&key.kind) else {
+        return;
+    };
+    if let Some(priority) = first_priority(object) {
+        shared.enqueue(key, priority);
+        let host = controller.host(&object.value()).map(SmolStr::from);
+        shared.lock().queue.set_host(key, host);
+    }
 }
 
 /// An object that is new to us. After a restart most have been dealt with before, and what has

@@ -129,6 +129,10 @@ pub(super) fn refresh(shared: &Shared) {
         let leads = matches!(leading, Leadership::Leader(epoch) if epoch.check().is_ok());
         metrics.set("everflow_leader", &[], f64::from(u8::from(leads)));
     }
+    if let Some(shards) = &state.shards {
+        let leads = f64::from(u8::from(!shards.held().is_empty()));
+        metrics.set("everflow_leader", &[], leads);
+    }
     drop(state);
     metrics.take_over(shared.client.meter(), "kubernetes");
 }

@@ -6,6 +6,7 @@ mod feed;
 mod health;
 mod quarantine;
 mod run;
+mod tenure;
 mod watches;
 
 use std::collections::BTreeMap;
@@ -20,16 +21,18 @@ use tokio::task::JoinSet;
 
 pub use health::Health;
 use quarantine::Quarantine;
+use tenure::Tenure;
 
 use crate::attempt::Controller;
-use crate::client::{Client, Fence as _, Resource, Selection};
+use crate::client::{Client, Resource, Selection};
 use crate::events::Recorder;
-use crate::lease::Leadership;
+use crate::lease::{EpochUse, Leadership};
 use crate::log::Logger;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::queue::{Flaw, Key, Priority, Queue, QueueOptions, Waits};
+use crate::queue::{Due, Flaw, Key, Priority, Queue, QueueOptions, Waits};
 use crate::reflector::{Reflector, Watched};
+use crate::shards::Shards;
 use crate::signal::Signal;
 use crate::store::{Change, Keep, Store};
 
@@ -39,6 +42,9 @@ const AUDIT: Duration = Duration::from_secs(60);
 /// How long the first attempts wait for all watches to have told what there is. A kind that cannot
 /// be listed must not hold up the others for ever.
 const FIRST_LISTS: Duration = Duration::from_secs(15);
+
+/// When an object is looked at again whose shard is just being handed over.
+const HANDED_OVER: Due = Due::After(Duration::from_secs(1));
 
 /// Whether a change of an object matters to those who wait for it.
 pub type ChangePredicate = Arc<dyn Fn(&Change) -> bool + Send + Sync>;
@@ -182,6 +188,7 @@ impl Builder {
                     own_writes: BTreeMap::new(),
                     quarantine: Quarantine::default(),
                     leading: None,
+                    shards: None,
                     turned: None,
                 }),
                 turn: Notify::new(),
@@ -234,8 +241,18 @@ struct State {
     /// Objects on which the process has died.
     quarantine: Quarantine,
     leading: Option<Leadership>,
+    /// The shards that are worked on here, where the work is shared.
+    shards: Option<Shards>,
     /// When the dispatcher last had a turn.
     turned: Option<Duration>,
+}
+
+impl State {
+    /// Whether an object is worked on here, when its turn comes.
+    fn works_on(&self, key: &Key) -> bool {
+        let shards = self.shards.as_ref();
+        shards.is_none_or(|shards| shards.owns(key).is_some())
+    }
 }
 
 impl Shared {
@@ -250,6 +267,9 @@ impl Shared {
     /// Asks for an attempt, and tells one that runs that it is superseded.
     fn enqueue(&self, key: &Key, priority: Priority) {
         let mut state = self.lock();
+        if !state.works_on(key) {
+            return;
+        }
         planted_return!(
             self.env,
             Place::WakeWhileRunning,
@@ -272,7 +292,10 @@ impl Shared {
                 continue;
             };
             let names = store.names();
-            orphans.extend(self.lock().queue.missing(kind, &names));
+            let state = self.lock();
+            let mut missing = state.queue.missing(kind, &names);
+            missing.retain(|key| state.works_on(key));
+            orphans.extend(missing);
         }
         orphans
     }
@@ -293,6 +316,11 @@ impl Handle {
     /// What is known of a kind.
     pub fn store(&self, kind: &str) -> Option<Store> {
         self.shared.stores.get(kind).cloned()
+    }
+
+    /// Whether an object is worked on here, and not by another replica.
+    pub fn works_on(&self, key: &Key) -> bool {
+        self.shared.lock().works_on(key)
     }
 
     /// Objects that live but have no next attempt, and what is wrong in the queue. Both are empty
@@ -347,8 +375,19 @@ impl Engine {
     /// Runs until `stop` is raised and the attempts that run have reached a safe point. With
     /// `leadership`, attempts are made only while we lead.
     pub async fn run(self, leadership: Option<watch::Receiver<Leadership>>, stop: Signal) {
+        let tenure = leadership.map_or(Tenure::Always, Tenure::Leading);
+        self.run_while(tenure, stop).await;
+    }
+
+    /// The same, but only the objects of the shards that we hold are worked on.
+    pub async fn run_shards(self, shards: watch::Receiver<Shards>, stop: Signal) {
+        self.run_while(Tenure::Sharing(shards), stop).await;
+    }
+
+    async fn run_while(self, tenure: Tenure, stop: Signal) {
         let shared = self.shared;
         quarantine::load(&shared).await;
+        tenure.begin(&shared);
         let mut background = JoinSet::new();
         for kind in shared.stores.keys().cloned().collect::<Vec<_>>() {
             background.spawn(feed::feed(shared.clone(), kind));
@@ -358,19 +397,19 @@ impl Engine {
         }
         background.spawn(audit(shared.clone()));
         first_lists(&shared, &stop).await;
-        dispatch(&shared, leadership, &stop).await;
+        dispatch(&shared, tenure, &stop).await;
         quarantine::clear_running(&shared).await;
         shared.watches.end();
         background.abort_all();
     }
 }
 
-/// Waits until all stores have been told what there is, or long enough.
+/// Waits until all stores have been told what there is, or that there is no such kind, or long enough.
 async fn first_lists(shared: &Shared, stop: &Signal) {
     shared.lock().turned = Some(shared.now());
     let told = async {
         for store in shared.stores.values() {
-            store.synced().await;
+            store.answered().await;
         }
     };
     let told = everflow_env::within(&*shared.env.clock, FIRST_LISTS, told);
@@ -379,36 +418,28 @@ async fn first_lists(shared: &Shared, stop: &Signal) {
 }
 
 /// Gives attempts their turns until `stop`, then waits for those that run.
-async fn dispatch(
-    shared: &Arc<Shared>,
-    mut leadership: Option<watch::Receiver<Leadership>>,
-    stop: &Signal,
-) {
+async fn dispatch(shared: &Arc<Shared>, mut tenure: Tenure, stop: &Signal) {
     let mut attempts = JoinSet::new();
     while !stop.is_raised() {
         let mut pause = Duration::from_secs(30);
-        let leading = match &leadership {
-            None => Ok(None),
-            Some(leadership) => match leadership.borrow().epoch().cloned() {
-                Some(epoch) => Ok(Some(epoch)),
-                None => Err(()),
-            },
-        };
+        tenure.look(shared);
         {
             let mut state = shared.lock();
             let now = shared.now();
             state.turned = Some(now);
-            state.leading = leadership.as_ref().map(|state| state.borrow().clone());
-            if let Ok(epoch) = &leading {
-                if let Some(epoch) = epoch {
-                    pause = pause.min(epoch.remaining().unwrap_or_default());
-                }
+            if let Some(left) = tenure.remaining() {
+                pause = pause.min(left);
                 while let Some(ticket) = state.queue.pop(now) {
+                    let Ok((epoch, using)) = tenure.enter(&ticket.key) else {
+                        // It is being handed over.
+                        let _ = state.queue.finish(&ticket.key, &HANDED_OVER, now, 0.0);
+                        continue;
+                    };
                     let superseded = Signal::new();
                     state.running.insert(ticket.key.clone(), superseded.clone());
                     let mark = state.waits.mark();
-                    let attempt = run::run(shared.clone(), ticket, mark, epoch.clone(), superseded);
-                    attempts.spawn(attempt);
+                    let attempt = run::run(shared.clone(), ticket, mark, epoch, superseded);
+                    attempts.spawn(counted(attempt, using));
                 }
                 if let Some(next) = state.queue.next_timer() {
                     pause = pause.min(next.saturating_sub(now));
@@ -416,19 +447,10 @@ async fn dispatch(
             }
         }
         let pause = pause.max(Duration::from_millis(1));
-        let changed = async {
-            if let Some(leadership) = &mut leadership
-                && leadership.changed().await.is_ok()
-            {
-                return;
-            }
-            // There is no election, or it says nothing more.
-            std::future::pending().await
-        };
         tokio::select! {
             biased;
             () = stop.raised() => {}
-            () = changed => {}
+            () = tenure.changed() => {}
             () = shared.turn.notified() => {}
             () = shared.env.clock.sleep(pause) => {}
         }
@@ -440,6 +462,12 @@ async fn dispatch(
     // What has not ended by then is dropped with its task.
     let _ = everflow_env::within(&*shared.env.clock, grace, ended).await;
     attempts.abort_all();
+}
+
+/// An attempt that counts as work under its epoch until it has ended.
+async fn counted(attempt: impl Future<Output = ()>, using: Option<EpochUse>) {
+    attempt.await;
+    drop(using);
 }
 
 /// Looks for objects without a next attempt, gives them one, and says so.

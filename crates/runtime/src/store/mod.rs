@@ -58,6 +58,7 @@ struct Shared {
     keep: Keep,
     inner: Mutex<Inner>,
     synced: watch::Sender<bool>,
+    answered: watch::Sender<bool>,
     resync_requested: Notify,
 }
 
@@ -97,6 +98,7 @@ impl Store {
                 keep,
                 inner: Mutex::default(),
                 synced: watch::Sender::new(false),
+                answered: watch::Sender::new(false),
                 resync_requested: Notify::new(),
             }),
         }
@@ -177,6 +179,17 @@ impl Store {
         let mut synced = self.shared.synced.subscribe();
         // The sender lives as long as the store does.
         let _ = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Says that the server was asked and has no such kind: there is nothing to be told for now.
+    pub(crate) fn kind_is_missing(&self) {
+        self.shared.answered.send_replace(true);
+    }
+
+    /// Waits until all there is has been told once, or the server has answered that there is no such kind.
+    pub async fn answered(&self) {
+        let mut answered = self.shared.answered.subscribe();
+        let _ = answered.wait_for(|answered| *answered).await;
     }
 
     /// How many bytes the objects take.
@@ -369,6 +382,7 @@ impl Store {
         };
         drop(inner);
         self.shared.synced.send_replace(true);
+        self.shared.answered.send_replace(true);
     }
 
     /// How often the server was found to have gone back: it was restored from a backup, and revisions from before may

@@ -148,7 +148,7 @@ impl ClusterConfig {
             why,
         };
         let config = everflow_yaml::sigs::yaml_to_json(text)
-            .map_err(|error| wrong(format!("it is not YAML: {error}")))?;
+            .map_err(|error| wrong(format!("it is not YAML: {}", error.without_values())))?;
         let config: Value = config;
         let reader = Reader { name, base };
         let context_name = match context {
@@ -170,8 +170,11 @@ impl ClusterConfig {
         };
         let server = text_of(cluster, "server")
             .ok_or_else(|| wrong(format!("cluster {cluster_name:?} has no server")))?;
-        let (tls, host, port, prefix) =
-            split_url(server).ok_or_else(|| wrong(format!("{server:?} is not a URL")))?;
+        let (tls, host, port, prefix) = split_url(server).ok_or_else(|| {
+            wrong(format!(
+                "the server of cluster {cluster_name:?} is not a URL"
+            ))
+        })?;
         let chain = reader.data_or_file(user, "client-certificate")?;
         let key = reader.data_or_file(user, "client-key")?;
         Ok(ClusterConfig {

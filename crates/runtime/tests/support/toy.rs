@@ -10,13 +10,14 @@ use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, 
 use everflow_runtime::client::{
     At, Client, DeleteOptions, Patch, Resource, WriteOptions, annotation, generation, meta_text,
 };
-use everflow_runtime::engine::{Builder, Handle};
+use everflow_runtime::engine::{Builder, Engine, Handle};
 use everflow_runtime::events::{Event, Severity, recorder};
 use everflow_runtime::lease::Leadership;
 use everflow_runtime::log::Logger;
 use everflow_runtime::metadata::Edited;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::reflector::Watched;
+use everflow_runtime::shards::Shards;
 use everflow_runtime::{Error, Options, Signal};
 use tokio::task::JoinHandle;
 
@@ -273,6 +274,41 @@ impl Running {
         work: Duration,
         leadership: Option<watch::Receiver<Leadership>>,
     ) -> Running {
+        Running::start_watching(world, client, work, leadership, None)
+    }
+
+    /// The same, with a kind that is watched beside the toys.
+    pub fn start_watching(
+        world: &World,
+        client: &Client,
+        work: Duration,
+        leadership: Option<watch::Receiver<Leadership>>,
+        beside: Option<Resource>,
+    ) -> Running {
+        Running::start_engine(world, client, work, beside, |engine, stop| {
+            Box::pin(engine.run(leadership, stop))
+        })
+    }
+
+    /// One that works on the objects of the shards that are held.
+    pub fn start_shards(
+        world: &World,
+        client: &Client,
+        work: Duration,
+        shards: watch::Receiver<Shards>,
+    ) -> Running {
+        Running::start_engine(world, client, work, None, |engine, stop| {
+            Box::pin(engine.run_shards(shards, stop))
+        })
+    }
+
+    fn start_engine(
+        world: &World,
+        client: &Client,
+        work: Duration,
+        beside: Option<Resource>,
+        run: impl FnOnce(Engine, Signal) -> BoxFuture<'static, ()>,
+    ) -> Running {
         let (env, metrics) = (world.env.clone(), Metrics::new());
         let log = Logger::silent(env.clock.clone());
         let controller = ToyController {
@@ -281,7 +317,7 @@ impl Running {
         };
         let counts = controller.counts.clone();
         let (recorder, event_sender) = recorder(&env, client, &metrics, None, "test").unwrap();
-        let engine = Builder::new(
+        let mut builder = Builder::new(
             env,
             client.clone(),
             Options::default(),
@@ -291,10 +327,13 @@ impl Running {
         .controller(controller, |change| match (&change.old, &change.new) {
             (Some(old), Some(new)) => old.value()["status"] != new.value()["status"],
             _ => true,
-        })
-        .build(recorder);
+        });
+        if let Some(resource) = beside {
+            builder = builder.watch(Watched::all(resource), |_| false);
+        }
+        let engine = builder.build(recorder);
         let (handle, stop) = (engine.handle(), Signal::new());
-        let running = engine.run(leadership, stop.clone());
+        let running = run(engine, stop.clone());
         let task = tokio::spawn(async move {
             let event_sender = std::pin::pin!(event_sender.run());
             let running = std::pin::pin!(running);

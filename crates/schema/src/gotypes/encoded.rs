@@ -7,7 +7,7 @@ use crate::time;
 
 impl GoTypes {
     /// Whether [`GoTypes::decode`] of a value is known to give the value itself and to find nothing. To look is much
-    /// cheaper than to decode. `false` says nothing: what is rare is not looked at.
+    /// cheaper than to decode. False means unknown: decode it.
     pub fn is_surely_encoded(&self, ty: &GoType, value: &Value) -> bool {
         match (ty, value) {
             (GoType::Any, value) => !value.is_null(),
@@ -55,8 +55,8 @@ impl GoTypes {
     }
 
     /// What [`GoTypes::decode`] of an object gives where that is known without decoding it, and that it finds nothing: the
-    /// object with the fields that are always written. `None` says nothing: what is rare is not looked at.
-    pub fn surely_decoded(&self, ty: &GoType, object: &Value) -> Option<Value> {
+    /// object with the fields that are always written. None means unknown: decode it.
+    pub fn decode_fast_path(&self, ty: &GoType, object: &Value) -> Option<Value> {
         let (GoType::Struct(index), Value::Object(map)) = (ty, object) else {
             return None;
         };
@@ -85,7 +85,7 @@ mod tests {
     use crate::gotypes::types;
 
     #[test]
-    fn what_is_encoded_is_decoded_to_itself() {
+    fn encoded_object_decodes_to_itself() {
         let types = types();
         let ty = types.struct_named("v1.ObjectMeta").unwrap();
         let managed = json!([{"manager": "m", "operation": "Update", "apiVersion": "v1", "time": "2026-01-31T10:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}]);
@@ -204,9 +204,9 @@ mod tests {
                     cases.push(case);
                 }
             }
-            assert!(types.surely_decoded(&ty, &object).is_some(), "{name}");
+            assert!(types.decode_fast_path(&ty, &object).is_some(), "{name}");
             for case in cases {
-                let Some(decoded) = types.surely_decoded(&ty, &case) else {
+                let Some(decoded) = types.decode_fast_path(&ty, &case) else {
                     continue;
                 };
                 known += 1;

@@ -27,6 +27,8 @@ pub enum FieldErrorKind {
     TooLong,
     /// A list or object has too many entries.
     TooMany,
+    /// A list has too few entries.
+    TooFew,
     /// Something else went wrong.
     Internal,
 }
@@ -44,11 +46,13 @@ impl FieldErrorKind {
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
+            Self::TooFew => "FieldValueTooFew",
             Self::Internal => "InternalError",
         }
     }
 
-    fn words(self) -> &'static str {
+    /// The first words of the message.
+    pub fn words(self) -> &'static str {
         match self {
             Self::NotFound => "Not found",
             Self::Required => "Required value",
@@ -58,6 +62,7 @@ impl FieldErrorKind {
             Self::Forbidden => "Forbidden",
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
+            Self::TooFew => "Too few",
             Self::Internal => "Internal error",
         }
     }

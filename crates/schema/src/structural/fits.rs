@@ -9,7 +9,7 @@ use crate::model::{JsonType, Shape, Type, TypeId};
 use crate::validation::Validation;
 
 impl Validator {
-    /// Whether a value is known to be valid. `false` says nothing: rare keywords are not looked at.
+    /// Whether a value is known to be valid. False means unknown: run the full check.
     pub(super) fn surely_fits(&self, data: &Value, type_id: TypeId) -> bool {
         let Some(node) = self.schema().types.get(type_id) else {
             return true;

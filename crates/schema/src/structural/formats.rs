@@ -231,7 +231,7 @@ fn is_date_time(text: &str) -> bool {
 }
 
 /// Whether a text is a time as servers write it: in whole seconds, UTC, of these centuries, and on a day that every
-/// month has. `false` says nothing.
+/// month has. False means unknown: run the full check.
 fn is_usual_date_time(text: &str) -> bool {
     const SHAPE: &[u8; 20] = b"0000-00-00T00:00:00Z";
     let Ok(bytes) = <&[u8; 20]>::try_from(text.as_bytes()) else {

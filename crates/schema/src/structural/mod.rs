@@ -28,7 +28,7 @@ pub use field_error::{BadValue, FieldError, FieldErrorKind, blocks_rules, rules_
 pub use formats::{is_known_format, matches_format};
 pub use lists::check_lists;
 pub(crate) use parse::parse;
-pub use pattern::{Pattern, PatternError};
+pub use pattern::{Pattern, PatternError, Patterns};
 pub use prune::{Prune, prune};
 pub use ratchet::Before;
 pub use rules::{RuleSite, rules};

@@ -7,6 +7,16 @@ use regex::{Regex, RegexBuilder};
 #[error("{0}")]
 pub struct PatternError(String);
 
+/// How the message begins where there is no room for a pattern.
+const NO_ROOM: &str = "patterns may take ";
+
+impl PatternError {
+    /// Whether the pattern may be right and there is no room for it.
+    pub fn is_for_want_of_room(&self) -> bool {
+        self.0.starts_with(NO_ROOM)
+    }
+}
+
 /// A compiled pattern with Go's meaning.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
@@ -24,6 +34,52 @@ impl Pattern {
     /// Whether the text holds a match.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
+    }
+}
+
+/// Compiles patterns that are kept together: what all of them take has a bound.
+#[derive(Debug)]
+pub struct Patterns {
+    all: usize,
+    left: usize,
+}
+
+/// What one is counted as: the least of these that it fits into, in bytes.
+const SIZES: [usize; 4] = [8 << 10, 32 << 10, 128 << 10, 512 << 10];
+
+impl Patterns {
+    /// With so many bytes for all of them.
+    pub fn within(bytes: usize) -> Self {
+        Patterns {
+            all: bytes,
+            left: bytes,
+        }
+    }
+
+    /// Compiles one more, in Go's syntax.
+    pub fn compile(&mut self, pattern: &str) -> Result<Pattern, PatternError> {
+        let translated = translate(pattern);
+        for bytes in SIZES {
+            let Some(left) = self.left.checked_sub(bytes) else {
+                break;
+            };
+            let built = RegexBuilder::new(&translated)
+                .size_limit(bytes)
+                .dfa_size_limit(bytes)
+                .build();
+            match built {
+                Ok(regex) => {
+                    self.left = left;
+                    return Ok(Pattern(regex));
+                }
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(error) => return Err(PatternError(go_error(pattern, &error))),
+            }
+        }
+        Err(PatternError(format!(
+            "{NO_ROOM}{} MiB together: use fewer or simpler ones",
+            self.all >> 20
+        )))
     }
 }
 

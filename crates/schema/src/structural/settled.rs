@@ -8,8 +8,7 @@ use crate::schema::SchemaView;
 /// Whether [`prune`](super::prune) of a whole object, [`prune_nulls`](super::prune_nulls) and
 /// [`apply_defaults`](super::apply_defaults) are known to leave it as it is.
 ///
-/// Nearly all objects are so, and to look is much cheaper than to copy and to change. `false` says
-/// nothing: what is rare is not looked at.
+/// Nearly all objects are so, and to look is much cheaper than to copy and to change. False means unknown: run all three.
 pub fn is_settled(object: &Value, schema: SchemaView<'_>) -> bool {
     let look = Look {
         types: schema.types,
@@ -104,7 +103,7 @@ mod tests {
     use crate::structural::{Prune, apply_defaults, prune, prune_nulls};
 
     #[test]
-    fn what_is_settled_stays_as_it_is() {
+    fn settled_object_is_not_changed() {
         let schema = Schema::from_structural(&json!({"type": "object", "properties": {
             "metadata": {"type": "object"},
             "spec": {"type": "object", "properties": {

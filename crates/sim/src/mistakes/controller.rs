@@ -59,13 +59,9 @@ impl MistakenController {
                 }
                 None
             }
-            Mistake::ReadyRemembered if kind != "Kustomization" => {
-                let observed = &object["status"]["observedGeneration"];
-                let known = *observed == object["metadata"]["generation"];
-                let deleted = !object["metadata"]["deletionTimestamp"].is_null();
-                let ready = ready(&object["status"]).is_some_and(|ready| ready["status"] == "True");
-                let next = Next::At(Duration::from_secs(600));
-                (known && ready && !deleted).then(|| silent(next, Verdict::Success))
+            Mistake::ReleaseReadyRemembered if kind == "HelmRelease" => remembered(object),
+            Mistake::ReadyRemembered if !matches!(kind, "Kustomization" | "HelmRelease") => {
+                remembered(object)
             }
             Mistake::OldCommitAskedFor if kind == "GitRepository" => {
                 match asked_for_old_commit(object, context).await {
@@ -105,6 +101,16 @@ impl MistakenController {
             _ => {}
         }
     }
+}
+
+/// Nothing is done for an object that says that it is Ready.
+fn remembered(object: &Value) -> Option<Report> {
+    let observed = &object["status"]["observedGeneration"];
+    let known = *observed == object["metadata"]["generation"];
+    let deleted = !object["metadata"]["deletionTimestamp"].is_null();
+    let ready = ready(&object["status"]).is_some_and(|ready| ready["status"] == "True");
+    let next = Next::At(Duration::from_secs(600));
+    (known && ready && !deleted).then(|| silent(next, Verdict::Success))
 }
 
 fn silent(next: Next, verdict: Verdict) -> Report {

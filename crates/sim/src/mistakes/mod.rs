@@ -6,6 +6,7 @@
 
 pub(crate) mod controller;
 pub(crate) mod disk;
+mod release;
 pub(crate) mod transport;
 
 use std::any::Any;
@@ -80,6 +81,16 @@ mistakes! {
     NoRequeueAfterStatusError,
     /// What was applied is remembered by name, and not looked at when it is gone.
     DriftForgotten,
+    /// A HelmRelease that was Ready once is not looked at again, whatever became of its release.
+    ReleaseReadyRemembered,
+    /// Hooks that ran when the process ended count as done (helm-controller 149).
+    HookSkippedAfterRestart,
+    /// A release on which somebody else is at work is taken over without asking (helm-controller 644).
+    BlindUnlock,
+    /// A release that the status does not know is upgraded to, although it is what is asked for (helm-controller 1409).
+    ExtraRevision,
+    /// Only the newest record of a release is looked at (helm-controller 120).
+    HistoryForgotten,
 }
 
 impl everflow_env::Mistake for Mistake {
@@ -103,6 +114,9 @@ impl everflow_env::Mistake for Mistake {
             (Mistake::OlderListBelieved, Place::OlderList) => set(value, true),
             (Mistake::StoreTrustedForDeletion, Place::SkippedByPrune) => set(value, false),
             (Mistake::InventoryAfterApply, Place::NewEntries) => set(value, Vec::<Entry>::new()),
+            (_, Place::TakeOver | Place::ResumedRecord | Place::Decision | Place::Records) => {
+                release::alter(*self, value);
+            }
             _ => {}
         }
     }

@@ -28,10 +28,11 @@ pub(super) fn commit(commit: &Commit<'_>) -> Option<Finding> {
         }
     }
     // What a Kustomization applies is its own to change, from the first time on: one that was applied by hand before
-    // may be in its own repository.
+    // may be in its own repository. So is the HelmChart of a HelmRelease.
     let owned = [old, new].iter().any(|object| {
         let labels = object.pointer("/metadata/labels");
-        labels.is_some_and(|labels| labels.get("kustomize.toolkit.fluxcd.io/name").is_some())
+        let has = |name: &str| labels.is_some_and(|labels| labels.get(name).is_some());
+        has("kustomize.toolkit.fluxcd.io/name") || has("helm.toolkit.fluxcd.io/name")
     });
     if !commit.is_flux() || owned {
         return None;

@@ -7,6 +7,7 @@ mod epoch;
 mod fields;
 mod inventory;
 mod queue;
+mod releases;
 mod status;
 pub mod world;
 
@@ -25,6 +26,7 @@ use crate::shared::Shared;
 
 pub(crate) use debris::debris;
 pub use deletes::Deletions;
+pub(crate) use releases::at_the_end;
 
 /// Something that must not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +158,7 @@ pub struct Oracles {
     queue: queue::Queues,
     inventory: inventory::Inventories,
     leases: epoch::Leases,
+    releases: releases::Releases,
     /// How many replicas there are.
     replicas: usize,
 }
@@ -178,6 +181,7 @@ impl Oracles {
         }
         self.inventory.note(commit);
         self.leases.note(commit);
+        found.extend(self.releases.commit(shared, commit));
         let Some(replica) = commit.who.replica() else {
             return found;
         };
@@ -188,7 +192,9 @@ impl Oracles {
             return found;
         }
         shared.state().writes += 1;
-        found.extend(self.deletions.commit(shared, commit));
+        if !releases::is_of_release(commit) {
+            found.extend(self.deletions.commit(shared, commit));
+        }
         found.extend(self.inventory.commit(shared, commit));
         found.extend(fields::commit(commit));
         found.extend(self.status.commit(shared, commit));
@@ -200,9 +206,16 @@ impl Oracles {
     }
 
     /// An attempt begins.
-    pub fn attempt(&mut self, shared: &Shared, who: Who, key: &Key) -> Vec<Finding> {
+    pub fn attempt(
+        &mut self,
+        shared: &Shared,
+        who: Who,
+        key: &Key,
+        object: &Value,
+    ) -> Vec<Finding> {
         shared.state().attempts += 1;
         self.status.attempt(who, key);
+        self.releases.attempt(who, key, object);
         self.queue.attempt(shared.history.now(), who, key)
     }
 

@@ -60,7 +60,8 @@ impl Writes {
             return None;
         }
         let known = inventory(old);
-        if inventory(new).iter().any(|id| !known.contains(id)) {
+        let widens = new["kind"] == "Kustomization";
+        if widens && inventory(new).iter().any(|id| !known.contains(id)) {
             // The inventory is widened before anything is applied, in a write of its own.
             return None;
         }

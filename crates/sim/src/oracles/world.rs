@@ -36,6 +36,9 @@ pub fn picture(server: &ApiServer, since: u64) -> World {
                 continue;
             }
             let object = &stored.value;
+            if is_of_helm_alone(object) {
+                continue;
+            }
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
             let name = format!("{table} {}/{}", text("namespace"), text("name"));
             let shown = match is_flux(&table) {
@@ -46,6 +49,14 @@ pub fn picture(server: &ApiServer, since: u64) -> World {
         }
     }
     world
+}
+
+/// Records of releases tell when everything was and how often it was tried, and which hooks have run depends on how many
+/// changes were taken together: rules of their own look at both.
+fn is_of_helm_alone(object: &Value) -> bool {
+    let annotations = object.pointer("/metadata/annotations");
+    let is_hook = annotations.is_some_and(|all| all.get("helm.sh/hook").is_some());
+    object["type"] == "helm.sh/release.v1" || is_hook
 }
 
 fn metadata(object: &Value) -> Value {
@@ -100,11 +111,15 @@ fn of_flux(object: &Value) -> Value {
     let seen = status["observedGeneration"] == object["metadata"]["generation"];
     shown.insert("observed".into(), seen.into());
     let all = status["conditions"].as_array();
+    let is_release = object["kind"] == "HelmRelease";
     let conditions = all.into_iter().flatten().map(|one| {
         let mut condition =
             json!({"type": one["type"], "status": one["status"], "reason": one["reason"]});
         if one["type"] == "Ready" {
             condition["message"] = untimed(one["message"].as_str().unwrap_or_default()).into();
+        }
+        if is_release {
+            uncounted(&mut condition);
         }
         condition
     });
@@ -145,6 +160,26 @@ fn untimed(message: &str) -> String {
         if number && span { "TIME" } else { word }
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// A condition of a HelmRelease without what depends on how many changes were taken together: whether it was installed or
+/// upgraded, and to which revision.
+fn uncounted(condition: &mut Value) {
+    let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+    let reason = text(&condition["reason"]);
+    for end in ["Succeeded", "Failed"] {
+        if [format!("Install{end}"), format!("Upgrade{end}")].contains(&reason) {
+            condition["reason"] = format!("Release{end}").into();
+        }
+    }
+    if let Some(message) = condition["message"].as_str() {
+        let words = message.split(' ').map(|word| match word.rsplit_once(".v") {
+            Some((start, end)) if end.chars().all(|one| one.is_ascii_digit()) => start,
+            _ if matches!(word, "install" | "upgrade") => "release",
+            _ => word,
+        });
+        condition["message"] = words.collect::<Vec<_>>().join(" ").into();
+    }
 }
 
 /// Why objects of Flux are not ready, as they say.

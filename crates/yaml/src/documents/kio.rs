@@ -108,6 +108,7 @@ impl KioReader {
             .keep_comments(self.keep_comments)
             .limits(self.limits);
         let mut read = KioDocuments::default();
+        let mut added = 0;
         for text in &texts {
             let document = loader
                 .load_document(text)
@@ -122,7 +123,7 @@ impl KioReader {
                 require_mapping(&document)?;
             }
             if self.de_anchor && document.root.needs_de_anchor() {
-                document.root = document.root.de_anchor_within(self.limits)?;
+                document.root = document.root.de_anchor_counted(self.limits, &mut added)?;
             }
             match list_to_unwrap(&document.root) {
                 Some((api_version, kind)) if self.unwrap && texts.len() == 1 => {

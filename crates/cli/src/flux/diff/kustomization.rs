@@ -277,7 +277,7 @@ enum Step {
 }
 
 /// What people look at: neither status nor what the server keeps for itself.
-fn comparable(mut object: Value) -> Value {
+pub fn comparable(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
     }

@@ -1,13 +1,16 @@
 //! `everflow diff kustomization` and `everflow diff artifact`: against what is there now.
 
 mod kustomization;
-mod report;
+pub mod report;
 
 use clap::Subcommand;
+
+pub use kustomization::comparable;
 
 use super::artifact;
 use super::connection::Connection;
 use crate::exit::Failure;
+use crate::install;
 
 /// What is compared with something that is there already.
 #[derive(Subcommand, Debug)]
@@ -17,6 +20,8 @@ pub enum What {
     Kustomization(Box<kustomization::Args>),
     /// Show what a local directory has that an artifact in a registry has not; ends with 1 then
     Artifact(Box<ArtifactArgs>),
+    /// Show what a FluxInstance would change in the cluster; ends with 1 when there is something
+    Instance(Box<install::DiffArgs>),
 }
 
 /// `everflow diff artifact`
@@ -32,6 +37,7 @@ pub struct ArtifactArgs {
 pub fn run(what: &What) -> Result<(), Failure> {
     match what {
         What::Kustomization(args) => kustomization::run(args),
+        What::Instance(args) => install::diff_instance(args),
         What::Artifact(args) => artifact::diff(&args.diff, &args.connection),
     }
 }

@@ -4,22 +4,20 @@ use everflow_json::Value;
 
 use super::row::{Row, labels, shortened};
 
+/// The addresses of load balancers.
+fn load_balancers<'r>(row: &'r Row<'_>) -> Vec<&'r str> {
+    let entries = row.list("/status/loadBalancer/ingress").iter();
+    let shown = |entry: &'r Value| entry.get("ip").or(entry.get("hostname"))?.as_str();
+    entries.filter_map(shown).collect()
+}
+
 pub(super) fn service(row: &Row<'_>) -> Vec<Value> {
     let external: Vec<&str> = row
         .list("/spec/externalIPs")
         .iter()
         .filter_map(Value::as_str)
         .collect();
-    let balanced: Vec<&str> = row
-        .list("/status/loadBalancer/ingress")
-        .iter()
-        .filter_map(|entry| {
-            entry
-                .get("ip")
-                .or(entry.get("hostname"))
-                .and_then(Value::as_str)
-        })
-        .collect();
+    let balanced: Vec<&str> = load_balancers(row);
     let shown = match row.str("/spec/type") {
         "ClusterIP" | "NodePort" if external.is_empty() => "<none>".to_owned(),
         "ClusterIP" | "NodePort" => external.join(","),
@@ -136,16 +134,7 @@ pub(super) fn ingress(row: &Row<'_>) -> Vec<Value> {
         .map(str::to_owned)
         .collect();
     let hosts = shortened(&hosts, 3, "*");
-    let address: Vec<&str> = row
-        .list("/status/loadBalancer/ingress")
-        .iter()
-        .filter_map(|entry| {
-            entry
-                .get("ip")
-                .or(entry.get("hostname"))
-                .and_then(Value::as_str)
-        })
-        .collect();
+    let address: Vec<&str> = load_balancers(row);
     let ports = if row.count("/spec/tls") > 0 {
         "80, 443"
     } else {

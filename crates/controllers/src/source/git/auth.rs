@@ -5,7 +5,7 @@ use everflow_api::names::condition as types;
 use everflow_api::source::{GitProvider, GitRepository};
 use everflow_fetch::git::{GitAuth, GithubApp, Remote, SshAuth};
 use everflow_fetch::http::{Auth, Client, ClientOptions, TlsOptions};
-use everflow_fetch::{Deadline, Secret, Url};
+use everflow_fetch::{Deadline, Secret, Url, shown};
 use everflow_runtime::attempt::Context;
 
 use super::Git;
@@ -63,7 +63,7 @@ impl Git {
         };
         let (proxy, by_proxy) = proxy.unzip();
         let url = Url::parse(&spec.url).map_err(|error| {
-            let message = format!("failed to parse url '{}': {error}", spec.url);
+            let message = format!("failed to parse url '{}': {error}", shown(&spec.url));
             Failure::stalling(Reason::URLInvalid.as_str(), message)
         })?;
         let secret = match &spec.secret_ref {

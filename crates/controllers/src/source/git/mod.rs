@@ -84,6 +84,10 @@ impl Git {
         let form = archive_cache::Form::of(&draft.object, requester);
         draft.wake = wake_on(&draft.object);
         let includes = self.includes(draft, context)?;
+        for included in &includes {
+            // What is not here, another replica may have fetched; if it is nowhere, that is said below.
+            self.storage.bring(&included.path, &included.digest).await;
+        }
         draft.remove(types::ARTIFACT_OUTDATED);
         if content::includes_changed(&draft.object.status, &includes) {
             let message = "included artifacts differ from last observed includes";

@@ -2,6 +2,7 @@
 
 use everflow_helm::release::Release;
 use everflow_json::Value;
+use everflow_limits::Budget;
 use everflow_time::Timestamp;
 
 use super::tasks::tasks;
@@ -147,6 +148,10 @@ fn hook_objects(record: &Release, scope: &dyn Scope) -> Vec<Result<Vec<Value>, S
 struct Lenient<'s>(&'s dyn Scope);
 
 impl Scope for Lenient<'_> {
+    fn budget(&self) -> Option<&Budget> {
+        self.0.budget()
+    }
+
     fn is_namespaced(&self, api_version: &str, kind: &str) -> Option<bool> {
         self.0.is_namespaced(api_version, kind).or(Some(false))
     }
