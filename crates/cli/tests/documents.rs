@@ -10,9 +10,10 @@ use std::process::Command;
 use commands::{Commands, in_shell};
 
 /// The pages of the book in their order; those that are not there are left out.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "README.md",
     "try.md",
+    "up.md",
     "install.md",
     "bootstrap.md",
     "adopt.md",
@@ -276,12 +277,14 @@ fn commands_and_flags_that_are_not_there_are_found() {
 const ALONE: [&str; 5] = ["helm", "kustomize", "test", "up", "version"];
 
 fn runs_here(words: &[String]) -> bool {
-    let is_placeholder =
-        |word: &String| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || c == '/');
+    // A word in capitals, or the directory that the reader is in, stands for what only the reader has.
+    let is_placeholder = |word: &String| {
+        let has_capitals = word.chars().all(|c| c.is_ascii_uppercase() || c == '/');
+        word == "." || (word.len() > 1 && has_capitals)
+    };
     let goes_on = ["--watch", "--kubeconfig-out"];
-    words
-        .first()
-        .is_some_and(|verb| ALONE.contains(&verb.as_str()))
+    let is_alone = |verb: &String| ALONE.contains(&verb.as_str());
+    words.first().is_some_and(is_alone)
         && !words
             .iter()
             .any(|word| is_placeholder(word) || goes_on.contains(&word.as_str()))

@@ -30,6 +30,7 @@ pub mod git;
 pub mod golden;
 pub mod kinds;
 mod neighbours;
+mod operators;
 mod pack;
 pub mod picture;
 pub mod references;

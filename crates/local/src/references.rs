@@ -6,6 +6,8 @@ use everflow_api::inventory::ObjectId;
 use everflow_api::view;
 use everflow_json::Value;
 
+use crate::operators::made_from;
+
 /// A reference that leads nowhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dangling {
@@ -27,6 +29,8 @@ pub fn dangling(objects: &[Value], known: &dyn Fn(&str, &str, &str) -> bool) -> 
         .map(ObjectId::of)
         .map(|id| (id.kind, id.namespace, id.name))
         .collect();
+    // Programs only miss what nobody makes; what is deployed needs it to be there.
+    let made: BTreeSet<_> = objects.iter().flat_map(made_from).collect();
     let mut found = BTreeSet::new();
     for object in objects {
         let from = ObjectId::of(object);
@@ -36,7 +40,8 @@ pub fn dangling(objects: &[Value], known: &dyn Fn(&str, &str, &str) -> bool) -> 
                 reference.namespace.clone(),
                 reference.name.to_owned(),
             );
-            let exists = there.contains(&key) || known(&key.0, &key.1, &key.2);
+            let is_made = !reference.fatal && made.contains(&key);
+            let exists = is_made || there.contains(&key) || known(&key.0, &key.1, &key.2);
             if !exists && !reference.name.is_empty() && !reference.name.contains("${") {
                 found.insert(Dangling {
                     from: from.subject(),
@@ -286,5 +291,27 @@ mod tests {
                 "Kustomization/f/apps spec.sourceRef GitRepository/f/gone true",
             ]
         );
+    }
+
+    #[test]
+    fn what_an_operator_makes_is_not_missed_by_programs() {
+        let secret = json!({
+            "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
+            "metadata": { "namespace": "n", "name": "s" },
+        });
+        let web = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "namespace": "n", "name": "web" },
+            "spec": { "containers": [{ "envFrom": [{ "secretRef": { "name": "s" } }] }] },
+        });
+        let apps = json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": { "namespace": "n", "name": "apps" },
+            "spec": { "postBuild": { "substituteFrom": [{ "kind": "Secret", "name": "s" }] } },
+        });
+        let missed = dangling(&[web.clone()], &|_, _, _| false);
+        assert_eq!(missed.len(), 1, "{missed:?}");
+        let found = dangling(&[secret, web, apps], &|_, _, _| false);
+        let fields: Vec<&str> = found.iter().map(|d| d.field.as_str()).collect();
+        assert_eq!(fields, ["spec.postBuild.substituteFrom[0]"]);
     }
 }

@@ -46,7 +46,7 @@ fn page(verb: &Command) -> String {
     };
     describe(verb, &mut text, &shared);
     if !shared.is_empty() {
-        text.push_str("## Flags of all commands of this page\n\n");
+        text.push_str("## Flags of all commands below\n\n");
         table("Flag", &shared, &mut text);
     }
     sections(verb, &mut text, &shared);

@@ -42,7 +42,7 @@ impl Commands {
         for line in page.lines() {
             let heading = line.trim_start_matches('#').trim();
             if line.starts_with('#') {
-                is_shared = heading == "Flags of all commands of this page";
+                is_shared = heading == "Flags of all commands below";
                 if let Some(name) = heading.strip_prefix("everflow ") {
                     path = name.to_owned();
                     verb = name.split(' ').next().unwrap().to_owned();
