@@ -31,8 +31,12 @@ pub fn program() -> Command {
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Take over a cluster from Flux, with nothing rolled out and nothing pruned
+    Adopt(flux::adopt::Args),
     /// Find what would stop together, what could not be mended then, and the smallest patches against it
     Audit(audit::Args),
+    /// Keep a cluster by a repository: install, commit, and wait until it runs
+    Bootstrap(Box<flux::bootstrap::Args>),
     /// Build what a Flux object stands for, without applying it
     Build(flux::build::Args),
     /// Check whether the cluster can run the controllers, and whether they run
@@ -83,6 +87,8 @@ pub enum Verb {
     Push(flux::artifact::PushVerb),
     /// Reconcile a Flux object now, and wait for it
     Reconcile(flux::reconcile::Args),
+    /// Give a cluster that was adopted back to Flux
+    Release(flux::release::Args),
     /// Resume Flux objects that are suspended
     Resume(flux::suspend::ResumeArgs),
     /// Run the controllers against a cluster

@@ -1,10 +1,10 @@
 //! Sending a pack to a server and hearing what became of it.
 
+use super::GitClient;
 use super::object::ObjectId;
 use super::pkt::{Decoder, Packet, put_flush, put_line, text};
 use super::protocol::Capabilities;
 use super::session::{Service, Session};
-use super::GitClient;
 use crate::http::printable;
 use crate::{Deadline, Error};
 
@@ -140,7 +140,9 @@ fn judge(report: &[String], name: &str) -> Result<Sent, Error> {
         if line.strip_prefix("ok ") == Some(name) {
             return Ok(Sent::Done);
         }
-        let refused = line.strip_prefix("ng ").and_then(|rest| rest.strip_prefix(name));
+        let refused = line
+            .strip_prefix("ng ")
+            .and_then(|rest| rest.strip_prefix(name));
         if let Some(why) = refused {
             return Ok(Sent::Refused(printable(why.trim()).to_string()));
         }

@@ -189,10 +189,9 @@ fn in_the_way(path: &str, what: &str) -> Error {
 }
 
 fn find(entries: &[TreeEntry], name: &str) -> Option<usize> {
-    let found = entries
+    entries
         .iter()
-        .position(|entry| entry.name == name.as_bytes());
-    found
+        .position(|entry| entry.name == name.as_bytes())
 }
 
 fn put(entries: &mut Vec<TreeEntry>, name: &str, mode: Mode, id: ObjectId) {
@@ -245,7 +244,9 @@ pub(super) fn encode_commit(
     message: &str,
 ) -> Vec<u8> {
     let plain = |text: &str| -> String {
-        let kept = text.chars().filter(|c| !matches!(c, '<' | '>' | '\n' | '\0'));
+        let kept = text
+            .chars()
+            .filter(|c| !matches!(c, '<' | '>' | '\n' | '\0'));
         kept.collect::<String>().trim().to_owned()
     };
     let (name, email) = (plain(&author.name), plain(&author.email));
@@ -367,6 +368,9 @@ mod tests {
         let commit = Commit::parse(id, &signed).unwrap();
         assert_eq!((commit.author.name.as_str(), commit.tree), ("A B", tree));
         assert_eq!(commit.message, "Add\n\nmore\n");
-        assert_eq!((commit.signature.as_str(), commit.signed), (armour, content));
+        assert_eq!(
+            (commit.signature.as_str(), commit.signed),
+            (armour, content)
+        );
     }
 }

@@ -91,7 +91,10 @@ async fn commits_are_pushed_to_empty_and_to_filled_repositories() {
     let mut other = change(&[("x", "y\n")]);
     other.branch = "other".to_owned();
     world.publish(remote(url), &other).await.unwrap();
-    assert_eq!(git(&path, 1, &["ls-tree", "-r", "--name-only", "other"]), "x");
+    assert_eq!(
+        git(&path, 1, &["ls-tree", "-r", "--name-only", "other"]),
+        "x"
+    );
     let client = GitClient::new(&world.env, remote(url)).unwrap();
     let deadline = Deadline::after(&world.env.clock, Duration::from_secs(60));
     let mut head = client.head("main", &deadline).await.unwrap().unwrap();
@@ -207,5 +210,8 @@ async fn commits_are_pushed_by_ssh_and_signed() {
     git(&path, 1, &["-c", &allowed, "verify-commit", "main"]);
     let nothing = ssh_remote("ssh://git@git.test/nothing", &secret, None, &known).unwrap();
     let error = world.publish(nothing, &signed).await.unwrap_err();
-    assert!(error.to_string().contains("repository not found"), "{error}");
+    assert!(
+        error.to_string().contains("repository not found"),
+        "{error}"
+    );
 }
