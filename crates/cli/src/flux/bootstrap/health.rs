@@ -24,35 +24,47 @@ pub async fn until_reconciled(
     revision: &str,
     timeout: Duration,
 ) -> Result<(), Failure> {
-    let at = At::new(namespace, namespace);
     for name in ["GitRepository", "Kustomization"] {
-        let kind = kinds::required(name)?;
-        say::waiting(&format!(
-            "waiting for {name} \"{namespace}/{namespace}\" to be reconciled"
-        ));
-        let is_there = move |object: &Value| match name {
-            "GitRepository" => object["status"]["artifact"]["revision"] == revision,
-            _ => object["status"]["lastAppliedRevision"] == revision,
-        };
-        let live = session.client.get(&kind.resource, at).await;
-        let live = live.map_err(|error| work(session.told(kind, &error)))?;
-        if !is_there(&live) {
-            // Its interval would be waited for otherwise.
-            let now = session.clock.now().rfc3339_micro();
-            let asked = json!({"metadata": {"annotations": {annotation::REQUESTED_AT: now}}});
-            let (patch, by) = (Patch::Merge(asked), WriteOptions::by(MANAGER));
-            let written = session.client.patch(&kind.resource, at, &patch, &by).await;
-            written.map_err(|error| work(session.told(kind, &error)))?;
-        }
-        let waited = readiness::wait(session, kind, at, timeout, is_there).await;
-        waited.map_err(|why| {
-            work(format!(
-                "{name} \"{namespace}/{namespace}\" is not ready at revision {revision}: {why}; \
-                 it is tried on in the cluster: see everflow get all, or run this again"
-            ))
-        })?;
-        say::success(&format!("{name} reconciled successfully"));
+        until_at(session, name, namespace, revision, timeout).await?;
     }
+    Ok(())
+}
+
+/// Waits until the object of a kind that is called like its namespace is at a revision.
+pub async fn until_at(
+    session: &Session,
+    name: &str,
+    namespace: &str,
+    revision: &str,
+    timeout: Duration,
+) -> Result<(), Failure> {
+    let at = At::new(namespace, namespace);
+    let kind = kinds::required(name)?;
+    say::waiting(&format!(
+        "waiting for {name} \"{namespace}/{namespace}\" to be reconciled"
+    ));
+    let is_there = move |object: &Value| match name {
+        "GitRepository" => object["status"]["artifact"]["revision"] == revision,
+        _ => object["status"]["lastAppliedRevision"] == revision,
+    };
+    let live = session.client.get(&kind.resource, at).await;
+    let live = live.map_err(|error| work(session.told(kind, &error)))?;
+    if !is_there(&live) {
+        // Its interval would be waited for otherwise.
+        let now = session.clock.now().rfc3339_micro();
+        let asked = json!({"metadata": {"annotations": {annotation::REQUESTED_AT: now}}});
+        let (patch, by) = (Patch::Merge(asked), WriteOptions::by(MANAGER));
+        let written = session.client.patch(&kind.resource, at, &patch, &by).await;
+        written.map_err(|error| work(session.told(kind, &error)))?;
+    }
+    let waited = readiness::wait(session, kind, at, timeout, is_there).await;
+    waited.map_err(|why| {
+        work(format!(
+            "{name} \"{namespace}/{namespace}\" is not ready at revision {revision}: {why}; \
+             it is tried on in the cluster: see everflow get all, or run this again"
+        ))
+    })?;
+    say::success(&format!("{name} reconciled successfully"));
     Ok(())
 }
 

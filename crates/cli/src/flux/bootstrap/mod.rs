@@ -6,6 +6,7 @@ mod flags;
 mod git;
 mod health;
 mod manifests;
+mod moving;
 mod provider;
 mod secret;
 mod steps;

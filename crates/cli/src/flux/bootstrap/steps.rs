@@ -21,7 +21,7 @@ use super::manifests::{
 use super::provider::Repository;
 use super::secret::{self, Access};
 use super::tree::CommitTree;
-use super::{health, work};
+use super::{health, moving, work};
 use crate::exit::Failure;
 use crate::flux::adopt::{Install, forget, installation, stop_controllers};
 use crate::flux::connection::{Connection, Session};
@@ -536,9 +536,42 @@ impl Run<'_> {
             // A kustomization file of its own that leaves them out.
             objects = objects_of(&plan.sync, &self.files.sync)?;
         }
-        apply_all(&self.session, objects, self.bootstrap.connection.timeout).await?;
+        let head = published.commit.to_string();
+        self.apply_sync(objects, &head).await?;
         say::success("reconciled sync configuration");
-        Ok(published.commit.to_string())
+        Ok(head)
+    }
+
+    /// Applies the objects of the sync. A cluster that another repository has kept so far would have that say
+    /// where its source is: its Kustomization rests until the source is at the new commit.
+    async fn apply_sync(&self, objects: Vec<Value>, head: &str) -> Result<(), Failure> {
+        let (namespace, timeout) = (self.namespace(), self.bootstrap.connection.timeout);
+        let moves = moving::is_moved(&self.session, namespace, &objects).await?;
+        if !moves {
+            return apply_all(&self.session, objects, timeout).await;
+        }
+        say::action("moving the cluster to another repository");
+        moving::rest(&self.session, namespace).await?;
+        let is_source = |object: &Value| object["kind"] == "GitRepository";
+        let (sources, rest): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(is_source);
+        apply_all(&self.session, sources, timeout).await?;
+        let revision = self.revision(head);
+        health::until_at(
+            &self.session,
+            "GitRepository",
+            namespace,
+            &revision,
+            timeout,
+        )
+        .await?;
+        apply_all(&self.session, rest, timeout).await?;
+        moving::go_on(&self.session, namespace).await?;
+        say::success("the cluster is kept by the new repository");
+        Ok(())
+    }
+
+    fn revision(&self, head: &str) -> String {
+        format!("{}@sha1:{head}", self.bootstrap.common.branch)
     }
 
     async fn report(&self, plan: &Plan, head: &str) -> Result<(), Failure> {
@@ -548,7 +581,7 @@ impl Run<'_> {
         say::action("confirming components are healthy");
         health::until_deployed(&self.session, &deployments, timeout).await?;
         say::success("all components are healthy");
-        let revision = format!("{}@sha1:{head}", self.bootstrap.common.branch);
+        let revision = self.revision(head);
         health::until_reconciled(&self.session, namespace, &revision, timeout).await
     }
 }
