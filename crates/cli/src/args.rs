@@ -33,8 +33,12 @@ pub fn program() -> Command {
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Take over a cluster from Flux, with nothing rolled out and nothing pruned
+    Adopt(flux::adopt::Args),
     /// Find what would stop together, what could not be mended then, and the smallest patches against it
     Audit(audit::Args),
+    /// Keep a cluster by a repository: install, commit, and wait until it runs
+    Bootstrap(Box<flux::bootstrap::Args>),
     /// Build what a Flux object stands for, without applying it
     Build(flux::build::Args),
     /// Check whether the cluster can run the controllers, and whether they run
@@ -87,6 +91,8 @@ pub enum Verb {
     Push(flux::artifact::PushVerb),
     /// Reconcile a Flux object now, and wait for it
     Reconcile(flux::reconcile::Args),
+    /// Give a cluster that was adopted back to Flux
+    Release(flux::release::Args),
     /// Deliver from this machine what the engine in the cluster cannot: the way out of a deadlock
     Rescue(Box<rescue::Args>),
     /// Resume Flux objects that are suspended

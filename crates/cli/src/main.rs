@@ -51,7 +51,9 @@ fn main() -> std::process::ExitCode {
 
 fn run(verb: Verb) -> Result<(), Failure> {
     match verb {
+        Verb::Adopt(args) => flux::adopt::run(&args),
         Verb::Audit(args) => audit::run(&args),
+        Verb::Bootstrap(args) => flux::bootstrap::run(&args),
         Verb::Build(args) => flux::build::run(&args),
         Verb::Check(args) => flux::check::run(&args),
         Verb::Completion(args) => flux::completion::run(&args),
@@ -75,6 +77,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Notify(args) => notify::run(&args),
         Verb::Trigger(args) => notify::trigger::run(&args),
         Verb::Reconcile(args) => flux::reconcile::run(&args),
+        Verb::Release(args) => flux::release::run(&args),
         Verb::Rescue(args) => rescue::run(&args),
         Verb::Resume(args) => flux::suspend::resume(&args),
         Verb::Run(args) => run::run(&args),

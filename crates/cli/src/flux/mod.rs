@@ -1,6 +1,8 @@
 //! The verbs of flux, for any cluster: the same words, columns, symbols and exit codes.
 
+pub mod adopt;
 pub mod artifact;
+pub mod bootstrap;
 pub mod build;
 pub mod check;
 pub mod completion;
@@ -22,6 +24,7 @@ pub mod migrate;
 pub mod plugin;
 mod readiness;
 pub mod reconcile;
+pub mod release;
 mod resources;
 mod row;
 pub mod say;

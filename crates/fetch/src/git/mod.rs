@@ -1,7 +1,8 @@
 //! Git repositories over HTTP and SSH: which commit a name stands for, and an archive of it.
 //!
 //! There is no clone: one commit comes as one pack, lies in the temporary area while it is turned
-//! into an archive, and is gone. Whatever the server sends is checked against the names of the
+//! into an archive, and is gone. [`GitClient::publish`] makes a commit on top of it and sends that.
+//! Whatever the server sends is checked against the names of the
 //! objects, which are hashes of their content.
 
 mod checkout;
@@ -19,13 +20,17 @@ pub(crate) mod pack;
 pub(crate) mod pack_index;
 pub(crate) mod pkt;
 pub(crate) mod protocol;
+mod push;
 mod reference;
+mod send;
 mod session;
 pub mod signature;
+mod signing;
 mod ssh;
 pub(crate) mod submodule;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -42,9 +47,12 @@ pub use local::LocalRepository;
 pub use object::{Commit, Kind, ObjectId, Person, Tag};
 pub use pack::{Pack, PackLimits};
 pub use protocol::Ref;
+pub use push::{Change, Found, Published};
 pub use reference::{GitRef, Resolution, revision};
+pub use signing::SigningKey;
 pub use ssh::SshAuth;
 pub use submodule::Submodule;
+pub use write::FileEdit;
 
 use crate::archive::Summary;
 use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, TlsOptions, may_send_credentials};
@@ -53,7 +61,7 @@ use crate::{Deadline, Error, Url};
 use checkout::Module;
 use protocol::Wants;
 use reference::{Answer, Question};
-use session::Session;
+use session::{Service, Session};
 
 /// Who we are to a git server.
 #[derive(Debug, Clone, Default)]
@@ -178,7 +186,8 @@ impl GitClient {
     }
 
     async fn session(&self, deadline: &Deadline) -> Result<Session, Error> {
-        Session::open(self.http.as_ref(), &self.env, &self.remote, deadline).await
+        let http = self.http.as_ref();
+        Session::open(Service::Fetch, http, &self.env, &self.remote, deadline).await
     }
 
     /// Asks the server which commit is meant. One question, nothing is fetched, except for a range

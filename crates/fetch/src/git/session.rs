@@ -31,8 +31,49 @@ enum Transport {
     Stream(Box<dyn Stream>),
 }
 
+/// What a conversation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Objects are fetched.
+    Fetch,
+    /// Objects are sent. There is the older protocol only.
+    Push,
+}
+
+impl Service {
+    /// The program on the server.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Service::Fetch => "git-upload-pack",
+            Service::Push => "git-receive-pack",
+        }
+    }
+
+    /// The version of the protocol to ask for.
+    pub(super) fn protocol(self) -> Option<&'static str> {
+        match self {
+            Service::Fetch => Some("version=2"),
+            Service::Push => None,
+        }
+    }
+
+    fn media_types(self) -> (&'static str, &'static str) {
+        match self {
+            Service::Fetch => (
+                "application/x-git-upload-pack-request",
+                "application/x-git-upload-pack-result",
+            ),
+            Service::Push => (
+                "application/x-git-receive-pack-request",
+                "application/x-git-receive-pack-result",
+            ),
+        }
+    }
+}
+
 /// An open conversation.
 pub(crate) struct Session {
+    service: Service,
     transport: Transport,
     source: Source,
     decoder: Decoder,
@@ -61,6 +102,7 @@ const LARGEST_PREFACE: usize = 1 << 20;
 impl Session {
     /// Opens a conversation and reads the greeting.
     pub(crate) async fn open(
+        service: Service,
         client: Option<&Arc<Client>>,
         env: &Env,
         remote: &Remote,
@@ -68,10 +110,10 @@ impl Session {
     ) -> Result<Self, Error> {
         let (transport, source, foreign) = match (&remote.auth, client) {
             (GitAuth::Ssh(auth), _) => {
-                let stream = super::ssh::connect(env, remote, auth, deadline).await?;
+                let stream = super::ssh::connect(env, remote, auth, service, deadline).await?;
                 (Transport::Stream(stream), Source::Stream, false)
             }
-            (auth, Some(client)) => greet_http(client, remote, auth, deadline).await?,
+            (auth, Some(client)) => greet_http(service, client, remote, auth, deadline).await?,
             (_, None) => {
                 return Err(Error::Authentication(
                     "invalid 'ssh' auth option: 'identity' is required".to_owned(),
@@ -80,6 +122,7 @@ impl Session {
         };
         let http = matches!(transport, Transport::Http { .. });
         let mut session = Session {
+            service,
             transport,
             source,
             decoder: Decoder::default(),
@@ -111,7 +154,8 @@ impl Session {
                 }
                 Some(Packet::Flush) => break,
                 _ if version_2.is_none() && old.refs.is_empty() && first => {
-                    return Err(Error::Protocol("empty git-upload-pack given".to_owned()));
+                    let program = self.service.program();
+                    return Err(Error::Protocol(format!("empty {program} given")));
                 }
                 _ => return Err(unexpected_end()),
             };
@@ -151,8 +195,18 @@ impl Session {
         Ok(())
     }
 
+    /// What the server can do.
+    pub(super) fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// The names that the older protocol tells at once.
+    pub(super) fn greeted(&self) -> &[Ref] {
+        self.old_refs.as_deref().unwrap_or_default()
+    }
+
     /// The next frame; `None` at the end.
-    async fn packet(&mut self) -> Result<Option<Packet>, Error> {
+    pub(super) async fn packet(&mut self) -> Result<Option<Packet>, Error> {
         loop {
             let next = self.decoder.next();
             if let Some(packet) = next.map_err(|error| self.shown(error))? {
@@ -216,14 +270,14 @@ impl Session {
     }
 
     /// Sends a command; its answer comes as frames.
-    async fn ask(&mut self, message: Vec<u8>) -> Result<(), Error> {
+    pub(super) async fn ask(&mut self, message: Vec<u8>) -> Result<(), Error> {
         match &mut self.transport {
             Transport::Http { client, url, auth } => {
-                let target = url.with_suffix("git-upload-pack");
-                let mut request =
-                    Request::post(&target, "application/x-git-upload-pack-request", message)
-                        .with_auth(auth.clone())
-                        .with_header(header::ACCEPT, "application/x-git-upload-pack-result");
+                let target = url.with_suffix(self.service.program());
+                let (asks, answers) = self.service.media_types();
+                let mut request = Request::post(&target, asks, message)
+                    .with_auth(auth.clone())
+                    .with_header(header::ACCEPT, answers);
                 if self.capabilities.version_2 {
                     request = request.with_header(GIT_PROTOCOL, "version=2");
                 }
@@ -348,7 +402,7 @@ impl Session {
     }
 
     /// The next bytes of a pack that comes in frames.
-    async fn pack_frame(&mut self) -> Result<Option<Bytes>, Error> {
+    pub(super) async fn pack_frame(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             match self.packet().await? {
                 Some(Packet::Data(mut frame)) if !frame.is_empty() => match frame.get_u8() {
@@ -411,20 +465,22 @@ fn remote_error(message: &[u8]) -> Error {
 const GIT_PROTOCOL: header::HeaderName = header::HeaderName::from_static("git-protocol");
 
 async fn greet_http(
+    service: Service,
     client: &Arc<Client>,
     remote: &Remote,
     auth: &GitAuth,
     deadline: &Deadline,
 ) -> Result<(Transport, Source, bool), Error> {
     let mut url = remote.url.with_suffix("info/refs");
-    url.query = Some("service=git-upload-pack".to_owned());
+    url.query = Some(format!("service={}", service.program()));
     let auth = match auth {
         GitAuth::Http(auth) => Some(auth.clone()),
         _ => None,
     };
-    let request = Request::get(&url)
-        .with_auth(auth)
-        .with_header(GIT_PROTOCOL, "version=2");
+    let mut request = Request::get(&url).with_auth(auth);
+    if let Some(version) = service.protocol() {
+        request = request.with_header(GIT_PROTOCOL, version);
+    }
     let auth = request.auth.clone();
     let response = client.send(request, deadline).await?;
     let response = checked(response, &url).await?;

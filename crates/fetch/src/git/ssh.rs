@@ -14,6 +14,7 @@ use russh::{ChannelMsg, Preferred};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 
 use super::known_hosts::{self, KnownKeys};
+use super::session::Service;
 use super::{Remote, host_key};
 use crate::http::connect::tunnel;
 use crate::{Deadline, Error, Secret};
@@ -204,11 +205,12 @@ fn preferred(auth: &SshAuth, known: &KnownKeys) -> Result<Preferred, Error> {
     Ok(preferred)
 }
 
-/// Connects, proves who both sides are, and starts `git-upload-pack`.
+/// Connects, proves who both sides are, and starts git's program on the server.
 pub(super) async fn connect(
     env: &Env,
     remote: &Remote,
     auth: &SshAuth,
+    service: Service,
     deadline: &Deadline,
 ) -> Result<Box<dyn Stream>, Error> {
     let key = auth.key()?;
@@ -236,7 +238,7 @@ pub(super) async fn connect(
                 ssh_error(said.take().unwrap_or_else(|| words(&error)))
             })?;
         log_in(&mut handle, remote, auth, key).await?;
-        start(handle, &remote.url.path).await
+        start(handle, service, &remote.url.path).await
     };
     deadline.wait(opening).await.ok_or(Error::Deadline(""))?
 }
@@ -268,20 +270,27 @@ async fn log_in(
     }
 }
 
-async fn start(handle: Handle<Checker>, path: &str) -> Result<Box<dyn Stream>, Error> {
+async fn start(
+    handle: Handle<Checker>,
+    service: Service,
+    path: &str,
+) -> Result<Box<dyn Stream>, Error> {
     let failed = |error: russh::Error| Error::Git(format!("ssh: {}", words(&error)));
     let channel = handle.channel_open_session().await.map_err(failed)?;
     // Servers that do not take it speak the older protocol.
-    channel
-        .set_env(false, "GIT_PROTOCOL", "version=2")
-        .await
-        .map_err(failed)?;
+    if let Some(version) = service.protocol() {
+        channel
+            .set_env(false, "GIT_PROTOCOL", version)
+            .await
+            .map_err(failed)?;
+    }
     let quoted = path.replace('\'', "'\\''");
-    let command = format!("git-upload-pack '{quoted}'");
+    let program = service.program();
+    let command = format!("{program} '{quoted}'");
     channel.exec(true, command).await.map_err(failed)?;
     let (ours, theirs) = tokio::io::duplex(256 * 1024);
     let complaint: Arc<Mutex<String>> = Arc::default();
-    tokio::spawn(pump(handle, channel, theirs, complaint.clone()));
+    tokio::spawn(pump(handle, channel, program, theirs, complaint.clone()));
     Ok(Box::new(SshStream {
         stream: ours,
         complaint,
@@ -292,6 +301,7 @@ async fn start(handle: Handle<Checker>, path: &str) -> Result<Box<dyn Stream>, E
 async fn pump(
     handle: Handle<Checker>,
     channel: russh::Channel<russh::client::Msg>,
+    program: &'static str,
     stream: DuplexStream,
     complaint: Arc<Mutex<String>>,
 ) {
@@ -314,7 +324,7 @@ async fn pump(
                 }
                 ChannelMsg::Failure => {
                     let mut text = complaint.lock().unwrap_or_else(PoisonError::into_inner);
-                    text.push_str("the server does not run git-upload-pack");
+                    text.push_str(&format!("the server does not run {program}"));
                     break;
                 }
                 // What the command says last may come after the end of its output.

@@ -8,6 +8,7 @@
     clippy::print_stderr
 )]
 
+mod push;
 mod signatures;
 mod ssh;
 #[path = "../support/mod.rs"]

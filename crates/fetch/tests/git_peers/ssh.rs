@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::support::{git_is_here, ssh_auth};
 use crate::world::{World, branch, remote, with_deltas};
 
-/// Runs `git upload-pack` on the repositories of a directory.
+/// Runs git's programs for fetching and pushing on the repositories of a directory.
 #[derive(Clone)]
-struct UploadPack {
-    root: PathBuf,
+pub(crate) struct UploadPack {
+    pub(crate) root: PathBuf,
 }
 
 impl SshHost for UploadPack {
@@ -28,10 +28,12 @@ impl SshHost for UploadPack {
         version: Option<String>,
         stream: SshStream,
     ) -> impl Future<Output = Vec<u8>> + Send + 'static {
-        let path = command.strip_prefix("git-upload-pack '/");
-        let path = path.and_then(|rest| rest.strip_suffix('\'')).unwrap();
+        let (program, path) = command.split_once(" '/").unwrap();
+        let program = program.strip_prefix("git-").unwrap();
+        assert!(matches!(program, "upload-pack" | "receive-pack"));
+        let path = path.strip_suffix('\'').unwrap();
         let mut process = tokio::process::Command::new("git");
-        process.arg("upload-pack").arg(self.root.join(path));
+        process.arg(program).arg(self.root.join(path));
         if let Some(version) = version {
             process.env("GIT_PROTOCOL", version);
         }
@@ -63,7 +65,7 @@ async fn run(mut process: tokio::process::Command, stream: SshStream) -> Vec<u8>
     complaint
 }
 
-fn ssh_remote(
+pub(crate) fn ssh_remote(
     url: &str,
     secret: &str,
     password: Option<&str>,
