@@ -1,13 +1,14 @@
-//! What is installed. The one place that asks for the manifests of `everflow install`.
+//! What is installed: the manifests of `everflow install`, or those of a file.
 
 use std::path::{Path, PathBuf};
+
+use everflow_install::{Component, Options};
 
 use super::work;
 use crate::exit::Failure;
 
 /// What the command line says about an installation.
 #[derive(Debug, Clone)]
-#[allow(dead_code)]
 pub struct ComponentOptions {
     pub namespace: String,
     pub components: Vec<String>,
@@ -23,15 +24,45 @@ pub struct ComponentOptions {
     pub manifests: Option<PathBuf>,
 }
 
+impl ComponentOptions {
+    fn install_options(&self) -> Result<Options, everflow_install::Error> {
+        let names = self.components.iter().chain(&self.components_extra);
+        let mut components = Vec::new();
+        for name in names.filter(|name| !name.is_empty()) {
+            let component = Component::parse(name)?;
+            if !components.contains(&component) {
+                components.push(component);
+            }
+        }
+        let mut options = Options {
+            namespace: self.namespace.clone(),
+            components,
+            image_pull_secret: self.image_pull_secret.clone(),
+            network_policies: self.network_policy,
+            watch_all_namespaces: self.watch_all_namespaces,
+            cluster_domain: self.cluster_domain.clone(),
+            toleration_keys: self.toleration_keys.clone(),
+            log_level: self.log_level.clone(),
+            ..Options::default()
+        };
+        if !self.registry.is_empty() {
+            self.registry
+                .trim_end_matches('/')
+                .clone_into(&mut options.registry);
+        }
+        Ok(options)
+    }
+}
+
 /// The manifests of an installation as YAML: definitions, rights, the Deployment and its Services.
 pub fn components(options: &ComponentOptions) -> Result<String, Failure> {
-    match &options.manifests {
-        Some(path) => read(path),
-        None => Err(work(
-            "component manifest generation failed: this program does not bring the manifests of its own \
-             installation yet; give them with --manifests FILE",
-        )),
+    if let Some(path) = &options.manifests {
+        return read(path);
     }
+    let failed = |error| work(format!("component manifest generation failed: {error}"));
+    let made = options.install_options().map_err(failed)?;
+    let objects = everflow_install::manifests(&made).map_err(failed)?;
+    Ok(everflow_install::to_yaml(&objects))
 }
 
 /// A file, or all YAML files of a directory in the order of their names.
