@@ -191,7 +191,6 @@ async fn a_cluster_is_taken_over_and_given_back_with_nothing_rolled_out() {
 async fn what_cannot_be_taken_over_is_told_and_left_alone() {
     let place = Place::new("adopt-refused").await;
     let told = |output: Output| String::from_utf8(output.stderr).unwrap();
-    let words = ["adopt"];
     // The program's own manifests.
     place.must(&["adopt", "--dry-run"]).await;
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
