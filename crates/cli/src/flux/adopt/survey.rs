@@ -183,12 +183,8 @@ fn features(kind: &Kind, object: &Value, warnings: &mut Vec<String>) {
             warn("speaks a protocol, or logs in by an identity, of a cloud");
         }
         "HelmChart" if spec["verify"]["provider"] == "notation" => warn("is verified by notation"),
-        "Kustomization" => {
-            if spec["kubeConfig"]["configMapRef"].is_object() {
-                warn(
-                    "deploys to a cluster by the identity of a cloud, unless its provider is generic",
-                );
-            }
+        "Kustomization" if spec["kubeConfig"]["configMapRef"].is_object() => {
+            warn("deploys to a cluster by the identity of a cloud, unless its provider is generic");
         }
         _ => {}
     }

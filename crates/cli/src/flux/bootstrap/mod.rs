@@ -7,6 +7,7 @@ mod git;
 mod health;
 mod manifests;
 mod moving;
+mod plan;
 mod provider;
 mod secret;
 mod steps;
