@@ -126,7 +126,9 @@ fn shown(mut manifest: Value) -> Value {
         let Some(Value::Object(map)) = metadata.get_mut(field) else {
             continue;
         };
-        names.iter().for_each(|name| drop(map.remove(*name)));
+        for name in names {
+            map.remove(name);
+        }
         if map.is_empty() {
             metadata.remove(field);
         }

@@ -322,9 +322,7 @@ fn hint(message: &str) -> Option<&'static str> {
         Some("spec.chart.spec.chart is a path from the root of the repository")
     } else if has("no matches for kind") {
         Some("--crds DIR adds definitions, --assume-crds accepts the kind without one")
-    } else if has("substitute from '") && has("not found") {
-        Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
-    } else if has("chart values reference") && has("not found") {
+    } else if (has("substitute from '") || has("chart values reference")) && has("not found") {
         Some("--with FILE gives the cluster what others make, --placeholders goes on without it")
     } else if has("configuring decryption is required") {
         // Only the Kustomization itself can say so.
