@@ -249,8 +249,9 @@ fn unobserved(facts: &Facts<'_>, last: &StoredSummary) -> Result<State, Error> {
     match adoption(facts, last)? {
         Adoption::Same => match after_release(facts, last)? {
             State::InSync { .. } => Ok(State::InSync { is_observed: false }),
-            // The status has to know of the release before it is tested or put right.
-            State::Untested | State::Drifted | State::Failed { .. } => {
+            // The status has to know of the release before it is tested or put right, and before tests are gone on
+            // with that were left in the middle: what comes of them is told of the release that it knows.
+            State::Untested | State::Drifted | State::Failed { .. } | State::Interrupted { .. } => {
                 Ok(State::InSync { is_observed: false })
             }
             other => Ok(other),

@@ -1,6 +1,8 @@
 //! The history of a HelmRelease: which revisions it remembers.
 
+use everflow_api::condition::ConditionStatus;
 use everflow_api::helm::{HelmRelease, ReleaseSnapshot, sort};
+use everflow_api::names::condition::{RELEASED, TEST_SUCCESS};
 use everflow_api::object::Object;
 
 use crate::action::ActionKind;
@@ -104,8 +106,15 @@ pub fn adopt_history(object: &mut Object<HelmRelease>, storage: &Storage) {
         );
         known.test_hooks = tests;
     }
+    let (release, chart) = (current.full_name(), current.chart());
     history.push(current);
     sort(history);
+    // What was told of another revision is told anew of this one.
+    let own = format!("release {release} with chart {chart}");
+    object.status.conditions.retain(|condition| {
+        let is_told = matches!(condition.condition_type.as_str(), RELEASED | TEST_SUCCESS);
+        !is_told || condition.status != ConditionStatus::True || condition.message.contains(&own)
+    });
 }
 
 /// The action that made a revision, as its record tells.
@@ -119,5 +128,58 @@ pub(super) fn made_by(record: &Summary) -> ActionKind {
         ActionKind::Install
     } else {
         ActionKind::Upgrade
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::Defaults;
+    use crate::status::settle;
+    use everflow_api::condition::find;
+    use everflow_api::names::condition::READY;
+    use everflow_helm::release::{Info, Release, to_secret};
+    use everflow_json::json;
+    use everflow_time::Timestamp;
+
+    #[test]
+    fn a_release_that_the_status_did_not_know_is_told_of_with_its_own_revision_and_chart() {
+        let said = |kind: &str| {
+            json!({
+                "type": kind, "status": "True", "reason": "InstallSucceeded",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+                "message": "Helm install succeeded for release apps/web.v1 with chart app@1.0.0",
+            })
+        };
+        let mut object = Object::<HelmRelease>::read(&json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": "web", "namespace": "apps", "generation": 1},
+            "spec": {
+                "interval": "5m",
+                "chart": {"spec": {"chart": "app", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}},
+            },
+            "status": {"conditions": [said("Ready"), said("Released")]},
+        }))
+        .unwrap();
+        let secret = to_secret(&Release {
+            name: "web".into(),
+            namespace: "apps".into(),
+            version: 2,
+            info: Info {
+                status: "deployed".into(),
+                description: "Upgrade complete".into(),
+                ..Info::default()
+            },
+            chart: json!({"metadata": {"name": "app", "version": "1.1.0"}}),
+            ..Release::default()
+        })
+        .unwrap();
+        adopt_history(&mut object, &Storage::of([&secret]));
+        settle(&mut object, Defaults::default(), Timestamp::from_seconds(1));
+        let ready = find(&object.status.conditions, READY).unwrap();
+        assert_eq!(
+            ready.message,
+            "Helm upgrade succeeded for release apps/web.v2 with chart app@1.1.0"
+        );
     }
 }

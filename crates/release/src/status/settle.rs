@@ -63,6 +63,25 @@ pub fn settle(object: &mut Object<HelmRelease>, defaults: Defaults, now: Timesta
             );
         }
     }
+    let tests = object.spec.test.as_ref().is_some_and(|test| test.enable);
+    if tests && current.has_been_tested() && find(&object.status.conditions, TEST_SUCCESS).is_none()
+    {
+        // The status that told of the tests was lost.
+        let count = current.test_hooks.as_ref().map_or(0, |hooks| hooks.len());
+        let (status, reason, message) = match current.has_failed_test() {
+            false => (
+                ConditionStatus::True,
+                Reason::TestSucceeded,
+                messages::tested(&release, &chart, Ok(count)),
+            ),
+            true => (
+                ConditionStatus::False,
+                Reason::TestFailed,
+                messages::tested(&release, &chart, Err("a test has failed")),
+            ),
+        };
+        mark(object, TEST_SUCCESS, status, reason, message, now);
+    }
     if drift_mode(object) != DriftDetectionMode::Disabled {
         let message = "No drift detected against the cluster state";
         mark(

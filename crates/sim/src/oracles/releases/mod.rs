@@ -314,11 +314,8 @@ fn uninstalled(
     new: Option<&Record>,
 ) -> Option<Finding> {
     let old = old.filter(|old| old.status == Status::Deployed)?;
-    if !matches!(new.map(|new| new.status), None | Some(Status::Uninstalling)) {
-        return None;
-    }
-    if new.is_none() {
-        // Records that are too many go, too.
+    // One that is deleted is no more than a record that is too many.
+    if new?.status != Status::Uninstalling {
         return None;
     }
     let (namespace, name) = old.made_for.as_ref()?;
