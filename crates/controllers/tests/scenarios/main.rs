@@ -27,7 +27,6 @@ mod net;
 mod registry;
 mod remote;
 mod remotes;
-mod replicas;
 mod scenario;
 mod sources;
 mod ssh;
