@@ -346,6 +346,39 @@ async fn a_slow_holder_hands_over_and_comes_back() {
     until(&world, 200.0, even).await;
 }
 
+/// When the API servers answer nobody for a while, nobody is slower than the others: all go on where they were.
+#[tokio::test(start_paused = true)]
+async fn a_blip_of_the_api_servers_moves_nothing() {
+    let world = World::new(9).await;
+    let away = Arc::new(AtomicBool::new(false));
+    let flag = away.clone();
+    world
+        .faults
+        .before(move |_| match flag.load(Ordering::SeqCst) {
+            true => Verdict::Drop,
+            false => Verdict::Pass,
+        });
+    let one = Replica::start(&world, "one");
+    let two = Replica::start(&world, "two");
+    until(&world, 20.0, || {
+        one.held().len() == 4 && two.held().len() == 4
+    })
+    .await;
+    world.sleep(10.0).await;
+    let epochs = |replica: &Replica| -> Vec<(usize, u64)> {
+        let shards = replica.shards.borrow();
+        let held = shards.held().iter();
+        held.map(|(number, epoch)| (*number, epoch.number()))
+            .collect()
+    };
+    let before = (epochs(&one), epochs(&two));
+    away.store(true, Ordering::SeqCst);
+    world.sleep(9.0).await;
+    away.store(false, Ordering::SeqCst);
+    world.sleep(60.0).await;
+    assert_eq!((epochs(&one), epochs(&two)), before);
+}
+
 /// Another way to share the work, or a single leader, waits until all of the former are gone.
 #[tokio::test(start_paused = true)]
 async fn installations_that_share_otherwise_keep_each_other_out() {

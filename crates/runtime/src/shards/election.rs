@@ -29,6 +29,8 @@ const DRAIN: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_secs(1);
 /// How many of our own requests are looked at for how fast our way is.
 const SAMPLES: usize = 32;
+/// After so many rounds with answers a replica judges how fast it is: by then the others have told how they fare.
+const JUDGED_AFTER: u32 = 2;
 /// A record of a replica that has been silent for so many times its Lease's duration is deleted.
 const FORGET: u32 = 20;
 
@@ -121,9 +123,11 @@ pub struct ShardElection {
     members: BTreeMap<String, Seen>,
     latencies: VecDeque<Duration>,
     slow: bool,
+    /// In how many rounds in a row the API servers have answered.
+    answered: u32,
     idle: Arc<Notify>,
-    /// When the first record of ours was written.
-    began: Option<Duration>,
+    /// From when on shards are taken.
+    settles: Option<Duration>,
     /// Who keeps us out, as far as it was said.
     kept_out_by: Option<String>,
     output: Output,
@@ -165,8 +169,9 @@ impl ShardElection {
             members: BTreeMap::new(),
             latencies: VecDeque::new(),
             slow: false,
+            answered: 0,
             idle,
-            began: None,
+            settles: None,
             kept_out_by: None,
             output: Output {
                 state: watch::Sender::new(Shards::none(options.shards, options.only.clone())),
@@ -355,13 +360,22 @@ impl ShardElection {
             drain: DRAIN,
         };
         let mut moves = plan(&view, &seen);
-        let began = *self.began.get_or_insert(now);
-        if now < began + SETTLE && self.peers_alive(now).next().is_none() {
+        if !self.has_settled(now) {
             let taken = moves.iter_mut().filter(|one| **one == Move::Take);
             taken.for_each(|one| *one = Move::Leave);
         }
         self.carry_out(&moves, now).await;
         self.collect_samples();
+    }
+
+    /// Whether others have been found, or have had their time to be.
+    fn has_settled(&mut self, now: Duration) -> bool {
+        let found = self.peers_alive(now).next().is_some();
+        let settles = self.settles.get_or_insert(now + SETTLE);
+        if found {
+            *settles = now.min(*settles);
+        }
+        now >= *settles
     }
 
     /// Renews all that is ours. The requests go out together: one that hangs holds up no other.
@@ -385,12 +399,16 @@ impl ShardElection {
         for slot in slots.iter_mut().filter(|slot| slot.lock.epoch().is_some()) {
             renewals.push(Box::pin(slot.lock.turn(false)));
         }
-        for failed in join_all(renewals).await.into_iter().filter_map(Result::err) {
-            let why = failed.to_string();
-            self.output
-                .log
-                .debug("a lease was not renewed", &[("error", &why)]);
+        let mut answered = false;
+        for renewed in join_all(renewals).await {
+            answered |= renewed.is_ok();
+            if let Err(error) = renewed {
+                let why = error.to_string();
+                let log = &self.output.log;
+                log.debug("a lease was not renewed", &[("error", &why)]);
+            }
         }
+        self.answered = if answered { self.answered + 1 } else { 0 };
     }
 
     /// Says once who shares the work in another way, or leads alone.
@@ -469,6 +487,11 @@ impl ShardElection {
     }
 
     fn judge_speed(&mut self) {
+        if self.answered < JUDGED_AFTER {
+            // Nobody answers, or they have only begun to: that may be so for the others, and is not known yet. The
+            // epochs end by themselves if it stays so.
+            return;
+        }
         let now = self.now();
         let peers: Vec<Duration> = self
             .peers_alive(now)
@@ -526,10 +549,8 @@ impl ShardElection {
     fn pause(&self, next_round: Duration) -> Duration {
         let now = self.now();
         let mut next = next_round;
-        if let Some(settled) = self.began.map(|began| began + SETTLE)
-            && settled > now
-        {
-            next = next.min(settled);
+        if let Some(settles) = self.settles.filter(|settles| *settles > now) {
+            next = next.min(settles);
         }
         for slot in &self.slots {
             let moment = match (slot.lock.epoch(), slot.giving_since, slot.free_since) {
