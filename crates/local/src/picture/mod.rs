@@ -302,7 +302,7 @@ impl Picture {
                         Some(State::Blocked)
                     }
                     (State::Progressing, Some(objects)) => {
-                        // A source that is skipped holds nobody up.
+                        // A source or a release that says so itself holds nobody up.
                         let deploys = |name: &str| {
                             ["Kustomization/", "HelmRelease/"]
                                 .iter()
@@ -311,7 +311,8 @@ impl Picture {
                         let objects: Vec<String> = objects
                             .iter()
                             .filter(|name| {
-                                deploys(name) || states.get(*name) != Some(&State::Skipped)
+                                states.get(*name) != Some(&State::Skipped)
+                                    || (deploys(name) && !skipped.contains(*name))
                             })
                             .cloned()
                             .collect();
@@ -741,6 +742,22 @@ mod tests {
             "could not get Source object: not found",
         );
         assert_eq!(releases(&[lost])[0].0, State::Blocked);
+    }
+
+    #[test]
+    fn a_release_that_is_left_out_holds_up_no_health_check() {
+        let mut outer = kustomization("outer", "Unknown", "Progressing", &[]);
+        outer["spec"]["wait"] = json!(true);
+        let stage = json!({
+            "type": "Reconciling", "status": "True", "message": "Running health checks for revision r",
+        });
+        let conditions = outer["status"]["conditions"].as_array_mut();
+        conditions.unwrap().push(stage);
+        let entry = json!({ "id": "n_a_helm.toolkit.fluxcd.io_HelmRelease", "v": "v2" });
+        outer["status"]["inventory"] = json!({ "entries": [entry] });
+        let left_out = release("a", "True", SKIPPED, "not fetched");
+        let (_, states) = drawn(&[outer, left_out, repository("True", "Succeeded")]);
+        assert_eq!(states, [State::Progressing]);
     }
 
     #[test]
