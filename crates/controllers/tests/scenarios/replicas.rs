@@ -115,7 +115,10 @@ fn scenario() -> Scenario {
         let map = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: map-{number}}}\n");
         (format!("k{number}/map.yaml"), Value::from(map))
     };
-    let files: everflow_json::Map = (0..COUNT).map(file).collect();
+    let mut files = json!({});
+    for (name, text) in (0..COUNT).map(file) {
+        files[name.as_str()] = text;
+    }
     everflow_json::from_value(json!({
         "name": "replicas", "namespace": NAMESPACE, "then": {}, "files": files,
     }))

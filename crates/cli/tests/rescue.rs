@@ -1,0 +1,176 @@
+//! `everflow run` in several replicas, and `everflow rescue` when they are dead: the programs, on the embedded API.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    dead_code
+)]
+
+#[path = "common/cluster.rs"]
+mod cluster;
+#[path = "common/delivery.rs"]
+mod delivery;
+#[path = "../../fetch/tests/support/mod.rs"]
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use cluster::Cluster;
+use delivery::{Engine, NAMESPACE, World, write};
+use everflow_json::{Value, json};
+use everflow_runtime::client::Selection;
+use everflow_runtime::lease::LEASES;
+use support::{git, git_is_here};
+
+/// A replica with leases that run out soon.
+fn replica(kubeconfig: &Path, storage: &Path) -> Engine {
+    let child = Command::new(env!("CARGO_BIN_EXE_everflow"))
+        .args(["run", "--enable-leader-election", "--log-level", "error"])
+        .args(["--min-retry-delay", "200ms", "--shards", "4"])
+        .args(["--leader-election-lease-duration", "5s"])
+        .args(["--leader-election-renew-deadline", "4s"])
+        .args(["--leader-election-retry-period", "1s"])
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .arg("--storage-path")
+        .arg(storage)
+        .env("RUNTIME_NAMESPACE", "default")
+        .stdout(Stdio::null())
+        .spawn();
+    Engine(child.unwrap())
+}
+
+fn rescue(kubeconfig: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_everflow"))
+        .arg("rescue")
+        .args(words)
+        .args(["-n", NAMESPACE, "--engine-namespace", "default"])
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .output()
+        .unwrap()
+}
+
+fn must(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+fn settings(level: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{level: {level}}}\n"
+    )
+}
+
+fn kustomization(name: &str) -> Value {
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": { "namespace": NAMESPACE, "name": name },
+        "spec": {
+            "interval": "10m", "prune": true, "path": "./apps", "wait": true,
+            "targetNamespace": NAMESPACE,
+            "sourceRef": { "kind": "GitRepository", "name": "shop" },
+        },
+    })
+}
+
+async fn level(world: &World) -> String {
+    let settings = world.get("v1", "ConfigMap", "settings").await;
+    let settings = settings.unwrap_or_default();
+    settings["data"]["level"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Who holds the shards.
+async fn holders(world: &World) -> Vec<String> {
+    let all = Selection::default();
+    let leases = world.client.list_all(&LEASES, Some("default"), &all).await;
+    let leases = leases.unwrap().items.into_iter().filter(|lease| {
+        let name = lease["metadata"]["name"].as_str().unwrap();
+        name.contains("-shard-")
+    });
+    leases
+        .map(|lease| lease["spec"]["holderIdentity"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rescue_delivers_when_the_engine_cannot_and_hands_back() {
+    if !git_is_here() {
+        return;
+    }
+    let cluster = Cluster::start("rescue", &[]);
+    let kubeconfig = cluster.directory.join("kubeconfig");
+    let world = World::new(&kubeconfig);
+    let root = world.place.path().join("repositories");
+    let work = root.join("shop");
+    write(&work, "apps/settings.yaml", &settings("info"));
+    git(&work, 1, &["init", "-q", "-b", "main"]);
+    git(&work, 1, &["add", "-A"]);
+    git(&work, 1, &["commit", "-qm", "first"]);
+    let (_server, repository) = world.serve(&root).await;
+    world.apply(repository).await;
+    world.apply(kustomization("apps")).await;
+
+    // Whether an engine runs cannot be seen without a lease.
+    let output = rescue(&kubeconfig, &["kustomization/apps"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && text.contains("there is no Lease"),
+        "{text}"
+    );
+
+    let one = replica(&kubeconfig, &world.place.path().join("one"));
+    let two = replica(&kubeconfig, &world.place.path().join("two"));
+    world.until("apps", |_| true).await;
+    for attempt in 0.. {
+        let mut holders = holders(&world).await;
+        let count = holders.len();
+        holders.sort();
+        holders.dedup();
+        if (count, holders.len()) == (4, 2) {
+            break;
+        }
+        assert!(attempt < 200, "the work is not shared: {holders:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    // Replicas that live hand over what is asked for, and have it back.
+    let text = must(&rescue(&kubeconfig, &["ks/apps"]));
+    assert!(text.contains("handed back to the engine"), "{text}");
+
+    // Both die; the next commit is delivered from here.
+    drop((one, two));
+    write(&work, "apps/settings.yaml", &settings("debug"));
+    git(&work, 2, &["add", "-A"]);
+    git(&work, 2, &["commit", "-qm", "second"]);
+    let text = must(&rescue(&kubeconfig, &["kustomization/apps"]));
+    assert_eq!(level(&world).await, "debug", "{text}");
+    assert!(holders(&world).await.iter().all(String::is_empty) || text.contains("handed back"));
+
+    // From a checkout that nobody has committed.
+    write(&work, "apps/settings.yaml", &settings("trace"));
+    let checkout = work.to_str().unwrap();
+    let text = must(&rescue(&kubeconfig, &["ks/apps", "--path", checkout]));
+    assert_eq!(level(&world).await, "trace", "{text}");
+
+    // The engine goes on at once, with the repository's own.
+    let started = Instant::now();
+    let three = replica(&kubeconfig, &world.place.path().join("three"));
+    while level(&world).await != "debug" {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "the engine does not go on"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    three.stop();
+    // Nothing is left to wait for.
+    let text = must(&rescue(&kubeconfig, &["--all"]));
+    assert!(text.contains("Kustomization/shop/apps"), "{text}");
+}
