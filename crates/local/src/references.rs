@@ -308,7 +308,7 @@ mod tests {
             "metadata": { "namespace": "n", "name": "apps" },
             "spec": { "postBuild": { "substituteFrom": [{ "kind": "Secret", "name": "s" }] } },
         });
-        let missed = dangling(&[web.clone()], &|_, _, _| false);
+        let missed = dangling(std::slice::from_ref(&web), &|_, _, _| false);
         assert_eq!(missed.len(), 1, "{missed:?}");
         let found = dangling(&[secret, web, apps], &|_, _, _| false);
         let fields: Vec<&str> = found.iter().map(|d| d.field.as_str()).collect();
