@@ -34,8 +34,11 @@ for reader in $(EVERFLOW_FUZZ_SEEDS=corpus "$program"); do
   fi
   mkdir -p "artifacts/$reader"
   echo "==> $reader"
+  # A reader without words of its own has an empty list of them, which libFuzzer refuses.
+  words=()
+  if [ -s "corpus/$reader.dict" ]; then words=("-dict=corpus/$reader.dict"); fi
   EVERFLOW_FUZZ=$reader "$program" "corpus/$reader" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 \
-    -max_len=20000 -dict="corpus/$reader.dict" -artifact_prefix="artifacts/$reader/" -print_final_stats=1 \
+    -max_len=20000 "${words[@]}" -artifact_prefix="artifacts/$reader/" -print_final_stats=1 \
     >"artifacts/$reader.log" 2>&1 || { echo "    failed: see fuzz/artifacts/$reader.log"; failed=1; }
   grep -hE "^(stat::number_of_executed_units|stat::peak_rss_mb)" "artifacts/$reader.log" | sed 's/^/    /' || true
 done

@@ -264,7 +264,9 @@ fn json_body(bytes: &[u8]) -> bool {
     );
     let value = body.to_value();
     let theirs: Result<Value, _> = everflow_json::from_slice(bytes);
-    assert!(theirs.is_err() || theirs.is_ok_and(|theirs| theirs == value));
+    // Kubernetes reads -0 as the integer 0, serde as a float.
+    let has_negative_zero = bytes.windows(2).any(|two| two == b"-0");
+    assert!(has_negative_zero || theirs.is_err() || theirs.is_ok_and(|theirs| theirs == value));
     assert_eq!(body.into_value(), value);
     true
 }
