@@ -28,9 +28,6 @@ const CHUNK: usize = 16 * 1024;
 /// How often a client that wants bookmarks gets one, in seconds.
 const BOOKMARK_PERIOD: i64 = 60;
 
-/// About how many bytes an object counts as that is handed over without a text of it.
-const UNWRITTEN: usize = 512;
-
 /// One event.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -103,11 +100,15 @@ impl Event {
         }
     }
 
-    /// About how many bytes it takes.
+    /// How many bytes it takes on the wire. An object that is handed over without a text of it counts the same, so that
+    /// readers of both kinds are given as much at once.
     fn size(&self) -> usize {
         match &self.payload {
             WatchPayload::Line(line) => line.len(),
-            WatchPayload::Object(..) | WatchPayload::Bookmark { .. } => UNWRITTEN,
+            WatchPayload::Object(stored, written) => {
+                line(self.kind, b"").len() + written.text(stored).len()
+            }
+            WatchPayload::Bookmark { .. } => self.line().len(),
         }
     }
 }
