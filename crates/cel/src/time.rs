@@ -135,11 +135,16 @@ impl Duration {
             if whole.is_empty() && fraction.is_empty() {
                 return None;
             }
-            total += whole.parse::<i128>().unwrap_or(0).checked_mul(*scale)?;
+            let count: i128 = match whole {
+                "" => 0,
+                whole => whole.parse().ok()?,
+            };
+            total = total.checked_add(count.checked_mul(*scale)?)?;
             let mut weight = *scale;
             for digit in fraction.bytes() {
                 weight /= 10;
-                total += i128::from(digit.checked_sub(b'0').filter(|d| *d < 10)?) * weight;
+                let digit = i128::from(digit.checked_sub(b'0').filter(|d| *d < 10)?);
+                total = total.checked_add(digit * weight)?;
             }
             rest = &after[unit.len()..];
         }
@@ -184,6 +189,13 @@ pub(crate) fn parse_offset(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_beyond_what_can_be_counted_are_refused() {
+        let most = "170141183460469231731687303715884105727ns";
+        assert_eq!(Duration::parse(&most.repeat(3)), None);
+        assert_eq!(Duration::parse(&format!("{}h", "9".repeat(60))), None);
+    }
 
     #[test]
     fn timestamps_survive() {

@@ -184,3 +184,11 @@ fn an_evaluation_by_itself_does_little_work() {
     let small = Program::compile(small).unwrap();
     assert!(matches!(small.evaluate(&variables), Ok(Value::Bool(true))));
 }
+
+#[test]
+fn precisions_of_formats_have_a_bound() {
+    let long = evaluated("'%.70000f'.format([1.5]).size()").unwrap();
+    assert_eq!(long, "Int(70002)");
+    let error = evaluated("'%.1000001f'.format([1.0])").unwrap_err();
+    assert!(error.contains("too large"), "{error}");
+}

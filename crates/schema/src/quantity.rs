@@ -17,6 +17,11 @@ pub struct Quantity {
     form: Form,
 }
 
+/// Far beyond what can be counted: what is larger counts as the same.
+const LARGEST_EXPONENT: i32 = 1_000;
+/// More decimal digits than this no number here has.
+const LONGEST: i32 = 40;
+
 const BAD_FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const BAD_NUMBER: &str = "unable to parse numeric part of quantity";
@@ -93,9 +98,9 @@ impl Quantity {
         } else {
             joined.parse().map_err(|_| BAD_NUMBER)?
         };
-        let mut exponent = -(fraction.len() as i32);
+        let mut exponent = i32::try_from(fraction.len()).map_or(i32::MIN, |length| -length);
         match scale {
-            Scale::Ten(power) => exponent += power,
+            Scale::Ten(power) => exponent = exponent.saturating_add(power),
             Scale::Two(power) => digits = digits.saturating_mul(1i128 << power),
         }
         if negative {
@@ -103,7 +108,7 @@ impl Quantity {
         }
         let mut parsed = Quantity {
             digits,
-            exponent,
+            exponent: exponent.min(LARGEST_EXPONENT),
             form,
         };
         parsed.round_up_to_nano();
@@ -127,6 +132,11 @@ impl Quantity {
     }
 
     fn round_up_to_nano(&mut self) {
+        // Whatever is left after so many divisions is rounded up to one of the smallest.
+        if self.exponent < -9 - LONGEST {
+            self.digits = self.digits.signum();
+            self.exponent = -9;
+        }
         while self.exponent < -9 {
             let remainder = self.digits % 10;
             self.digits /= 10;
@@ -170,7 +180,10 @@ impl Quantity {
 
     fn scaled(&self, to: i32) -> i128 {
         let mut digits = self.digits;
-        let mut exponent = self.exponent;
+        // Further away than all digits reach nothing changes any more.
+        let mut exponent = self
+            .exponent
+            .clamp(to.saturating_sub(LONGEST), to.saturating_add(LONGEST));
         while exponent > to {
             digits = digits.saturating_mul(10);
             exponent -= 1;
@@ -269,6 +282,19 @@ enum Scale {
 #[cfg(test)]
 mod tests {
     use super::Quantity;
+
+    #[test]
+    fn exponents_far_away_take_no_time() {
+        let tiny = Quantity::parse("932.00E-2047604684").unwrap();
+        assert_eq!((tiny.milli(), tiny.whole(), tiny.sign()), (1, 1, 1));
+        assert_eq!(Quantity::parse("-1e-2147483648").unwrap().whole(), 0);
+        assert_eq!(Quantity::parse("0E2147483647").unwrap().milli(), 0);
+        let huge = Quantity::parse("1E2147483647").unwrap();
+        assert_eq!(huge.whole(), i128::MAX);
+        assert!(huge.compare(&tiny).is_gt());
+        assert_eq!(huge.canonical(), "10e999");
+        assert_eq!(huge.plus(&tiny).sign(), 1);
+    }
 
     #[test]
     fn canonical_spellings() {

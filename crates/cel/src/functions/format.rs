@@ -5,6 +5,10 @@ use crate::error::EvalError;
 use crate::value::Value;
 
 const PRECISION: usize = 6;
+/// As with Go.
+const LARGEST_PRECISION: usize = 1_000_000;
+/// More digits behind the point than this no double has.
+const DIGITS: usize = 1_100;
 
 /// A piece of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,12 @@ pub(crate) fn next_piece<'a>(
                 &after[..digits]
             ))
         })?);
+        if precision > Some(LARGEST_PRECISION) {
+            return Err(unparsed(&format!(
+                "a precision of {} is too large, {LARGEST_PRECISION} is the largest",
+                &after[..digits]
+            )));
+        }
         rest = &after[digits..];
     }
     let verb = rest.chars().next().unwrap_or(' ');
@@ -150,7 +160,12 @@ fn fixed(value: f64, precision: usize) -> String {
     match value {
         value if value.is_nan() => "NaN".to_owned(),
         value if value.is_infinite() => if value > 0.0 { "∞" } else { "-∞" }.to_owned(),
-        value => format!("{value:.precision$}"),
+        value => {
+            let digits = precision.min(DIGITS);
+            let mut text = format!("{value:.digits$}");
+            text.extend(std::iter::repeat_n('0', precision - digits));
+            text
+        }
     }
 }
 

@@ -264,9 +264,12 @@ fn json_body(bytes: &[u8]) -> bool {
     );
     let value = body.to_value();
     let theirs: Result<Value, _> = everflow_json::from_slice(bytes);
-    // Kubernetes reads -0 as the integer 0, serde as a float.
-    let has_negative_zero = bytes.windows(2).any(|two| two == b"-0");
-    assert!(has_negative_zero || theirs.is_err() || theirs.is_ok_and(|theirs| theirs == value));
+    // Kubernetes reads -0 as the integer 0 and integers beyond 64 bits with a sign as floats; serde does not.
+    let reads_alike = |digits: &[u8]| digits.len() < 19 && !digits.starts_with(b"-0");
+    let numbers = bytes.split(|byte| !byte.is_ascii_digit() && *byte != b'-');
+    if numbers.into_iter().all(reads_alike) {
+        assert!(theirs.is_err() || theirs.is_ok_and(|theirs| theirs == value));
+    }
     assert_eq!(body.into_value(), value);
     true
 }
