@@ -39,8 +39,12 @@ struct ReceiverArgs {
         default_value = "flux-system"
     )]
     namespace: String,
-    /// Where webhooks are taken, such as https://flux-webhook.example.com
-    #[arg(long, value_name = "URL", default_value = "")]
+    #[arg(
+        long,
+        help = "Where webhooks are taken, such as https://flux-webhook.example.com",
+        value_name = "URL",
+        default_value = ""
+    )]
     url: String,
     /// The type of the Receiver: generic, generic-hmac or generic-oidc
     #[arg(long = "type", value_name = "TYPE", default_value = "generic")]

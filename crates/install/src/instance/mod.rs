@@ -1,7 +1,7 @@
 //! What a FluxInstance (`fluxcd.controlplane.io/v1`) stands for: an installation, its sync, and its patches.
 //!
 //! Patches were written for Flux's Deployments. So they are applied to stand-ins that look as Flux's Deployments do,
-//! and what they changed there is carried over to our Deployment ([`carry`]). Where several controllers were given
+//! and what they changed there is carried over to our Deployment (`carry`). Where several controllers were given
 //! different things, one rule decides: the larger of two numbers or quantities, else what the last patch said.
 
 mod built;

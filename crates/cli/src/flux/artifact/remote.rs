@@ -17,9 +17,9 @@ use crate::flux::say;
 /// How to log in.
 #[derive(clap::Args, Debug)]
 pub struct RegistryFlags {
-    /// Who to log in as: USER[:PASSWORD]; by default what docker's configuration says
     #[arg(
         long,
+        help = "Who to log in as: USER[:PASSWORD]; by default what docker's configuration says",
         value_name = "CREDENTIALS",
         default_value = "",
         hide_default_value = true
