@@ -1,7 +1,7 @@
 //! The readers of versions and constraints.
 
 use everflow_corpus::hostile::{Reader, texts};
-use everflow_semver::{Constraint, Version};
+use everflow_semver::{Constraint, MAX_VERSION_LEN, Version};
 
 /// All of them.
 pub const ALL: &[Reader] = &[
@@ -29,8 +29,13 @@ fn version(bytes: &[u8]) -> bool {
     let Ok(version) = Version::parse(&text) else {
         return false;
     };
-    let again = Version::parse(&version.to_string());
-    assert!(again.is_ok_and(|again| again.cmp_precedence(&version).is_eq()));
+    // Printed with all its parts it may be longer than what is read.
+    let printed = version.to_string();
+    let again = Version::parse(&printed);
+    assert!(
+        printed.len() > MAX_VERSION_LEN
+            || again.is_ok_and(|again| again.cmp_precedence(&version).is_eq())
+    );
     let _ = (
         version.next_patch(),
         version.next_minor(),
