@@ -193,7 +193,8 @@ impl Quantity {
             digits = digits / 10 + if remainder > 0 { 1 } else { 0 };
             exponent += 1;
         }
-        digits
+        // The lowest number has no opposite.
+        digits.max(-i128::MAX)
     }
 
     /// The sum of two quantities, spelled as the first.
@@ -201,7 +202,10 @@ impl Quantity {
     pub fn plus(&self, other: &Quantity) -> Quantity {
         let exponent = self.exponent.min(other.exponent);
         Quantity {
-            digits: self.scaled(exponent).saturating_add(other.scaled(exponent)),
+            digits: self
+                .scaled(exponent)
+                .saturating_add(other.scaled(exponent))
+                .max(-i128::MAX),
             exponent,
             form: if self.is_zero() {
                 other.form
@@ -294,6 +298,9 @@ mod tests {
         assert!(huge.compare(&tiny).is_gt());
         assert_eq!(huge.canonical(), "10e999");
         assert_eq!(huge.plus(&tiny).sign(), 1);
+        let low = Quantity::parse("-50888888888888888888888888E20").unwrap();
+        assert!(low.plus(&low).canonical().starts_with('-'));
+        assert_eq!(low.milli(), -i128::MAX);
     }
 
     #[test]
