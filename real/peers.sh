@@ -7,7 +7,7 @@ cache=${EVERFLOW_PEERS:-$HOME/.cache/everflow/peers}
 kubernetes_version=1.36.1
 etcd_version=3.6.8
 flux_peers=(source-controller kustomize-controller helm-controller notification-controller)
-all_peers=(kustomize helm helm3 sops crane versitygw sshd gitea etcd kube-apiserver kube-controller-manager "${flux_peers[@]}")
+all_peers=(kustomize helm helm3 sops crane versitygw sshd gitea etcd kube-apiserver kube-controller-manager kube-scheduler "${flux_peers[@]}")
 
 usage() {
   cat <<'TEXT'
@@ -21,7 +21,7 @@ usage: peers.sh COMMAND
                     ready and print the path of a kubeconfig (D/kubeconfig)
   stop --dir D      stop what start left running in D
 
-peers: kustomize helm helm3 sops crane versitygw sshd gitea etcd kube-apiserver kube-controller-manager
+peers: kustomize helm helm3 sops crane versitygw sshd gitea etcd kube-apiserver kube-controller-manager kube-scheduler
        source-controller kustomize-controller helm-controller notification-controller
 The cache is $EVERFLOW_PEERS, or ~/.cache/everflow/peers.
 TEXT
@@ -40,7 +40,7 @@ version_of() {
     sshd) echo debian ;;
     gitea) echo 1.26.4 ;;
     etcd) echo "$etcd_version" ;;
-    kube-apiserver | kube-controller-manager) echo "$kubernetes_version" ;;
+    kube-apiserver | kube-controller-manager | kube-scheduler) echo "$kubernetes_version" ;;
     source-controller) echo 1.9.6 ;;
     kustomize-controller) echo 1.9.5 ;;
     helm-controller) echo 1.6.4 ;;
