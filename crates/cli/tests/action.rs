@@ -351,7 +351,7 @@ fn comment_of_the_push_before_is_replaced() {
 }
 
 #[test]
-fn what_does_not_come_up_fails_the_job_and_says_why() {
+fn failed_kustomization_fails_the_job_with_its_message() {
     let pull = PullRequest::new("broken");
     pull.change(
         "infrastructure/databases/orders.yaml",

@@ -188,7 +188,7 @@ async fn a_cluster_is_taken_over_and_given_back_with_nothing_rolled_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_taken_over_is_told_and_left_alone() {
+async fn adopt_refuses_unsupported_features_and_changes_nothing() {
     let place = Place::new("adopt-refused").await;
     let told = |output: Output| String::from_utf8(output.stderr).unwrap();
     // The program's own manifests.

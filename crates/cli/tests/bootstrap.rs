@@ -270,7 +270,7 @@ async fn a_repository_of_flux_is_taken_over_by_one_commit_that_can_be_reverted()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_done_is_told_before_anything_is_changed() {
+async fn bootstrap_refuses_bad_input_before_any_change() {
     if !git_is_here() {
         return;
     }

@@ -183,7 +183,7 @@ fn releases_with_values_hooks_and_dependencies_come_up_with_their_objects() {
 }
 
 #[test]
-fn what_fails_names_the_file_and_the_line_of_the_chart_and_no_value() {
+fn failed_releases_name_chart_file_and_line_but_no_values() {
     let place = Place::new("fails");
     place.chart("web", "1.0.0", TEMPLATE);
     place.chart(

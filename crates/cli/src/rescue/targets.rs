@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_deliver_is_a_kind_and_a_name() {
+    fn target_is_parsed_as_kind_and_name() {
         let (kind, name) = parse("ks/apps").unwrap();
         assert_eq!((kind.name(), name), ("Kustomization", "apps"));
         assert_eq!(parse("HelmRelease/web").unwrap().0.name(), "HelmRelease");

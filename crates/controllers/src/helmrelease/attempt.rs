@@ -31,9 +31,9 @@ use super::report::silent;
 use super::rounds::Work;
 use super::source::Source;
 use crate::Options;
-use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 use crate::target::{Target, Wanted as WantedTarget};
-use crate::watching::LiveView as Eyes;
+use crate::watching::LiveView;
 
 /// How often a suspended object is looked at: only so that it has a next attempt.
 const SUSPENDED: Duration = Duration::from_secs(3_600);
@@ -169,18 +169,18 @@ impl<'a> Attempt<'a> {
     }
 
     /// What watches tell of the objects of a target.
-    pub(super) fn eyes(&self, target: &Target) -> Eyes<'a> {
-        Eyes {
+    pub(super) fn live_view(&self, target: &Target) -> LiveView<'a> {
+        LiveView {
             context: self.context,
-            caches: &self.controller.memories,
+            caches: &self.controller.caches,
             local: !target.remote,
         }
     }
 
     pub(super) fn memory(&self, target: &Target) -> Arc<AppliedCache> {
         let metadata = &self.object.metadata;
-        let memories = &self.controller.memories;
-        memories.of(metadata.namespace(), &metadata.name, target.identity)
+        let caches = &self.controller.caches;
+        caches.of(metadata.namespace(), &metadata.name, target.identity)
     }
 
     pub(super) async fn run(mut self) -> Result<Report, Interrupted> {
@@ -271,7 +271,7 @@ impl<'a> Attempt<'a> {
             let start = "Reconciliation failed terminally due to configuration error";
             Failure::new(Reason::InvalidCELExpression, format!("{start}: {text}"))
                 .telling(Tell::Text(text))
-                .then(Then::Change)
+                .then(RetryPolicy::Change)
         })?;
         Ok(match self.options().kustomize.alone {
             true => checks.of_groups(everflow_apply::is_looked_after),

@@ -13,7 +13,7 @@ use super::attempt::Attempt;
 use super::source::Source;
 use crate::Options;
 use crate::artifact::{Missing, Unpacked};
-use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 
 /// A chart that was loaded.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Attempt<'_> {
                     format!("Source is not ready, artifact not found, retrying in {soon}");
                 Failure::new(Reason::ArtifactFailed, message)
                     .telling(Tell::Nothing)
-                    .then(Then::Wait)
+                    .then(RetryPolicy::Wait)
                     .into()
             }
             Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)

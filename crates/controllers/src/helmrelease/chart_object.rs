@@ -11,7 +11,7 @@ use everflow_runtime::events::{Event, Severity};
 
 use super::attempt::Attempt;
 use crate::resources;
-use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 
 impl Attempt<'_> {
     /// Sees to it that the HelmChart is what `spec.chart` asks for, and that no other is left.
@@ -24,7 +24,7 @@ impl Attempt<'_> {
                 "can't access 'HelmChart/{namespace}/{name}', cross-namespace references have been blocked"
             );
             return Err(Failure::new(Reason::AccessDenied, message)
-                .then(Then::Change)
+                .then(RetryPolicy::Change)
                 .into());
         }
         let plan = helm_chart::plan(&self.object);

@@ -11,7 +11,7 @@ use everflow_runtime::attempt::Context;
 use everflow_runtime::queue::WakeOn;
 
 use crate::depends::{compile, cycle, holds, namespace_of, read};
-use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 use crate::{Options, resources};
 
 /// What wakes those who wait for their dependencies.
@@ -87,7 +87,7 @@ async fn one(
 fn waits(message: String) -> Stop {
     Failure::new(Reason::DependencyNotReady, message.clone())
         .telling(Tell::Info(message))
-        .then(Then::Wait)
+        .then(RetryPolicy::Wait)
         .into()
 }
 
@@ -98,7 +98,7 @@ fn invalid(name: &str, why: &str) -> Stop {
     let start = "Reconciliation failed terminally due to configuration error";
     Failure::new(Reason::InvalidCELExpression, format!("{start}: {text}"))
         .telling(Tell::Text(text))
-        .then(Then::Change)
+        .then(RetryPolicy::Change)
         .into()
 }
 

@@ -262,8 +262,8 @@ impl Attempt<'_> {
     async fn let_go(self) -> Result<Report, Interrupted> {
         self.controller.moments().remove(&self.context.key);
         let metadata = &self.object.metadata;
-        let memories = &self.controller.memories;
-        memories.forget(metadata.namespace(), &metadata.name);
+        let caches = &self.controller.caches;
+        caches.forget(metadata.namespace(), &metadata.name);
         match self.context.remove_finalizer(&self.value, FINALIZER).await {
             Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {
                 let mut report = silent(Next::At(NEVER), Verdict::Success);

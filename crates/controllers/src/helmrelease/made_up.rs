@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays_and_what_lacks_is_made_up() {
+    fn placeholders_are_added_for_missing_values_only() {
         let at = |name: &str, key: &str, path: &str| {
             reference(name, |reference| {
                 reference.values_key = Some(key.into());

@@ -50,7 +50,7 @@ use everflow_runtime::queue::Key;
 
 use crate::artifact::Artifacts;
 use crate::target::Targets;
-use crate::watching::{AppliedCaches as Memories, OwnerLabels};
+use crate::watching::{AppliedCaches, OwnerLabels};
 use crate::{Options, Setup, resources};
 use attempt::Attempt;
 use capabilities::Clusters;
@@ -82,7 +82,7 @@ pub(crate) struct HelmReleaseController {
     metrics: Metrics,
     charts: Artifacts<LoadedChart>,
     targets: Targets,
-    memories: Arc<Memories>,
+    caches: Arc<AppliedCaches>,
     clusters: Clusters,
     claims: Claims,
     guard: Guard,
@@ -112,7 +112,7 @@ impl HelmReleaseController {
             metrics: setup.metrics.clone(),
             charts: Artifacts::new(setup),
             targets: Targets::new(setup),
-            memories: Arc::new(Memories::new(OwnerLabels::HELM_RELEASE)),
+            caches: Arc::new(AppliedCaches::new(OwnerLabels::HELM_RELEASE)),
             clusters: Clusters::default(),
             claims: Claims::default(),
             guard: Guard::default(),

@@ -19,7 +19,7 @@ use super::depends;
 use super::rounds::Work;
 use super::source::SourceName;
 pub(super) use crate::skeleton::silent;
-use crate::stop::{Failure, RetryPolicy as Then, Tell};
+use crate::stop::{Failure, RetryPolicy, Tell};
 
 /// How long is waited at most for an API server that was busy or away.
 const AWAY: Duration = Duration::from_secs(60);
@@ -106,8 +106,8 @@ impl Attempt<'_> {
             Ending::Settled => {
                 let (entries, watch) = self.watched_objects(work);
                 if watch {
-                    let eyes = self.eyes(&work.target);
-                    changes.extend(eyes.watch(&entries, &mut keep).await);
+                    let view = self.live_view(&work.target);
+                    changes.extend(view.watch(&entries, &mut keep).await);
                 }
                 let span = self.options().runtime.jittered(interval, chance());
                 (span, Verdict::Success)
@@ -218,7 +218,7 @@ impl Attempt<'_> {
             status::begin_attempt(&mut self.object, now);
         }
         status::not_ready(&mut self.object, failure.reason, &failure.message, now);
-        let is_stalled = failure.then == Then::Change;
+        let is_stalled = failure.then == RetryPolicy::Change;
         if is_stalled {
             let (reason, message) = (failure.reason, &failure.message);
             status::stall(&mut self.object, reason, message, None, now);
@@ -244,17 +244,17 @@ impl Attempt<'_> {
         let interval = self.object.spec.interval.unsigned();
         let soon = self.options().runtime.requeue_dependency;
         let (span, verdict) = match failure.then {
-            Then::Retry => {
+            RetryPolicy::Retry => {
                 let next = Next::RetryOrWhen {
                     cause: reason.into(),
                     changes,
                 };
                 return self.report(next, Verdict::Failure);
             }
-            Then::Return => (interval.min(AWAY), Verdict::Failure),
-            Then::Wait => (soon, Verdict::Waiting),
-            Then::WaitForSource => (soon, Verdict::Waiting),
-            Then::Change => (self.slowest(), Verdict::Stalled),
+            RetryPolicy::Return => (interval.min(AWAY), Verdict::Failure),
+            RetryPolicy::Wait => (soon, Verdict::Waiting),
+            RetryPolicy::WaitForSource => (soon, Verdict::Waiting),
+            RetryPolicy::Change => (self.slowest(), Verdict::Stalled),
         };
         let next = Next::When {
             changes,

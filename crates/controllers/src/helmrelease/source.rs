@@ -18,7 +18,7 @@ use everflow_runtime::queue::WakeOn;
 use super::attempt::{Attempt, Halt};
 use super::report::silent;
 use crate::resources;
-use crate::stop::{Failure, RetryPolicy as Then, Stop, Tell};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 
 /// How long a source that has come together with the object may take before it is said that it has nothing yet.
 const A_MOMENT: std::time::Duration = std::time::Duration::from_secs(2);
@@ -107,7 +107,7 @@ impl Attempt<'_> {
         let Some(name) = SourceName::of(&self.object) else {
             let message = "either spec.chart or spec.chartRef must be set";
             let failure = Failure::new(Reason::ArtifactFailed, message);
-            return Err(failure.then(Then::Change).into());
+            return Err(failure.then(RetryPolicy::Change).into());
         };
         self.may_use(&name)?;
         let Some(object) = name.read(self.context).await? else {
@@ -120,7 +120,9 @@ impl Attempt<'_> {
                 name.namespace
             );
             let failure = Failure::new(Reason::ArtifactFailed, message);
-            let failure = failure.telling(Tell::Nothing).then(Then::WaitForSource);
+            let failure = failure
+                .telling(Tell::Nothing)
+                .then(RetryPolicy::WaitForSource);
             return Err(failure.into());
         };
         if let Some(why) = not_ready(&object) {
@@ -140,14 +142,20 @@ impl Attempt<'_> {
             let (namespace, name) = (&name.namespace, &name.name);
             let message = format!("{kind} '{namespace}/{name}' is not ready: {}", why.text);
             let failure = Failure::new(Reason::SourceNotReady, message);
-            return Err(failure.telling(Tell::Nothing).then(Then::Wait).into());
+            return Err(failure
+                .telling(Tell::Nothing)
+                .then(RetryPolicy::Wait)
+                .into());
         }
         if let Some(moment) = self.controller.moments().get_mut(&self.context.key) {
             moment.patient = false;
         }
         let Some(artifact) = artifact_of(&object) else {
             let failure = Failure::new(Reason::SourceNotReady, "the source has no artifact");
-            return Err(failure.telling(Tell::Nothing).then(Then::Wait).into());
+            return Err(failure
+                .telling(Tell::Nothing)
+                .then(RetryPolicy::Wait)
+                .into());
         };
         Ok(Source {
             tracks_digest: name.resource.kind != resources::HELM_CHARTS.kind,
@@ -164,7 +172,7 @@ impl Attempt<'_> {
                 name.namespace, name.name
             );
             Failure::new(Reason::AccessDenied, message)
-                .then(Then::Change)
+                .then(RetryPolicy::Change)
                 .into()
         };
         let external = name.resource.kind == resources::EXTERNAL_ARTIFACTS.kind;

@@ -259,9 +259,9 @@ impl Attempt<'_> {
 
     /// Lets others work until something that is waited for changes.
     pub(super) async fn wait(&mut self, work: &Work) -> Report {
-        let eyes = self.eyes(&work.target);
+        let view = self.live_view(&work.target);
         let mut keep = self.watch_inputs();
-        let mut changes = eyes.watch(&work.open, &mut keep).await;
+        let mut changes = view.watch(&work.open, &mut keep).await;
         let watched = !work.target.remote && changes.len() >= work.open.len();
         changes.extend(self.wakes());
         self.context.release_watches(&keep);

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_not_replaced() {
+    fn paths_through_files_are_refused_and_kept_files_stay() {
         let budget = Budget::unlimited();
         let mut writer = TreeWriter::new(None, &budget);
         let root = writer.edit(None, &files(&[("a/b", "1"), ("k", "kept")]));

@@ -102,7 +102,7 @@ async fn replicas_do_not_ask_each_other_in_circles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_another_digest_is_neither_taken_nor_removed() {
+async fn artifact_with_another_digest_is_neither_taken_nor_removed() {
     let hosts = MemoryDialer::new();
     let one = replica(&hosts, "one", &[], None).await;
     publish(&one, b"something else").await;

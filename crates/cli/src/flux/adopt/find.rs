@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_flux_up_is_told_by_labels() {
+    fn owners_of_flux_controllers_are_found_by_labels() {
         let bootstrapped = json!({"kustomize.toolkit.fluxcd.io/name": "flux-system"});
         let found = installs(&[
             deployment("everflow", json!({})),

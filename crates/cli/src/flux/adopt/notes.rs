@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_is_restored() {
+    fn noted_object_is_restored_as_it_was() {
         let old = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": "s", "labels": {"a": "b"},
                 "annotations": {"x": "y", "kustomize.toolkit.fluxcd.io/reconcile": "disabled"}},

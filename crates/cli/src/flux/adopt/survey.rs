@@ -197,7 +197,7 @@ mod tests {
     use everflow_json::json;
 
     #[test]
-    fn what_is_not_there_yet_is_told_of_by_object() {
+    fn unsupported_features_are_listed_by_object() {
         let object = json!({"metadata": {"namespace": "a", "name": "b"},
             "spec": {"provider": "aws", "verify": {"provider": "notation"}}});
         let mut warnings = Vec::new();

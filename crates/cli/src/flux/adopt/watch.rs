@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_is_told_by_name() {
+    fn changed_objects_are_reported_by_name() {
         let before = Picture {
             workloads: BTreeMap::from([("Deployment/a/b".to_owned(), 1)]),
             inventories: BTreeMap::from([(
