@@ -76,6 +76,23 @@ impl Component {
             why,
         })
     }
+
+    /// Reads a list of such names; each counts once, empty ones do not.
+    ///
+    /// # Errors
+    /// The first name that [`Component::parse`] refuses.
+    pub fn parse_all<'n>(
+        names: impl IntoIterator<Item = &'n String>,
+    ) -> Result<Vec<Component>, Error> {
+        let mut components = Vec::new();
+        for name in names.into_iter().filter(|name| !name.is_empty()) {
+            let component = Component::parse(name)?;
+            if !components.contains(&component) {
+                components.push(component);
+            }
+        }
+        Ok(components)
+    }
 }
 
 /// Whether Flux has a controller of this name that has no counterpart here.

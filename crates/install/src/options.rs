@@ -21,7 +21,7 @@ pub struct Options {
     pub image: String,
     /// The Secret with the credentials of the registry; empty for none.
     pub image_pull_secret: String,
-    /// How many replicas there are, of which one works.
+    /// How many replicas there are; they share the work.
     pub replicas: u32,
     /// Which of Flux's controllers it stands for.
     pub components: Vec<Component>,

@@ -144,7 +144,7 @@ fn own_namespace(options: &Options) -> [Value; 2] {
     let metadata = namespaced(options, SERVICE_ACCOUNT);
     let rules = json!([
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
-            "verbs": ["get", "create", "update", "patch"]},
+            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"]},
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["configmaps"],
             "resourceNames": ["everflow-api-endpoints", "everflow-notifications-told"],

@@ -30,7 +30,7 @@ pub struct Flags {
     /// The version of this program; there is no other to install
     #[arg(short = 'v', long, value_name = "VERSION", default_value = "")]
     version: String,
-    /// How many replicas there are; one of them works, the others take over from it
+    /// How many replicas there are; they share the work, and take over that of one that is gone
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().replicas)]
     replicas: u32,
     /// Lock tenants down: objects apply as service accounts of their namespaces, nothing as cluster-admin
@@ -101,20 +101,13 @@ impl Flags {
     pub fn options(&self, namespace: &str) -> Result<Options, Error> {
         self.check_version()?;
         let names = self.components.iter().chain(&self.components_extra);
-        let mut components = Vec::new();
-        for name in names.filter(|name| !name.is_empty()) {
-            let component = Component::parse(name)?;
-            if !components.contains(&component) {
-                components.push(component);
-            }
-        }
         let mut options = Options {
             namespace: namespace.to_owned(),
             registry: self.registry.trim_end_matches('/').to_owned(),
             image: self.image.clone(),
             image_pull_secret: self.image_pull_secret.clone(),
             replicas: self.replicas,
-            components,
+            components: Component::parse_all(names)?,
             multitenant: self.multitenant,
             default_service_account: self.default_service_account.clone(),
             platform_admin: self.platform_admin.clone(),

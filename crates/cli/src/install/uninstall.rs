@@ -12,60 +12,41 @@ use super::verb::{DEFINITIONS, DEPLOYMENTS};
 use super::{MANAGER, parts};
 use crate::exit::Failure;
 use crate::flux::connection::{Connection, Session};
+use crate::flux::kinds::KINDS;
 use crate::flux::{confirm, in_runtime, say};
 
 const NAMESPACES: Resource = Resource::cluster("", "v1", "namespaces", "Namespace");
 const PODS: Resource = Resource::namespaced("", "v1", "pods", "Pod");
-/// The kinds with finalizers, in flux's order.
-const KINDS: [(&str, &str, &str); 15] = [
-    (
-        "source.toolkit.fluxcd.io",
-        "gitrepositories",
-        "GitRepository",
-    ),
-    (
-        "source.toolkit.fluxcd.io",
-        "ocirepositories",
-        "OCIRepository",
-    ),
-    (
-        "source.toolkit.fluxcd.io",
-        "helmrepositories",
-        "HelmRepository",
-    ),
-    ("source.toolkit.fluxcd.io", "helmcharts", "HelmChart"),
-    ("source.toolkit.fluxcd.io", "buckets", "Bucket"),
-    (
-        "source.toolkit.fluxcd.io",
-        "externalartifacts",
-        "ExternalArtifact",
-    ),
-    (
-        "kustomize.toolkit.fluxcd.io",
-        "kustomizations",
-        "Kustomization",
-    ),
-    ("helm.toolkit.fluxcd.io", "helmreleases", "HelmRelease"),
-    ("notification.toolkit.fluxcd.io", "alerts", "Alert"),
-    ("notification.toolkit.fluxcd.io", "providers", "Provider"),
-    ("notification.toolkit.fluxcd.io", "receivers", "Receiver"),
-    ("image.toolkit.fluxcd.io", "imagepolicies", "ImagePolicy"),
-    (
-        "image.toolkit.fluxcd.io",
-        "imagerepositories",
-        "ImageRepository",
-    ),
-    (
-        "image.toolkit.fluxcd.io",
-        "imageupdateautomations",
-        "ImageUpdateAutomation",
-    ),
-    (
-        "source.extensions.fluxcd.io",
-        "artifactgenerators",
-        "ArtifactGenerator",
-    ),
+/// The order in which flux looks at the kinds with finalizers; others come behind these.
+const ORDER: [&str; 15] = [
+    "GitRepository",
+    "OCIRepository",
+    "HelmRepository",
+    "HelmChart",
+    "Bucket",
+    "ExternalArtifact",
+    "Kustomization",
+    "HelmRelease",
+    "Alert",
+    "Provider",
+    "Receiver",
+    "ImagePolicy",
+    "ImageRepository",
+    "ImageUpdateAutomation",
+    "ArtifactGenerator",
 ];
+
+/// All kinds that verbs know, in that order.
+fn kinds() -> Vec<&'static Resource> {
+    let mut all: Vec<&Resource> = KINDS.iter().map(|kind| &kind.resource).collect();
+    all.sort_by_key(|resource| {
+        ORDER
+            .iter()
+            .position(|kind| *kind == resource.kind)
+            .unwrap_or(ORDER.len())
+    });
+    all
+}
 
 /// `everflow uninstall`
 #[derive(clap::Args, Debug)]
@@ -215,8 +196,8 @@ impl Removal<'_> {
     }
 
     async fn finalizers(&self) -> Result<(), Failure> {
-        for (group, plural, kind) in KINDS {
-            let Some(resource) = self.served(group, plural, kind).await? else {
+        for kind in kinds() {
+            let Some(resource) = self.served(kind).await? else {
                 continue;
             };
             let objects = self.list(&resource, None, &Selection::default()).await?;
@@ -228,13 +209,8 @@ impl Removal<'_> {
     }
 
     /// The collection of a kind in the version that is stored; nothing when the cluster does not have it.
-    async fn served(
-        &self,
-        group: &'static str,
-        plural: &'static str,
-        kind: &'static str,
-    ) -> Result<Option<Resource>, Failure> {
-        let name = format!("{plural}.{group}");
+    async fn served(&self, kind: &Resource) -> Result<Option<Resource>, Failure> {
+        let name = format!("{}.{}", kind.plural, kind.group);
         let definition = match self
             .session
             .client
@@ -253,7 +229,7 @@ impl Removal<'_> {
         let version = stored.and_then(|one| one["name"].as_str());
         Ok(version.map(|version| Resource {
             version: version.to_owned().into(),
-            ..Resource::namespaced(group, "v1", plural, kind)
+            ..kind.clone()
         }))
     }
 

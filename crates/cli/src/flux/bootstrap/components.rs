@@ -27,16 +27,9 @@ pub struct ComponentOptions {
 impl ComponentOptions {
     fn install_options(&self) -> Result<Options, everflow_install::Error> {
         let names = self.components.iter().chain(&self.components_extra);
-        let mut components = Vec::new();
-        for name in names.filter(|name| !name.is_empty()) {
-            let component = Component::parse(name)?;
-            if !components.contains(&component) {
-                components.push(component);
-            }
-        }
         let mut options = Options {
             namespace: self.namespace.clone(),
-            components,
+            components: Component::parse_all(names)?,
             image_pull_secret: self.image_pull_secret.clone(),
             network_policies: self.network_policy,
             watch_all_namespaces: self.watch_all_namespaces,

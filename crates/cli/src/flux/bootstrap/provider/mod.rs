@@ -128,52 +128,49 @@ struct Wanted<'a> {
     deploy_token: bool,
 }
 
-fn visibility(private: bool) -> &'static str {
-    match private {
-        true => "private",
-        false => "public",
+impl<'a> Wanted<'a> {
+    /// What all services ask for; the user is git.
+    fn new(
+        service: Service,
+        hosted: &'a Hosted,
+        hostname: &'a str,
+        private: bool,
+        teams: &'a [String],
+    ) -> Self {
+        Wanted {
+            service,
+            hosted,
+            hostname,
+            visibility: match private {
+                true => "private",
+                false => "public",
+            },
+            teams,
+            username: "git",
+            deploy_token: false,
+        }
     }
 }
 
 pub async fn gitea(args: &GiteaArgs, bootstrap: &Bootstrap<'_>) -> Result<(), Failure> {
-    let wanted = Wanted {
-        service: Service::Gitea,
-        hosted: &args.hosted,
-        hostname: &args.hostname,
-        visibility: visibility(args.private),
-        teams: &args.team,
-        username: "git",
-        deploy_token: false,
-    };
+    let (hosted, hostname) = (&args.hosted, &args.hostname);
+    let wanted = Wanted::new(Service::Gitea, hosted, hostname, args.private, &args.team);
     run(&wanted, bootstrap).await
 }
 
 pub async fn github(args: &GithubArgs, bootstrap: &Bootstrap<'_>) -> Result<(), Failure> {
-    let wanted = Wanted {
-        service: Service::Github,
-        hosted: &args.hosted,
-        hostname: &args.hostname,
-        visibility: visibility(args.private),
-        teams: &args.team,
-        username: "git",
-        deploy_token: false,
-    };
+    let (hosted, hostname) = (&args.hosted, &args.hostname);
+    let wanted = Wanted::new(Service::Github, hosted, hostname, args.private, &args.team);
     run(&wanted, bootstrap).await
 }
 
 pub async fn gitlab(args: &GitlabArgs, bootstrap: &Bootstrap<'_>) -> Result<(), Failure> {
-    let wanted = Wanted {
-        service: Service::Gitlab,
-        hosted: &args.hosted,
-        hostname: &args.hostname,
-        visibility: match args.private {
-            true => &args.visibility,
-            false => "public",
-        },
-        teams: &args.team,
-        username: "git",
-        deploy_token: args.deploy_token_auth,
-    };
+    let (hosted, hostname) = (&args.hosted, &args.hostname);
+    let mut wanted = Wanted::new(Service::Gitlab, hosted, hostname, args.private, &args.team);
+    if args.private {
+        wanted.visibility = &args.visibility;
+    }
+    wanted.deploy_token = args.deploy_token_auth;
     if args.deploy_token_auth && bootstrap.common.token_auth {
         return Err(work(
             "--token-auth and --deploy-token-auth cannot be set both.",
@@ -186,15 +183,15 @@ pub async fn bitbucket(args: &BitbucketArgs, bootstrap: &Bootstrap<'_>) -> Resul
     if args.hostname.is_empty() {
         return Err(work("invalid hostname: say which server with --hostname"));
     }
-    let wanted = Wanted {
-        service: Service::Bitbucket,
-        hosted: &args.hosted,
-        hostname: &args.hostname,
-        visibility: visibility(args.private),
-        teams: &args.group,
-        username: &args.username,
-        deploy_token: false,
-    };
+    let (hosted, hostname) = (&args.hosted, &args.hostname);
+    let mut wanted = Wanted::new(
+        Service::Bitbucket,
+        hosted,
+        hostname,
+        args.private,
+        &args.group,
+    );
+    wanted.username = &args.username;
     run(&wanted, bootstrap).await
 }
 
