@@ -53,3 +53,35 @@ fn usage_ends_as_with_flux() {
     assert_eq!(everflow(&["version", "-o", "xml"]).status.code(), Some(1));
     assert_eq!(everflow(&["up", "--no-such-flag"]).status.code(), Some(2));
 }
+
+#[test]
+fn run_reads_the_kubeconfig_of_the_environment() {
+    let place = tempfile::tempdir().unwrap();
+    let run = |kubeconfig: &std::path::Path, more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_everflow"))
+            .args(["run", "--storage-path"])
+            .arg(place.path().join("storage"))
+            .args(more)
+            .env("KUBECONFIG", kubeconfig)
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (code, text) = run(&place.path().join("none"), &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("--kubeconfig or $KUBECONFIG"), "{text}");
+
+    let (code, text) = run(&place.path().join("none"), &["--context", "other"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("--context"), "{text}");
+
+    let broken = place.path().join("config");
+    std::fs::write(&broken, "clusters: 5\n").unwrap();
+    let (code, text) = run(&broken, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(broken.to_str().unwrap()), "{text}");
+}

@@ -144,7 +144,7 @@ impl Check<'_> {
             .find(|crd| meta_text(crd, "name") == "gitrepositories.source.toolkit.fluxcd.io");
         let Some(crd) = sources else {
             return self.fail(
-                "checking failed: the definition of GitRepositories is not labelled as part of Flux",
+                "checking failed: GitRepositories are not defined here, or their definition lacks the label of Flux",
                 "everflow install brings it",
             );
         };

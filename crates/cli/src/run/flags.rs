@@ -20,11 +20,11 @@ pub(crate) const CONTROLLER: &str = "source-controller";
 /// `everflow run`
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The cluster to run against; inside a cluster it is that one
+    /// The cluster to run against; without it $KUBECONFIG, else the cluster that this program runs in
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
     /// Only these kinds, separated by commas; all by default
     #[arg(long, value_name = "KINDS")]
@@ -253,6 +253,15 @@ fn shard_count(text: &str) -> Result<usize, String> {
 }
 
 impl Args {
+    /// The kubeconfig to use: that of the flag, else the first file that `$KUBECONFIG` names, as Flux's controllers
+    /// look for it. Without one, the cluster that this program runs in is meant.
+    pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
+        self.kubeconfig.clone().or_else(|| {
+            let listed = std::env::var_os("KUBECONFIG")?;
+            std::env::split_paths(&listed).find(|path| path.is_file())
+        })
+    }
+
     /// How the controllers run.
     pub fn options(&self) -> Result<Options, String> {
         let mut options = Options {

@@ -86,7 +86,7 @@ pub(super) async fn serve_events(
             ));
             Ok(None)
         }
-        None if args.kubeconfig.is_some() => Ok(None),
+        None if args.kubeconfig().is_some() => Ok(None),
         _ => {
             log.info("taking events on the port of the artifacts", &[]);
             Ok(Some(Arc::new(server)))
@@ -103,7 +103,7 @@ pub(super) async fn serve_webhooks(
 ) -> Result<(), Failure> {
     let address = match args.receiver_addr.as_deref() {
         Some(address) => address,
-        None if args.kubeconfig.is_none() => RECEIVERS,
+        None if args.kubeconfig().is_none() => RECEIVERS,
         None => "",
     };
     let Some(store) = handle.store("Receiver").filter(|_| !address.is_empty()) else {

@@ -25,16 +25,15 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
 
 /// The cluster to run against: the named file, else the one this program runs in.
 pub(super) fn cluster(args: &Args) -> Result<ClusterConfig, Failure> {
-    let config = match &args.kubeconfig {
-        Some(file) => ClusterConfig::from_file(file, args.context.as_deref()),
-        None => ClusterConfig::in_cluster(),
+    let Some(file) = args.kubeconfig() else {
+        if args.context.is_some() {
+            let text = "--context chooses from a kubeconfig: name one with --kubeconfig or $KUBECONFIG";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        return ClusterConfig::in_cluster().map_err(|error| Failure::Work(error.to_string()));
     };
-    config.map_err(|error| match args.kubeconfig {
-        Some(_) => Failure::Work(error.to_string()),
-        None => Failure::Work(format!(
-            "{error}; outside a cluster, name one with --kubeconfig FILE"
-        )),
-    })
+    ClusterConfig::from_file(&file, args.context.as_deref())
+        .map_err(|error| Failure::Work(error.to_string()))
 }
 
 /// The directory of the store, which is made; what attempts under way keep in it is bounded.
@@ -88,7 +87,7 @@ pub(super) async fn storage(
 ) -> Result<(Storage, (TcpListener, String)), Failure> {
     let address = match &args.storage_addr {
         Some(address) => address.as_str(),
-        None if args.kubeconfig.is_none() => ":9090",
+        None if args.kubeconfig().is_none() => ":9090",
         None => "127.0.0.1:0",
     };
     let listener = listen(address, "--storage-addr").await?;
