@@ -5,6 +5,7 @@ use std::io::{Read, Seek as _, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use everflow_api::Reason;
 use everflow_api::common::Artifact;
 use everflow_env::{Env, run_budgeted};
 use everflow_fetch::archive::{
@@ -17,6 +18,7 @@ use everflow_kustomize::MemoryView;
 use everflow_limits::Budget;
 
 use crate::fingerprint::{Fingerprint, Parts};
+use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 use crate::{Options, Setup};
 
 /// The largest archive that is downloaded.
@@ -118,6 +120,24 @@ impl Missing {
         Missing::Failed {
             message: format!("{what}: {error}"),
             transient: error.is_transient(),
+        }
+    }
+
+    /// What is said to those who need it.
+    pub(crate) fn stop(self, options: &Options) -> Stop {
+        match self {
+            Missing::NotFound | Missing::Moved(_) => {
+                let soon = everflow_time::Duration::from(options.runtime.requeue_dependency);
+                let message =
+                    format!("Source is not ready, artifact not found, retrying in {soon}");
+                Failure::new(Reason::ArtifactFailed, message)
+                    .telling(Tell::Nothing)
+                    .then(RetryPolicy::Wait)
+                    .into()
+            }
+            Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)
+                .passing(transient)
+                .into(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use everflow_api::common::DependencyReference;
 use everflow_api::error::At as Place;
+use everflow_api::object::ObjectMeta;
 use everflow_api::wire::Wire;
 use everflow_cel::check::{DeclShape, DeclType, Declarations, Type};
 use everflow_cel::{Program, Value as Cel, Variables};
@@ -12,7 +13,11 @@ use everflow_json::Value;
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::{At, Resource};
-use everflow_runtime::store::Store;
+use everflow_runtime::queue::WakeOn;
+use everflow_runtime::store::{CachedObject, Store};
+
+use crate::Options;
+use crate::stop::Misconfigured;
 
 /// What is said of objects that wait for each other.
 pub(crate) const CIRCLE: &str = "dependsOn goes in a circle";
@@ -20,7 +25,7 @@ pub(crate) const CIRCLE: &str = "dependsOn goes in a circle";
 const LONGEST_CYCLE: usize = 64;
 
 /// The namespace of a dependency.
-pub(crate) fn namespace_of<'d>(dependency: &'d DependencyReference, own: &'d str) -> &'d str {
+fn namespace_of<'d>(dependency: &'d DependencyReference, own: &'d str) -> &'d str {
     match dependency.namespace.as_deref() {
         None | Some("") => own,
         Some(other) => other,
@@ -28,7 +33,7 @@ pub(crate) fn namespace_of<'d>(dependency: &'d DependencyReference, own: &'d str
 }
 
 /// Reads a `readyExpr`; or says why it cannot be read.
-pub(crate) fn compile(text: &str) -> Result<Program, String> {
+fn compile(text: &str) -> Result<Program, String> {
     let unread = |why: String| format!("failed to parse the CEL expression '{text}': {why}");
     let any = Arc::new(DeclType {
         shape: DeclShape::Dyn,
@@ -51,7 +56,7 @@ pub(crate) fn compile(text: &str) -> Result<Program, String> {
 }
 
 /// Whether a `readyExpr` holds for an object and its dependency.
-pub(crate) fn holds(program: &Program, own: &Value, dependency: &Value) -> Result<bool, String> {
+fn holds(program: &Program, own: &Value, dependency: &Value) -> Result<bool, String> {
     let variables = Variables::new()
         .with("self", Cel::from_json(own))
         .with("dep", Cel::from_json(dependency));
@@ -67,20 +72,114 @@ pub(crate) fn holds(program: &Program, own: &Value, dependency: &Value) -> Resul
     }
 }
 
-/// A dependency; none when it is not there.
+/// What an object of the same kind has to wait for.
+#[derive(Debug)]
+pub(crate) struct Dependencies<'a> {
+    pub(crate) resource: &'a Resource,
+    /// The object that waits, as expressions see it.
+    pub(crate) value: &'a Value,
+    pub(crate) metadata: &'a ObjectMeta,
+    pub(crate) listed: &'a [DependencyReference],
+}
+
+/// Why an object has to wait.
+#[derive(Debug)]
+pub(crate) enum Unmet {
+    /// An expression cannot be read.
+    Invalid(Misconfigured),
+    /// A dependency is not there, or could not be looked at.
+    Unread { shown: String, why: String },
+    /// One is not ready, in words.
+    NotReady(String),
+}
+
+impl Dependencies<'_> {
+    /// What wakes those who wait for them.
+    pub(crate) fn wakes(&self) -> Vec<WakeOn> {
+        let own = self.metadata.namespace();
+        let wake = |dependency: &DependencyReference| {
+            let namespace = namespace_of(dependency, own);
+            self.resource.wake_on(namespace, &dependency.name)
+        };
+        self.listed.iter().map(wake).collect()
+    }
+
+    /// Whether all of them are ready. `is_ready` judges one by its namespace and what was read.
+    pub(crate) async fn check(
+        &self,
+        context: &Context,
+        options: &Options,
+        is_ready: impl Fn(&str, &Value) -> bool,
+    ) -> Result<(), Unmet> {
+        for dependency in self.listed {
+            let namespace = namespace_of(dependency, self.metadata.namespace());
+            let shown = format!("{namespace}/{}", dependency.name);
+            let program = match dependency.ready_expr.as_deref() {
+                None | Some("") => None,
+                Some(text) => Some(compile(text).map_err(|why| {
+                    Unmet::Invalid(Misconfigured::dependency(&dependency.name, &why))
+                })?),
+            };
+            let found = self.find(namespace, &dependency.name, context).await;
+            let found = found.map_err(|why| Unmet::Unread {
+                shown: shown.clone(),
+                why,
+            })?;
+            if let Some(program) = &program {
+                if !holds(program, self.value, &found).map_err(Unmet::NotReady)? {
+                    let why = "is not ready according to readyExpr eval";
+                    return Err(Unmet::NotReady(format!("dependency '{shown}' {why}")));
+                }
+                if !options.gates.additive_cel_dependency_check {
+                    continue;
+                }
+            }
+            if !is_ready(namespace, &found) {
+                let cycle = self.cycle(context);
+                let why = format!("dependency '{shown}' is not ready{cycle}");
+                return Err(Unmet::NotReady(why));
+            }
+        }
+        Ok(())
+    }
+
+    async fn find(&self, namespace: &str, name: &str, context: &Context) -> Result<Value, String> {
+        let Resource {
+            group,
+            plural,
+            kind,
+            ..
+        } = self.resource;
+        let found = read(self.resource, namespace, name, context, CachedObject::value);
+        let found = found.await.map_err(|error| error.to_string())?;
+        found.ok_or_else(|| {
+            format!(
+                "{plural}.{group} \"{name}\" not found (add a {kind} of that name, or correct spec.dependsOn)"
+            )
+        })
+    }
+
+    fn cycle(&self, context: &Context) -> String {
+        let start = (self.metadata.namespace(), self.metadata.name.as_str());
+        cycle(self.resource, start, self.listed, context)
+    }
+}
+
+/// What `part` takes of an object in a store that has heard of all there is, or the object as the server has it: the
+/// store may be for one shard or one namespace only, and that nothing is there is said only by the server.
 pub(crate) async fn read(
     resource: &Resource,
     namespace: &str,
     name: &str,
     context: &Context,
+    part: fn(&CachedObject) -> Value,
 ) -> Result<Option<Value>, ClientError> {
     let store = context.store(&resource.kind);
     if let Some(store) = store.filter(|store| store.is_synced())
         && let Some(found) = store.get(namespace, name)
     {
-        return Ok(Some(found.value()));
+        return Ok(Some(part(&found)));
     }
-    // The store may be for one shard or one namespace only.
     match context.client.get(resource, At::new(namespace, name)).await {
         Ok(found) => Ok(Some(found)),
         Err(ClientError::NotFound(_)) => Ok(None),
@@ -89,7 +188,7 @@ pub(crate) async fn read(
 }
 
 /// Names a cycle that an object is part of; empty when it is part of none.
-pub(crate) fn cycle(
+fn cycle(
     resource: &Resource,
     start: (&str, &str),
     depends_on: &[DependencyReference],

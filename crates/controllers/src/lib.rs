@@ -23,6 +23,7 @@ mod options;
 pub mod resources;
 mod skeleton;
 pub mod source;
+mod source_name;
 mod stop;
 mod target;
 mod watching;

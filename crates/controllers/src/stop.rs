@@ -5,6 +5,7 @@ use std::time::Duration;
 use everflow_api::reason::Reason;
 use everflow_runtime::attempt::Interrupted;
 use everflow_runtime::client::Concealed;
+use everflow_runtime::events::Severity;
 
 /// Why an attempt does not get through.
 #[derive(Debug)]
@@ -67,6 +68,27 @@ pub(crate) enum RetryPolicy {
     Change,
 }
 
+/// What of the spec cannot be right, and how to correct it.
+#[derive(Debug)]
+pub(crate) struct Misconfigured(pub(crate) String);
+
+impl Misconfigured {
+    /// An expression of `dependsOn` that cannot be read.
+    pub(crate) fn dependency(name: &str, why: &str) -> Self {
+        Misconfigured(format!(
+            "terminal error: failed to evaluate dependency {name}: {why}\ncorrect readyExpr in spec.dependsOn"
+        ))
+    }
+}
+
+impl From<Misconfigured> for Failure {
+    fn from(misconfigured: Misconfigured) -> Self {
+        let start = "Reconciliation failed terminally due to configuration error";
+        let message = format!("{start}: {}", misconfigured.0);
+        Failure::new(Reason::InvalidCELExpression, message).then(RetryPolicy::Change)
+    }
+}
+
 impl Stop {
     pub(crate) fn failed(reason: Reason, message: impl Into<String>) -> Self {
         Failure::new(reason, message).into()
@@ -88,6 +110,17 @@ impl Failure {
         self.message = texts.hide(&self.message);
         if let Tell::Text(text) | Tell::Info(text) = &mut self.event {
             *text = texts.hide(text);
+        }
+    }
+
+    /// What is told in an event; `is_known` when the status says the same already.
+    pub(crate) fn told(&self, is_known: bool) -> Option<(Severity, String)> {
+        match &self.event {
+            Tell::Nothing => None,
+            Tell::Once if is_known => None,
+            Tell::Message | Tell::Once => Some((Severity::Error, self.message.clone())),
+            Tell::Text(text) => Some((Severity::Error, text.clone())),
+            Tell::Info(text) => Some((Severity::Info, text.clone())),
         }
     }
 

@@ -143,6 +143,13 @@ pub(crate) fn tells_health(group: &str, kind: &str) -> bool {
     )
 }
 
+/// The collection of an applied object, if the server has it.
+pub(crate) async fn resource_of(context: &Context, entry: &Entry) -> Option<Resource> {
+    let api_version = entry.api_version();
+    let found = context.client.resource(&api_version, &entry.id.kind).await;
+    found.ok()
+}
+
 /// Watches applied objects: one watch for each kind, whoever owns them, for its metadata or also its
 /// health.
 #[derive(Debug, Clone, Copy)]
@@ -185,13 +192,7 @@ impl LiveView<'_> {
             return wakes;
         }
         for entry in entries {
-            let api_version = entry.api_version();
-            let resource = self
-                .context
-                .client
-                .resource(&api_version, &entry.id.kind)
-                .await;
-            let Ok(resource) = resource else {
+            let Some(resource) = resource_of(self.context, entry).await else {
                 continue;
             };
             self.store(&resource);
@@ -216,9 +217,8 @@ impl LiveView<'_> {
         if !tells_health(&id.group, &id.kind) {
             return false;
         }
-        let client = &self.context.client;
-        let resource = client.resource(&entry.api_version(), &id.kind).await;
-        resource.is_ok_and(|resource| {
+        let resource = resource_of(self.context, entry).await;
+        resource.is_some_and(|resource| {
             self.metadata(&resource, &id.namespace, &id.name) != LiveState::Unknown
         })
     }

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use everflow_api::Reason;
 use everflow_api::condition::Reconciled as _;
 use everflow_api::helm::{HelmRelease, HelmReleaseStatus};
-use everflow_api::names::FINALIZER;
 use everflow_api::object::Object;
 use everflow_apply::effects::AppliedCache;
 use everflow_apply::health::custom::CustomChecks;
@@ -22,21 +20,17 @@ use everflow_release::status::{self, Attempted};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::Event;
-use everflow_runtime::metadata::Edited;
 use everflow_time::Timestamp;
 
 use super::HelmReleaseController;
 use super::chart::LoadedChart;
-use super::report::silent;
 use super::rounds::Work;
 use super::source::Source;
 use crate::Options;
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::skeleton::{Held, SUSPENDED, health_checks, hold, silent};
+use crate::stop::{Failure, Misconfigured, Stop, Tell};
 use crate::target::{Target, Wanted as WantedTarget};
 use crate::watching::LiveView;
-
-/// How often a suspended object is looked at: only so that it has a next attempt.
-const SUSPENDED: Duration = Duration::from_secs(3_600);
 
 /// An attempt that is under way. The status of `object` is the one in the making.
 #[derive(Debug)]
@@ -187,16 +181,10 @@ impl<'a> Attempt<'a> {
         if self.object.metadata.is_deleted() {
             return self.finalize().await;
         }
-        match self.context.ensure_finalizer(&self.value, FINALIZER).await {
-            Ok(Edited::Stored(stored)) => self.value = Cow::Owned(stored),
-            Ok(Edited::Unchanged) => {}
-            Ok(Edited::Gone) => return Ok(silent(Next::retry("Gone"), Verdict::Success)),
-            Err(ClientError::Fenced { .. }) => return Err(Interrupted::NotLeading),
-            Err(error) => {
-                let what = "failed to add the finalizer";
-                self.context.log.error(what, &error.to_string());
-                return Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure));
-            }
+        match hold(self.context, &self.value).await? {
+            Held::Now(stored) => self.value = Cow::Owned(stored),
+            Held::Already => {}
+            Held::Ends(report) => return Ok(report),
         }
         if self.object.spec.suspend {
             return Ok(self.suspended());
@@ -264,20 +252,15 @@ impl<'a> Attempt<'a> {
 
     /// The expressions for the health of objects.
     pub(super) fn checks(&self) -> Result<CustomChecks, Stop> {
-        let read = CustomChecks::read(&self.object.spec.health_check_exprs);
-        let checks = read.map_err(|error| {
-            let at = error.at();
-            let text = format!("{error}\ncorrect the expression in spec.healthCheckExprs[{at}]");
-            let start = "Reconciliation failed terminally due to configuration error";
-            Failure::new(Reason::InvalidCELExpression, format!("{start}: {text}"))
-                .telling(Tell::Text(text))
-                .then(RetryPolicy::Change)
-        })?;
-        Ok(match self.options().kustomize.alone {
-            true => checks.of_groups(everflow_apply::is_looked_after),
-            false => checks,
-        })
+        let checks = health_checks(&self.object.spec.health_check_exprs, self.options());
+        checks.map_err(configuration)
     }
+}
+
+/// What of the spec cannot be right; the event has it without the words that the status begins with.
+pub(super) fn configuration(wrong: Misconfigured) -> Stop {
+    let text = Tell::Text(wrong.0.clone());
+    Failure::from(wrong).telling(text).into()
 }
 
 /// The version of a chart; one from a source that can move is known by the digest of the artifact, too.

@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use everflow_api::Reason;
 use everflow_api::common::Artifact;
 use everflow_helm::chart::{Chart, ChartFile, ChartLoader};
 use everflow_helm::values::Warnings;
@@ -12,8 +11,8 @@ use everflow_limits::Budget;
 use super::attempt::Attempt;
 use super::source::Source;
 use crate::Options;
-use crate::artifact::{Missing, Unpacked};
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::artifact::Unpacked;
+use crate::stop::Stop;
 
 /// A chart that was loaded.
 #[derive(Debug)]
@@ -93,20 +92,6 @@ impl Attempt<'_> {
         let charts = &self.controller.charts;
         let loaded = charts.get(&source.artifact, self.options(), &current).await;
         self.context.check()?;
-        loaded.map_err(|missing| match missing {
-            Missing::NotFound | Missing::Moved(_) => {
-                let soon = self.options().runtime.requeue_dependency;
-                let soon = everflow_time::Duration::from(soon);
-                let message =
-                    format!("Source is not ready, artifact not found, retrying in {soon}");
-                Failure::new(Reason::ArtifactFailed, message)
-                    .telling(Tell::Nothing)
-                    .then(RetryPolicy::Wait)
-                    .into()
-            }
-            Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)
-                .passing(transient)
-                .into(),
-        })
+        loaded.map_err(|missing| missing.stop(self.options()))
     }
 }

@@ -177,7 +177,7 @@ impl Attempt<'_> {
             }
             if now.saturating_sub(started) >= MOMENT.0 {
                 let next = Next::At(Duration::from_secs(1));
-                let report = super::report::silent(next, Verdict::Waiting);
+                let report = crate::skeleton::silent(next, Verdict::Waiting);
                 return Err(Halt::Wait(Box::new(report)));
             }
             self.context.check()?;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use everflow_api::Reason;
 use everflow_api::helm::latest;
-use everflow_api::names::FINALIZER;
 use everflow_apply::health::custom::CustomChecks;
 use everflow_release::action::{ActionKind, Outcome, Plan};
 use everflow_release::decide::Decision;
@@ -12,20 +11,15 @@ use everflow_release::names::{Moved, ReleaseTarget};
 use everflow_release::record::{Status, StoredSummary};
 use everflow_release::state::{Hold, hold, made_for};
 use everflow_release::status;
-use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::{Event, Severity};
-use everflow_runtime::metadata::Edited;
 
 use super::attempt::{Attempt, Halt};
 use super::begin::Begun;
-use super::report::silent;
 use super::rounds::Work;
+use crate::skeleton::{SUSPENDED, is_held, let_go, silent};
 use crate::stop::{Failure, Stop, Tell};
 use crate::target::Target;
-
-/// When an object that is gone is looked at again: only so that it has a next attempt.
-const NEVER: Duration = Duration::from_secs(3_600);
 
 /// What became of an uninstall.
 enum Uninstalled {
@@ -38,9 +32,8 @@ enum Uninstalled {
 impl Attempt<'_> {
     /// Uninstalls the release, if that is asked for, and removes the finalizer.
     pub(super) async fn finalize(mut self) -> Result<Report, Interrupted> {
-        let finalizers = &self.object.metadata.finalizers;
-        if !finalizers.iter().any(|name| name == FINALIZER) {
-            return Ok(silent(Next::At(NEVER), Verdict::Success));
+        if !is_held(&self.object.metadata) {
+            return Ok(silent(Next::At(SUSPENDED), Verdict::Success));
         }
         if !self.object.spec.suspend {
             match self.uninstall_all().await {
@@ -264,18 +257,6 @@ impl Attempt<'_> {
         let metadata = &self.object.metadata;
         let caches = &self.controller.caches;
         caches.forget(metadata.namespace(), &metadata.name);
-        match self.context.remove_finalizer(&self.value, FINALIZER).await {
-            Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {
-                let mut report = silent(Next::At(NEVER), Verdict::Success);
-                report.events = self.events;
-                Ok(report)
-            }
-            Err(ClientError::Fenced { .. }) => Err(Interrupted::NotLeading),
-            Err(error) => {
-                let what = "failed to remove the finalizer";
-                self.context.log.error(what, &error.to_string());
-                Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure))
-            }
-        }
+        let_go(self.context, &self.value, self.events).await
     }
 }

@@ -37,9 +37,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use everflow_api::helm::HelmRelease;
+use everflow_api::Reason;
 use everflow_api::names::{condition, manager};
-use everflow_api::object::Object;
 use everflow_env::{BoxFuture, Env};
 use everflow_helm::parsed::TemplateCache;
 use everflow_json::Value;
@@ -51,7 +50,7 @@ use everflow_runtime::queue::Key;
 use crate::artifact::Artifacts;
 use crate::target::Targets;
 use crate::watching::{AppliedCaches, OwnerLabels};
-use crate::{Options, Setup, resources};
+use crate::{Options, Setup, resources, skeleton};
 use attempt::Attempt;
 use capabilities::Clusters;
 use chart::LoadedChart;
@@ -166,14 +165,14 @@ impl Controller for HelmReleaseController {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Report, Interrupted>> {
         Box::pin(async move {
-            match Object::<HelmRelease>::read(object) {
+            match skeleton::read(object, Reason::ReconcileError, context) {
                 Ok(read) => Attempt::new(self, context, object, read).run().await,
-                Err(error) => Ok(report::unreadable(object, &error.to_string(), context)),
+                Err(report) => Ok(report),
             }
         })
     }
 
     fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
-        report::unreadable(object, &how.to_string(), context)
+        skeleton::unreadable(object, &how.to_string(), Reason::ReconcileError, context)
     }
 }

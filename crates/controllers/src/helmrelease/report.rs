@@ -5,11 +5,9 @@ use std::time::Duration;
 use everflow_api::Reason;
 use everflow_api::condition;
 use everflow_api::names::condition::{READY, STALLED};
-use everflow_api::to_value;
-use everflow_json::{Value, json};
 use everflow_release::decide::{Then as Ending, drift_mode};
 use everflow_release::status::{self, Notice, Severity as Grave};
-use everflow_runtime::attempt::{Context, Next, Report, Verdict};
+use everflow_runtime::attempt::{Next, Report, Verdict};
 use everflow_runtime::events::{Event, Severity};
 use everflow_runtime::queue::{Priority, WakeOn};
 use everflow_runtime::reflector::Watched;
@@ -17,12 +15,10 @@ use everflow_runtime::reflector::Watched;
 use super::attempt::Attempt;
 use super::depends;
 use super::rounds::Work;
-use super::source::SourceName;
-pub(super) use crate::skeleton::silent;
-use crate::stop::{Failure, RetryPolicy, Tell};
+use crate::skeleton::{self, AWAY};
+use crate::source_name::SourceName;
+use crate::stop::{Failure, RetryPolicy};
 
-/// How long is waited at most for an API server that was busy or away.
-const AWAY: Duration = Duration::from_secs(60);
 /// The metric of what was recovered.
 const RECOVERED: &str = "everflow_helm_recoveries_total";
 
@@ -37,43 +33,21 @@ pub(super) fn event(notice: &Notice) -> Event {
     event
 }
 
-/// What is said of an object that cannot be read, or whose attempt broke.
-pub(super) fn unreadable(value: &Value, why: &str, context: &Context) -> Report {
-    crate::skeleton::unreadable(value, why, Reason::ReconcileError, context)
-}
-
 impl Attempt<'_> {
-    fn status_value(&self) -> Value {
-        let value = to_value(&self.object.status);
-        match value.is_null() {
-            true => json!({}),
-            false => value,
-        }
-    }
-
     /// The report of an attempt that ends here.
     pub(super) fn report(self, next: Next, verdict: Verdict) -> Report {
-        Report {
-            status: Some(self.status_value()),
-            events: self.events,
-            next,
-            verdict,
-        }
+        skeleton::report(&self.object.status, self.events, next, verdict)
     }
 
     /// The same while others still hold the attempt.
     pub(super) fn take_report(&mut self, next: Next, verdict: Verdict) -> Report {
-        Report {
-            status: Some(self.status_value()),
-            events: std::mem::take(&mut self.events),
-            next,
-            verdict,
-        }
+        let events = std::mem::take(&mut self.events);
+        skeleton::report(&self.object.status, events, next, verdict)
     }
 
     /// What the object waits for in any case: its source and its inputs.
     pub(super) fn wakes(&self) -> Vec<WakeOn> {
-        let source = SourceName::of(&self.object);
+        let source = SourceName::of_release(&self.object);
         let mut changes: Vec<WakeOn> = source.iter().map(SourceName::wake).collect();
         changes.extend(self.config_wakes().into_iter().map(|(wake, _)| wake));
         changes
@@ -81,14 +55,7 @@ impl Attempt<'_> {
 
     /// Has the inputs watched.
     pub(super) fn watch_inputs(&self) -> Vec<Watched> {
-        let mut watches = Vec::new();
-        for (_, watched) in self.config_wakes() {
-            self.context.watch(&watched);
-            if !watches.contains(&watched) {
-                watches.push(watched);
-            }
-        }
-        watches
+        skeleton::watch_inputs(self.context, self.config_wakes())
     }
 
     /// Ends an attempt that has done what there was to do.
@@ -225,21 +192,14 @@ impl Attempt<'_> {
             self.object.status.observed_generation = generation;
         }
         let reason = failure.reason.as_str();
-        let told = match &failure.event {
-            Tell::Nothing => None,
-            Tell::Once if is_known => None,
-            Tell::Message | Tell::Once => Some((Severity::Error, failure.message.clone())),
-            Tell::Text(text) => Some((Severity::Error, text.clone())),
-            Tell::Info(text) => Some((Severity::Info, text.clone())),
-        };
-        if let Some((severity, text)) = told {
+        if let Some((severity, text)) = failure.told(is_known) {
             self.events.push(Event::new(severity, reason, text));
         }
         let keep = self.watch_inputs();
         self.context.release_watches(&keep);
         let mut changes = self.wakes();
         if failure.reason == Reason::DependencyNotReady {
-            changes.extend(depends::wakes(&self.object));
+            changes.extend(depends::of(&self.object, &self.value).wakes());
         }
         let interval = self.object.spec.interval.unsigned();
         let soon = self.options().runtime.requeue_dependency;

@@ -23,8 +23,8 @@ use everflow_runtime::client::{At, meta_text};
 use everflow_runtime::events::{Event, Severity};
 
 use super::attempt::{Attempt, has_same_inventory};
-use super::source::SourceName;
 use crate::artifact::Tree;
+use crate::source_name::SourceName;
 use crate::stop::{Failure, Stop};
 use crate::target::Target;
 
@@ -251,7 +251,7 @@ impl Attempt<'_> {
             return false;
         }
         let source = |object: &Object<Kustomization>| {
-            let name = SourceName::of(&object.spec, object.metadata.namespace());
+            let name = SourceName::of_kustomization(&object.spec, object.metadata.namespace());
             name.shown()
         };
         let behind = source(&found) == source(&self.object)

@@ -24,17 +24,15 @@ use everflow_runtime::reflector::Watched;
 use super::apply::{Outcome, Refusal};
 use super::draft::Draft;
 use super::health::{Verdicts, Wait};
-use super::source::{Source, SourceName};
+use super::source::Source;
 use super::{KustomizationController, OWNED, depends, inputs};
 use crate::Options;
-use crate::artifact::{Missing, Tree};
-use crate::skeleton::{Held, SUSPENDED, hold, silent};
+use crate::artifact::Tree;
+use crate::skeleton::{A_MOMENT, Held, SUSPENDED, health_checks, hold, silent, watch_inputs};
+use crate::source_name::SourceName;
 use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 use crate::target::{Target, Wanted};
 use crate::watching::LiveView;
-
-/// How long a source may take before it is said that it has nothing yet.
-const A_MOMENT: Duration = Duration::from_secs(2);
 
 /// Whether two versions of a Kustomization have the same inventory in their status.
 pub(super) fn has_same_inventory(one: &Value, other: &Value) -> bool {
@@ -182,17 +180,10 @@ impl<'a> Attempt<'a> {
     }
 
     async fn reconcile(&mut self) -> Result<Report, Stop> {
-        let checks = CustomChecks::read(&self.object.spec.health_check_exprs).map_err(|error| {
-            let message =
-                format!("Reconciliation failed terminally due to configuration error: {error}\ncorrect the expression in spec.healthCheckExprs[{}]", error.at());
-            Failure::new(Reason::InvalidCELExpression, message).then(RetryPolicy::Change)
-        })?;
-        let checks = match self.options().kustomize.alone {
-            true => checks.of_groups(everflow_apply::is_looked_after),
-            false => checks,
-        };
+        let checks = health_checks(&self.object.spec.health_check_exprs, self.options());
+        let checks = checks.map_err(Failure::from)?;
         let namespace = self.object.metadata.namespace().to_owned();
-        let name = SourceName::of(&self.object.spec, &namespace);
+        let name = SourceName::of_kustomization(&self.object.spec, &namespace);
         name.allowed(&namespace, self.options())?;
         let found = name.find(self.context, self.options()).await;
         if let Some(report) = self.wait_a_moment(&found, &name) {
@@ -298,32 +289,15 @@ impl<'a> Attempt<'a> {
     /// The files of the source.
     async fn fetch(&mut self, source: &Source) -> Result<Arc<Tree>, Stop> {
         self.progress("Fetching manifests");
-        let name = SourceName::of(&self.object.spec, self.object.metadata.namespace());
+        let name =
+            SourceName::of_kustomization(&self.object.spec, self.object.metadata.namespace());
         let context = self.context;
         let current = || name.artifact(context);
         let trees = &self.controller.trees;
         let tree = trees.get(&source.artifact, self.options(), &current).await;
-        let tree = tree.map_err(|missing| self.lacks_artifact(missing));
+        let tree = tree.map_err(|missing| missing.stop(self.options()));
         self.context.check()?;
         tree
-    }
-
-    fn lacks_artifact(&self, missing: Missing) -> Stop {
-        match missing {
-            Missing::NotFound | Missing::Moved(_) => {
-                let soon = self.options().runtime.requeue_dependency;
-                let soon = everflow_time::Duration::from(soon);
-                let message =
-                    format!("Source is not ready, artifact not found, retrying in {soon}");
-                Failure::new(Reason::ArtifactFailed, message)
-                    .telling(Tell::Nothing)
-                    .then(RetryPolicy::Wait)
-                    .into()
-            }
-            Missing::Failed { message, transient } => Failure::new(Reason::ArtifactFailed, message)
-                .passing(transient)
-                .into(),
-        }
     }
 
     /// Applies what was built, and prunes what it has no more.
@@ -483,7 +457,7 @@ impl<'a> Attempt<'a> {
     /// The source and the inputs.
     pub(super) fn wakes(&self) -> Vec<WakeOn> {
         let namespace = self.object.metadata.namespace();
-        let mut changes = vec![SourceName::of(&self.object.spec, namespace).wake()];
+        let mut changes = vec![SourceName::of_kustomization(&self.object.spec, namespace).wake()];
         let inputs = inputs::wakes(&self.object, self.options());
         changes.extend(inputs.into_iter().map(|(wake, _)| wake));
         changes
@@ -491,14 +465,7 @@ impl<'a> Attempt<'a> {
 
     /// What is watched for the inputs.
     pub(super) fn config_watches(&self) -> Vec<Watched> {
-        let mut watches = Vec::new();
-        for (_, watched) in inputs::wakes(&self.object, self.options()) {
-            self.context.watch(&watched);
-            if !watches.contains(&watched) {
-                watches.push(watched);
-            }
-        }
-        watches
+        watch_inputs(self.context, inputs::wakes(&self.object, self.options()))
     }
 
     /// A wait for objects to go.

@@ -5,11 +5,12 @@ use everflow_api::kustomization::KustomizationStatus;
 use everflow_api::names::condition::{HEALTHY, READY, RECONCILING, STALLED};
 use everflow_api::names::group;
 use everflow_api::reason::Reason;
-use everflow_api::to_value;
-use everflow_json::{Value, json};
+use everflow_json::Value;
 use everflow_runtime::attempt::{Next, Report, Verdict};
 use everflow_runtime::events::{Event, Severity};
 use everflow_time::Timestamp;
+
+use crate::skeleton;
 
 /// A status in the making.
 #[derive(Debug, Clone)]
@@ -163,19 +164,10 @@ impl Draft {
     }
 
     pub(super) fn value(&self) -> Value {
-        let mut value = to_value(&self.status);
-        if value.is_null() {
-            value = json!({});
-        }
-        value
+        skeleton::written(&self.status)
     }
 
     pub(super) fn report(self, next: Next, verdict: Verdict) -> Report {
-        Report {
-            status: Some(self.value()),
-            events: self.events,
-            next,
-            verdict,
-        }
+        skeleton::report(&self.status, self.events, next, verdict)
     }
 }

@@ -7,16 +7,12 @@ use everflow_api::kustomization::KustomizationStatus;
 use everflow_api::names::condition::READY;
 use everflow_api::reason::Reason;
 use everflow_runtime::attempt::{Next, Report, Verdict};
-use everflow_runtime::events::Severity;
 use everflow_runtime::queue::Priority;
 
 use super::attempt::Attempt;
 use super::depends;
-use crate::skeleton::silent;
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
-
-/// How long is waited at most for an API server that was busy or away.
-const AWAY: Duration = Duration::from_secs(60);
+use crate::skeleton::{AWAY, silent};
+use crate::stop::{Failure, RetryPolicy, Stop};
 
 impl Attempt<'_> {
     /// Notes in the history that what was built could not be delivered.
@@ -51,13 +47,8 @@ impl Attempt<'_> {
             true => self.draft.stall(failure.reason, &failure.message),
             false => self.draft.fail(failure.reason, &failure.message),
         }
-        match &failure.event {
-            Tell::Nothing => {}
-            Tell::Info(text) => self.draft.record_event(Severity::Info, text.clone()),
-            Tell::Message | Tell::Once => self
-                .draft
-                .record_event(Severity::Error, failure.message.clone()),
-            Tell::Text(text) => self.draft.record_event(Severity::Error, text.clone()),
+        if let Some((severity, text)) = failure.told(false) {
+            self.draft.record_event(severity, text);
         }
         if self.failed_like_before() {
             // How often it failed is not worth a write each time.
@@ -65,7 +56,7 @@ impl Attempt<'_> {
         }
         let mut changes = self.wakes();
         if failure.reason == Reason::DependencyNotReady {
-            changes.extend(depends::wakes(&self.object));
+            changes.extend(depends::of(&self.object, &self.value).wakes());
         }
         let (span, verdict) = match failure.then {
             RetryPolicy::Retry => (retry, Verdict::Failure),

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use everflow_api::kustomization::DeletionPolicy;
-use everflow_api::names::FINALIZER;
 use everflow_api::names::condition::{READY, RECONCILING};
 use everflow_apply::inventory::{Entry, Inventory};
 use everflow_runtime::attempt::{Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::Severity;
-use everflow_runtime::metadata::Edited;
 
 use super::attempt::Attempt;
-use crate::skeleton::silent;
+use crate::skeleton::{SUSPENDED, is_held, let_go, silent};
 use crate::stop::Stop;
 use crate::target::Target;
 
@@ -19,20 +17,12 @@ use crate::target::Target;
 const LOOK: Duration = Duration::from_secs(2);
 /// After so long it is said what a deletion waits for.
 const NAMED_AFTER: Duration = Duration::from_secs(10);
-/// When an object that is gone is looked at again: only so that it has a next attempt.
-const NEVER: Duration = Duration::from_secs(3_600);
 
 impl Attempt<'_> {
     /// Deletes what was applied, if that is asked for, and removes the finalizer.
     pub(super) async fn finalize(mut self) -> Result<Report, Interrupted> {
-        if !self
-            .object
-            .metadata
-            .finalizers
-            .iter()
-            .any(|name| name == FINALIZER)
-        {
-            return Ok(silent(Next::At(NEVER), Verdict::Success));
+        if !is_held(&self.object.metadata) {
+            return Ok(silent(Next::At(SUSPENDED), Verdict::Success));
         }
         let last = &self.draft.status;
         let revision = last.last_attempted_revision.clone();
@@ -165,26 +155,14 @@ impl Attempt<'_> {
         self.controller
             .caches
             .forget(metadata.namespace(), &metadata.name);
-        match self.context.remove_finalizer(&self.value, FINALIZER).await {
-            Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {
-                let mut report = silent(Next::At(NEVER), Verdict::Success);
-                report.events = self.draft.events;
-                Ok(report)
-            }
-            Err(everflow_runtime::Error::Fenced { .. }) => Err(Interrupted::NotLeading),
-            Err(error) => {
-                let what = "failed to remove the finalizer";
-                self.context.log.error(what, &error.to_string());
-                Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure))
-            }
-        }
+        let_go(self.context, &self.value, self.draft.events).await
     }
 
     /// Says what holds up the deletion.
     fn held_up(mut self, stop: Stop) -> Result<Report, Interrupted> {
         match stop {
             Stop::Interrupted(why) => Err(why),
-            Stop::Gone => Ok(silent(Next::At(NEVER), Verdict::Success)),
+            Stop::Gone => Ok(silent(Next::At(SUSPENDED), Verdict::Success)),
             Stop::Unsettled { .. } => Ok(silent(Next::retry("Unsettled"), Verdict::Waiting)),
             Stop::Failed(failure) => {
                 let message = format!("pruning for deleted resource failed: {}", failure.message);

@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use super::attempt::Attempt;
 use crate::stop::Stop;
 use crate::target::Target;
-use crate::watching::tells_health;
+use crate::watching::{resource_of, tells_health};
 
 /// How often objects are looked at that cannot be watched, and those that can.
 const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
@@ -384,13 +384,7 @@ impl Attempt<'_> {
             return wakes;
         }
         for entry in entries {
-            let api_version = entry.api_version();
-            let resource = self
-                .context
-                .client
-                .resource(&api_version, &entry.id.kind)
-                .await;
-            let Ok(resource) = resource else {
+            let Some(resource) = resource_of(self.context, entry).await else {
                 continue;
             };
             let watched = Watched {

@@ -26,9 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use everflow_api::kustomization::{Kustomization, KustomizationSpec};
+use everflow_api::kustomization::KustomizationSpec;
 use everflow_api::names::{condition, manager};
-use everflow_api::object::Object;
 use everflow_api::reason::Reason;
 use everflow_apply::preflight::Preflight;
 use everflow_env::BoxFuture;
@@ -145,21 +144,17 @@ impl Controller for KustomizationController {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Report, Interrupted>> {
         Box::pin(async move {
-            match Object::<Kustomization>::read(object) {
+            match skeleton::read(object, Reason::ReconciliationFailed, context) {
                 Ok(read) => Attempt::new(self, context, object, read).run().await,
-                Err(error) => Ok(unreadable(object, &error.to_string(), context)),
+                Err(report) => Ok(report),
             }
         })
     }
 
     fn broken(&self, object: &Value, how: &Broken, context: &Context) -> Report {
-        unreadable(object, &how.to_string(), context)
+        let reason = Reason::ReconciliationFailed;
+        skeleton::unreadable(object, &how.to_string(), reason, context)
     }
-}
-
-/// What is said of a Kustomization that cannot be read, or whose attempt broke.
-fn unreadable(object: &Value, why: &str, context: &Context) -> Report {
-    skeleton::unreadable(object, why, Reason::ReconciliationFailed, context)
 }
 
 /// Whether a change of a Kustomization matters to those that depend on it.

@@ -8,7 +8,6 @@ use everflow_api::names::condition as types;
 use everflow_api::source::{
     Bucket, BucketProvider, BucketSpec, BucketStatus, DEFAULT_TIMEOUT, StsProvider,
 };
-use everflow_env::BoxFuture;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::bucket::{BucketAuth, BucketClient, Ldap, Remote, unsupported_provider};
 use everflow_fetch::http::TlsOptions;
@@ -40,71 +39,6 @@ impl Buckets {
             storage: setup.storage.clone(),
             options: setup.options.clone(),
         }
-    }
-
-    async fn run(&self, draft: &mut Draft<Bucket>, context: &Context) -> Result<Outcome, Stop> {
-        let namespace = draft.namespace().to_owned();
-        let spec = draft.object.spec.clone();
-        let failed = |draft: &mut Draft<Bucket>, error: &Error| {
-            let failure = Failure::passing(error.reason(), error.to_string());
-            draft.fail(types::FETCH_FAILED, failure)
-        };
-        let remote = remote(&self.options, &context.client, &namespace, &spec).await;
-        let remote = remote.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
-        let client = BucketClient::new(&context.env, remote);
-        let client = client.map_err(|error| failed(draft, &error))?;
-        context.check()?;
-        let timeout = Self::timeout(&spec);
-        let deadline = Deadline::after(&context.env.clock, timeout);
-        let index = client.index(spec.ignore.as_deref(), &deadline).await;
-        let index = index.map_err(|error| failed(draft, &error))?;
-        let current = draft.object.status.artifact.as_ref();
-        if let Some(current) = current.filter(|current| index.is(&current.revision)) {
-            let revision = current.revision.clone();
-            draft.remove(types::FETCH_FAILED);
-            draft.stored(
-                Reason::Succeeded,
-                format!("stored artifact: revision '{revision}'"),
-            );
-            return Ok(Outcome::Unchanged {
-                said: said(&spec, index.objects.len()),
-                reason: Reason::ArtifactUpToDate,
-                message: format!("artifact up-to-date with remote revision: '{revision}'"),
-            });
-        }
-        let revision = index.revision(Algorithm::Sha256);
-        draft.outdated(&format!("new upstream revision '{revision}'"));
-        // Downloads have a time of their own.
-        let deadline = Deadline::after(&context.env.clock, timeout);
-        let fetched = client
-            .fetch(index, self.storage.algorithm(), &deadline)
-            .await;
-        let fetched = fetched.map_err(|error| failed(draft, &error))?;
-        draft.remove(types::FETCH_FAILED);
-        context.check()?;
-        // Objects may have changed while they were downloaded.
-        let revision = fetched.index.revision(Algorithm::Sha256);
-        let name = format!("{}.tar.gz", revision.hex());
-        let finished = Finished {
-            path: &fetched.path(),
-            name: &name,
-            digest: fetched.digest.clone(),
-            size: fetched.size,
-            revision: revision.as_str(),
-            action: "archive artifact",
-        };
-        let published = publish::<Self>(&self.storage, draft, context, finished);
-        let (artifact, link) = published.await?;
-        let status = &mut draft.object.status;
-        status.artifact = Some(artifact);
-        status.observed_ignore = spec.ignore.clone();
-        draft.linked(link, |status, url| status.url = Some(url));
-        draft.remove(types::STORAGE_OPERATION_FAILED);
-        draft.stored(
-            Reason::Succeeded,
-            format!("stored artifact: revision '{revision}'"),
-        );
-        Ok(Outcome::done(said(&spec, fetched.index.objects.len())))
     }
 }
 
@@ -252,11 +186,72 @@ impl Source for Buckets {
         status.url = url;
     }
 
-    fn reconcile<'a>(
-        &'a self,
-        draft: &'a mut Draft<Bucket>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, Stop>> {
-        Box::pin(self.run(draft, context))
+    async fn reconcile(
+        &self,
+        draft: &mut Draft<Bucket>,
+        context: &Context,
+    ) -> Result<Outcome, Stop> {
+        let namespace = draft.namespace().to_owned();
+        let spec = draft.object.spec.clone();
+        let failed = |draft: &mut Draft<Bucket>, error: &Error| {
+            let failure = Failure::passing(error.reason(), error.to_string());
+            draft.fail(types::FETCH_FAILED, failure)
+        };
+        let remote = remote(&self.options, &context.client, &namespace, &spec).await;
+        let remote = remote.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
+        let client = BucketClient::new(&context.env, remote);
+        let client = client.map_err(|error| failed(draft, &error))?;
+        context.check()?;
+        let timeout = Self::timeout(&spec);
+        let deadline = Deadline::after(&context.env.clock, timeout);
+        let index = client.index(spec.ignore.as_deref(), &deadline).await;
+        let index = index.map_err(|error| failed(draft, &error))?;
+        let current = draft.object.status.artifact.as_ref();
+        if let Some(current) = current.filter(|current| index.is(&current.revision)) {
+            let revision = current.revision.clone();
+            draft.remove(types::FETCH_FAILED);
+            draft.stored(
+                Reason::Succeeded,
+                format!("stored artifact: revision '{revision}'"),
+            );
+            return Ok(Outcome::Unchanged {
+                said: said(&spec, index.objects.len()),
+                reason: Reason::ArtifactUpToDate,
+                message: format!("artifact up-to-date with remote revision: '{revision}'"),
+            });
+        }
+        let revision = index.revision(Algorithm::Sha256);
+        draft.outdated(&format!("new upstream revision '{revision}'"));
+        // Downloads have a time of their own.
+        let deadline = Deadline::after(&context.env.clock, timeout);
+        let fetched = client
+            .fetch(index, self.storage.algorithm(), &deadline)
+            .await;
+        let fetched = fetched.map_err(|error| failed(draft, &error))?;
+        draft.remove(types::FETCH_FAILED);
+        context.check()?;
+        // Objects may have changed while they were downloaded.
+        let revision = fetched.index.revision(Algorithm::Sha256);
+        let name = format!("{}.tar.gz", revision.hex());
+        let finished = Finished {
+            path: &fetched.path(),
+            name: &name,
+            digest: fetched.digest.clone(),
+            size: fetched.size,
+            revision: revision.as_str(),
+            action: "archive artifact",
+        };
+        let published = publish::<Self>(&self.storage, draft, context, finished);
+        let (artifact, link) = published.await?;
+        let status = &mut draft.object.status;
+        status.artifact = Some(artifact);
+        status.observed_ignore = spec.ignore.clone();
+        draft.linked(link, |status, url| status.url = Some(url));
+        draft.remove(types::STORAGE_OPERATION_FAILED);
+        draft.stored(
+            Reason::Succeeded,
+            format!("stored artifact: revision '{revision}'"),
+        );
+        Ok(Outcome::done(said(&spec, fetched.index.objects.len())))
     }
 }

@@ -7,7 +7,7 @@ use everflow_api::condition::Reconciled;
 use everflow_api::names::{FINALIZER, condition as types, manager};
 use everflow_api::object::Kind;
 use everflow_api::source::Produced;
-use everflow_api::{Object, Reason, to_value};
+use everflow_api::{Object, Reason};
 use everflow_env::{BoxFuture, run_blocking};
 use everflow_fetch::Url;
 use everflow_fetch::archive::Digest;
@@ -16,12 +16,11 @@ use everflow_json::{Value, json};
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, Report, Verdict};
 use everflow_runtime::client::Resource;
 use everflow_runtime::events::{Event, Severity};
-use everflow_runtime::metadata::Edited;
 use everflow_runtime::queue::{Priority, WakeOn};
 
 use super::draft::Draft;
 use super::outcome::{Failure, Outcome, Stop};
-use crate::skeleton::{self, SUSPENDED, silent};
+use crate::skeleton::{self, Held, SUSPENDED, hold, is_held, let_go, silent};
 use crate::{Options, Setup};
 
 /// The conditions that are ours.
@@ -66,11 +65,11 @@ pub(crate) trait Source: Send + Sync + fmt::Debug + 'static {
         false
     }
     /// Brings the artifact up to date. What is known of the storage is in the draft already.
-    fn reconcile<'a>(
-        &'a self,
-        draft: &'a mut Draft<Self::Kind>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, Stop>>;
+    fn reconcile(
+        &self,
+        draft: &mut Draft<Self::Kind>,
+        context: &Context,
+    ) -> impl Future<Output = Result<Outcome, Stop>> + Send;
 }
 
 /// The controller of one kind of source.
@@ -107,16 +106,13 @@ impl<S: Source> SourceController<S> {
             Err(error) => return Ok(unreadable(value, &error.to_string(), context)),
         };
         if object.metadata.is_deleted() {
-            return Ok(self.delete(value, &object, &owner, context).await);
+            return self.delete(value, &object, &owner, context).await;
         }
         if S::is_static(&object.spec) {
             return Ok(self.leave(value, &object, &owner, context).await);
         }
-        if let Err(error) = context.ensure_finalizer(value, FINALIZER).await {
-            context
-                .log
-                .error("failed to add the finalizer", &error.to_string());
-            return Ok(silent(Next::retry("FinalizerFailed"), Verdict::Failure));
+        if let Held::Ends(report) = hold(context, value).await? {
+            return Ok(report);
         }
         let verbose = context.ticket.priority != Priority::Interval
             || object.status.observed_generation() != object.metadata.generation;
@@ -265,7 +261,7 @@ impl<S: Source> SourceController<S> {
         object: &Object<S::Kind>,
         owner: &Owner,
         context: &Context,
-    ) -> Report {
+    ) -> Result<Report, Interrupted> {
         if let Err(error) = self.storage.remove_owner(owner).await {
             let message = format!("garbage collection for deleted resource failed: {error}");
             context.log.error(&message, "GarbageCollectionFailed");
@@ -274,23 +270,10 @@ impl<S: Source> SourceController<S> {
             report
                 .events
                 .push(Event::new(Severity::Error, reason, message));
-            return report;
+            return Ok(report);
         }
-        let mut report = match context.remove_finalizer(value, FINALIZER).await {
-            Ok(Edited::Unchanged | Edited::Stored(_) | Edited::Gone) => {
-                silent(Next::At(SUSPENDED), Verdict::Success)
-            }
-            Err(error) => {
-                context
-                    .log
-                    .error("failed to remove the finalizer", &error.to_string());
-                silent(Next::retry("FinalizerFailed"), Verdict::Failure)
-            }
-        };
-        if object.status.artifact().is_some() && report.verdict == Verdict::Success {
-            report.events.push(collected());
-        }
-        report
+        let last_words = object.status.artifact().map(|_| collected());
+        let_go(context, value, last_words.into_iter().collect()).await
     }
 
     /// An object that is only a description: whatever it had of us is taken back.
@@ -305,12 +288,7 @@ impl<S: Source> SourceController<S> {
         let had = value
             .get("status")
             .is_some_and(|status| *status != json!({}));
-        let held = object
-            .metadata
-            .finalizers
-            .iter()
-            .any(|name| name == FINALIZER);
-        if held {
+        if is_held(&object.metadata) {
             let removed = async {
                 self.storage
                     .remove_owner(owner)
@@ -368,12 +346,7 @@ fn finished<K: Kind>(draft: Draft<K>, next: Next, verdict: Verdict) -> Report
 where
     K::Status: Reconciled + Produced,
 {
-    Report {
-        status: Some(to_value(&draft.object.status)),
-        events: draft.events,
-        next,
-        verdict,
-    }
+    skeleton::report(&draft.object.status, draft.events, next, verdict)
 }
 
 /// What is said of an object that cannot be read, or whose attempt broke.
@@ -419,9 +392,9 @@ impl<S: Source> Controller for SourceController<S> {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Report, Interrupted>> {
         Box::pin(async move {
-            match Object::<S::Kind>::read(object) {
+            match skeleton::read(object, Reason::Failed, context) {
                 Ok(read) => self.attempt_read(object, context, read).await,
-                Err(error) => Ok(unreadable(object, &error.to_string(), context)),
+                Err(report) => Ok(report),
             }
         })
     }

@@ -11,7 +11,7 @@ use everflow_api::source::{
     HelmRepository, Produced,
 };
 use everflow_api::{Kind, Object, Reason, view};
-use everflow_env::{BoxFuture, run_blocking, run_budgeted};
+use everflow_env::{run_blocking, run_budgeted};
 use everflow_fetch::archive::{Links, unpack_to_disk};
 use everflow_fetch::helm::{
     Build, BuildOptions, ChartArchive, IndexCache, LocalChart, Reason as BuildReason, build_local,
@@ -67,35 +67,6 @@ impl Charts {
             cache: Arc::new(cache),
             signatures: Signatures::new(setup, Self::NAME),
         }
-    }
-
-    async fn run(&self, draft: &mut Draft<HelmChart>, context: &Context) -> Result<Outcome, Stop> {
-        draft.forget_failed_verification();
-        let (kind, name) = {
-            let reference = &draft.object.spec.source_ref;
-            (reference.kind, reference.name.clone())
-        };
-        draft.wake = vec![resource(kind).wake_on(draft.namespace(), &name)];
-        let (from, artifact) = self.from(draft, context, kind, &name).await?;
-        if let Some(artifact) = artifact {
-            draft.object.status.observed_source_artifact_revision = Some(artifact.revision);
-        }
-        context.check()?;
-        let build = match from {
-            From::Repository(repository) => {
-                self.build_from_repository(draft, context, &repository)
-                    .await
-            }
-            From::Tree(artifact) => self.build_from_tree(draft, context, kind, &artifact).await,
-        };
-        if draft.object.spec.verify.is_none() {
-            draft.remove(types::SOURCE_VERIFIED);
-        }
-        let build = build?;
-        draft.remove(types::FETCH_FAILED);
-        draft.remove(types::BUILD_FAILED);
-        context.check()?;
-        self.store(draft, context, build).await
     }
 
     /// Finds the source and its artifact.
@@ -485,12 +456,37 @@ impl Source for Charts {
         status.url = url;
     }
 
-    fn reconcile<'a>(
-        &'a self,
-        draft: &'a mut Draft<HelmChart>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, Stop>> {
-        Box::pin(self.run(draft, context))
+    async fn reconcile(
+        &self,
+        draft: &mut Draft<HelmChart>,
+        context: &Context,
+    ) -> Result<Outcome, Stop> {
+        draft.forget_failed_verification();
+        let (kind, name) = {
+            let reference = &draft.object.spec.source_ref;
+            (reference.kind, reference.name.clone())
+        };
+        draft.wake = vec![resource(kind).wake_on(draft.namespace(), &name)];
+        let (from, artifact) = self.from(draft, context, kind, &name).await?;
+        if let Some(artifact) = artifact {
+            draft.object.status.observed_source_artifact_revision = Some(artifact.revision);
+        }
+        context.check()?;
+        let build = match from {
+            From::Repository(repository) => {
+                self.build_from_repository(draft, context, &repository)
+                    .await
+            }
+            From::Tree(artifact) => self.build_from_tree(draft, context, kind, &artifact).await,
+        };
+        if draft.object.spec.verify.is_none() {
+            draft.remove(types::SOURCE_VERIFIED);
+        }
+        let build = build?;
+        draft.remove(types::FETCH_FAILED);
+        draft.remove(types::BUILD_FAILED);
+        context.check()?;
+        self.store(draft, context, build).await
     }
 }
 

@@ -7,7 +7,6 @@ use everflow_api::source::{
     DEFAULT_TIMEOUT, HelmRepository, HelmRepositorySpec, HelmRepositoryStatus,
 };
 use everflow_api::{Object, Reason};
-use everflow_env::BoxFuture;
 use everflow_fetch::archive::Algorithm;
 use everflow_fetch::helm::{HelmClient, Repository, normalize_url};
 use everflow_fetch::storage::Storage;
@@ -40,77 +39,6 @@ impl Helm {
             storage: setup.storage.clone(),
             options: setup.options.clone(),
         }
-    }
-
-    async fn run(
-        &self,
-        draft: &mut Draft<HelmRepository>,
-        context: &Context,
-    ) -> Result<Outcome, Stop> {
-        let remote = remote(&self.options, &context.client, &draft.object).await;
-        let repository = remote.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
-        let has_secrets = repository.url.username.is_some() || repository.url.query.is_some();
-        let shown = match has_secrets {
-            true => repository.url.without_credentials().to_string(),
-            false => draft.object.spec.url.clone(),
-        };
-        let client = HelmClient::new(&context.env, repository).map_err(|error| {
-            let message = format!("failed to construct Helm client's TLS config: {error}");
-            draft.fail(
-                types::FETCH_FAILED,
-                Failure::passing(UNAUTHENTICATED, message),
-            )
-        })?;
-        context.check()?;
-        let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
-        let index = client.fetch_index(Algorithm::Sha256, &deadline).await;
-        let index = index.map_err(|error| {
-            let message = format!("failed to fetch Helm repository index: {error}");
-            let failure = Failure::passing(Reason::Failed.as_str(), message);
-            draft.fail(types::FETCH_FAILED, failure)
-        })?;
-        let revision = index.digest.to_string();
-        let current = draft.object.status.artifact.as_ref();
-        if current.is_some_and(|current| current.revision == revision) {
-            draft.remove(types::FETCH_FAILED);
-            draft.stored(
-                Reason::Succeeded,
-                format!("stored artifact: revision '{revision}'"),
-            );
-            return Ok(Outcome::Unchanged {
-                said: said(draft, &shown),
-                reason: Reason::ArtifactUpToDate,
-                message: format!("artifact up-to-date with remote revision: '{revision}'"),
-            });
-        }
-        let loaded = index.load(self.storage.algorithm()).await;
-        let loaded = loaded.map_err(|error| {
-            let message = format!("failed to load Helm repository from index YAML: {error}");
-            let failure = Failure::passing(Reason::IndexationFailed.as_str(), message);
-            draft.fail(types::FETCH_FAILED, failure)
-        })?;
-        draft.remove(types::FETCH_FAILED);
-        draft.outdated(&format!("new index revision '{revision}'"));
-        context.check()?;
-        let name = loaded.file_name();
-        let finished = Finished {
-            path: &loaded.path(),
-            name: &name,
-            digest: loaded.digest.clone(),
-            size: loaded.size,
-            revision: &revision,
-            action: "save artifact",
-        };
-        let published = publish::<Self>(&self.storage, draft, context, finished);
-        let (artifact, link) = published.await?;
-        draft.object.status.artifact = Some(artifact);
-        draft.linked(link, |status, url| status.url = Some(url));
-        draft.remove(types::STORAGE_OPERATION_FAILED);
-        draft.stored(
-            Reason::Succeeded,
-            format!("stored artifact: revision '{revision}'"),
-        );
-        Ok(Outcome::done(said(draft, &shown)))
     }
 }
 
@@ -234,12 +162,75 @@ impl Source for Helm {
         status.url = url;
     }
 
-    fn reconcile<'a>(
-        &'a self,
-        draft: &'a mut Draft<HelmRepository>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, Stop>> {
-        Box::pin(self.run(draft, context))
+    async fn reconcile(
+        &self,
+        draft: &mut Draft<HelmRepository>,
+        context: &Context,
+    ) -> Result<Outcome, Stop> {
+        let remote = remote(&self.options, &context.client, &draft.object).await;
+        let repository = remote.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
+        let has_secrets = repository.url.username.is_some() || repository.url.query.is_some();
+        let shown = match has_secrets {
+            true => repository.url.without_credentials().to_string(),
+            false => draft.object.spec.url.clone(),
+        };
+        let client = HelmClient::new(&context.env, repository).map_err(|error| {
+            let message = format!("failed to construct Helm client's TLS config: {error}");
+            draft.fail(
+                types::FETCH_FAILED,
+                Failure::passing(UNAUTHENTICATED, message),
+            )
+        })?;
+        context.check()?;
+        let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
+        let index = client.fetch_index(Algorithm::Sha256, &deadline).await;
+        let index = index.map_err(|error| {
+            let message = format!("failed to fetch Helm repository index: {error}");
+            let failure = Failure::passing(Reason::Failed.as_str(), message);
+            draft.fail(types::FETCH_FAILED, failure)
+        })?;
+        let revision = index.digest.to_string();
+        let current = draft.object.status.artifact.as_ref();
+        if current.is_some_and(|current| current.revision == revision) {
+            draft.remove(types::FETCH_FAILED);
+            draft.stored(
+                Reason::Succeeded,
+                format!("stored artifact: revision '{revision}'"),
+            );
+            return Ok(Outcome::Unchanged {
+                said: said(draft, &shown),
+                reason: Reason::ArtifactUpToDate,
+                message: format!("artifact up-to-date with remote revision: '{revision}'"),
+            });
+        }
+        let loaded = index.load(self.storage.algorithm()).await;
+        let loaded = loaded.map_err(|error| {
+            let message = format!("failed to load Helm repository from index YAML: {error}");
+            let failure = Failure::passing(Reason::IndexationFailed.as_str(), message);
+            draft.fail(types::FETCH_FAILED, failure)
+        })?;
+        draft.remove(types::FETCH_FAILED);
+        draft.outdated(&format!("new index revision '{revision}'"));
+        context.check()?;
+        let name = loaded.file_name();
+        let finished = Finished {
+            path: &loaded.path(),
+            name: &name,
+            digest: loaded.digest.clone(),
+            size: loaded.size,
+            revision: &revision,
+            action: "save artifact",
+        };
+        let published = publish::<Self>(&self.storage, draft, context, finished);
+        let (artifact, link) = published.await?;
+        draft.object.status.artifact = Some(artifact);
+        draft.linked(link, |status, url| status.url = Some(url));
+        draft.remove(types::STORAGE_OPERATION_FAILED);
+        draft.stored(
+            Reason::Succeeded,
+            format!("stored artifact: revision '{revision}'"),
+        );
+        Ok(Outcome::done(said(draft, &shown)))
     }
 }
 

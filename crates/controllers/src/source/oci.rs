@@ -9,7 +9,6 @@ use everflow_api::names::{ORIGIN_REVISION, ORIGIN_SOURCE, condition as types};
 use everflow_api::source::{
     self as api, DEFAULT_TIMEOUT, OCIRepository, OCIRepositorySpec, RegistryProvider,
 };
-use everflow_env::BoxFuture;
 use everflow_fetch::http::Proxy;
 use everflow_fetch::oci::{
     LayerOperation, OciClient, OciRef, PullOptions, RegistryAuth, Remote, Repository, Resolution,
@@ -46,50 +45,6 @@ impl Oci {
             options: setup.options.clone(),
             signatures: Signatures::new(setup, Self::NAME),
         }
-    }
-
-    async fn run(
-        &self,
-        draft: &mut Draft<OCIRepository>,
-        context: &Context,
-    ) -> Result<Outcome, Stop> {
-        draft.forget_failed_verification();
-        let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
-        let remote = self.remote(draft, context).await;
-        let remote = remote.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
-        context.check()?;
-        let resolved = self.resolve(draft, context, remote, &deadline).await;
-        let (client, resolution) =
-            resolved.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
-        let revision = resolution.revision.clone();
-        let current = draft.object.status.artifact.as_ref();
-        let stored = current.is_some_and(|current| current.revision == revision);
-        if !stored {
-            let message = format!("new revision '{revision}' for '{}'", resolution.reference);
-            draft.outdated(&message);
-        }
-        self.verify(draft, context, &client, &resolution, stored, &deadline)
-            .await?;
-        if stored && !config_changed(draft) {
-            draft.remove(types::FETCH_FAILED);
-            draft.stored(
-                Reason::Succeeded,
-                format!("stored artifact for digest '{revision}'"),
-            );
-            return Ok(Outcome::Unchanged {
-                said: said(draft),
-                reason: Reason::ArtifactUpToDate,
-                message: format!("artifact up-to-date with remote revision: '{revision}'"),
-            });
-        }
-        context.check()?;
-        self.store(draft, context, &client, &resolution, &deadline)
-            .await?;
-        draft.stored(
-            Reason::Succeeded,
-            format!("stored artifact for digest '{revision}'"),
-        );
-        Ok(Outcome::done(said(draft)))
     }
 
     /// Reads the Secrets and works out the remote.
@@ -368,11 +323,47 @@ impl Source for Oci {
         status.url = url;
     }
 
-    fn reconcile<'a>(
-        &'a self,
-        draft: &'a mut Draft<OCIRepository>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, Stop>> {
-        Box::pin(self.run(draft, context))
+    async fn reconcile(
+        &self,
+        draft: &mut Draft<OCIRepository>,
+        context: &Context,
+    ) -> Result<Outcome, Stop> {
+        draft.forget_failed_verification();
+        let deadline = Deadline::after(&context.env.clock, Self::timeout(&draft.object.spec));
+        let remote = self.remote(draft, context).await;
+        let remote = remote.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
+        context.check()?;
+        let resolved = self.resolve(draft, context, remote, &deadline).await;
+        let (client, resolution) =
+            resolved.map_err(|failure| draft.fail(types::FETCH_FAILED, failure))?;
+        let revision = resolution.revision.clone();
+        let current = draft.object.status.artifact.as_ref();
+        let stored = current.is_some_and(|current| current.revision == revision);
+        if !stored {
+            let message = format!("new revision '{revision}' for '{}'", resolution.reference);
+            draft.outdated(&message);
+        }
+        self.verify(draft, context, &client, &resolution, stored, &deadline)
+            .await?;
+        if stored && !config_changed(draft) {
+            draft.remove(types::FETCH_FAILED);
+            draft.stored(
+                Reason::Succeeded,
+                format!("stored artifact for digest '{revision}'"),
+            );
+            return Ok(Outcome::Unchanged {
+                said: said(draft),
+                reason: Reason::ArtifactUpToDate,
+                message: format!("artifact up-to-date with remote revision: '{revision}'"),
+            });
+        }
+        context.check()?;
+        self.store(draft, context, &client, &resolution, &deadline)
+            .await?;
+        draft.stored(
+            Reason::Succeeded,
+            format!("stored artifact for digest '{revision}'"),
+        );
+        Ok(Outcome::done(said(draft)))
     }
 }

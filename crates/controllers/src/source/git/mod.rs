@@ -14,7 +14,6 @@ use everflow_api::source::{
     DEFAULT_TIMEOUT, GitRepository, GitRepositorySpec, GitVerificationMode,
 };
 use everflow_api::{Object, Reason};
-use everflow_env::BoxFuture;
 use everflow_fetch::git::signature::{TrustedKeys, VerifyMode, verify};
 use everflow_fetch::git::{
     Checkout, CheckoutOptions, GitClient, GitRef, Include, Remote, Resolution, Update,
@@ -66,48 +65,6 @@ impl Git {
             tokens,
             archives: archive_cache::ArchiveCache::default(),
         }
-    }
-
-    async fn run(
-        &self,
-        draft: &mut Draft<GitRepository>,
-        context: &Context,
-    ) -> Result<Outcome, Stop> {
-        draft.forget_failed_verification();
-        let timeout = Self::timeout(&draft.object.spec);
-        let deadline = Deadline::after(&context.env.clock, timeout);
-        let auth::Way {
-            remote,
-            requester,
-            token,
-        } = self.remote(draft, context, &deadline).await?;
-        let form = archive_cache::Form::of(&draft.object, requester);
-        draft.wake = wake_on(&draft.object);
-        let includes = self.includes(draft, context)?;
-        for included in &includes {
-            // What is not here, another replica may have fetched; if it is nowhere, that is said below.
-            self.storage.bring(&included.path, &included.digest).await;
-        }
-        draft.remove(types::ARTIFACT_OUTDATED);
-        if content::includes_changed(&draft.object.status, &includes) {
-            let message = "included artifacts differ from last observed includes";
-            draft.progress(format!("building artifact: {message}"));
-        }
-        context.check()?;
-        let found = self
-            .resolve_and_fetch(draft, context, remote, form.as_ref(), &includes, &deadline)
-            .await;
-        if let (Err(failure), Some(id)) = (&found, &token)
-            && ["authentication required", "authorization failed"]
-                .iter()
-                .any(|mark| failure.message().contains(mark))
-        {
-            // It may have been taken back before its time.
-            self.tokens.forget(id);
-        }
-        let found = found?;
-        context.check()?;
-        self.store(draft, context, found, form, includes).await
     }
 
     /// Stores a copy of what was made for another repository, unless that has gone meanwhile.
@@ -523,11 +480,45 @@ impl Source for Git {
         spec.timeout.unwrap_or(DEFAULT_TIMEOUT).unsigned()
     }
 
-    fn reconcile<'a>(
-        &'a self,
-        draft: &'a mut Draft<GitRepository>,
-        context: &'a Context,
-    ) -> BoxFuture<'a, Result<Outcome, Stop>> {
-        Box::pin(self.run(draft, context))
+    async fn reconcile(
+        &self,
+        draft: &mut Draft<GitRepository>,
+        context: &Context,
+    ) -> Result<Outcome, Stop> {
+        draft.forget_failed_verification();
+        let timeout = Self::timeout(&draft.object.spec);
+        let deadline = Deadline::after(&context.env.clock, timeout);
+        let auth::Way {
+            remote,
+            requester,
+            token,
+        } = self.remote(draft, context, &deadline).await?;
+        let form = archive_cache::Form::of(&draft.object, requester);
+        draft.wake = wake_on(&draft.object);
+        let includes = self.includes(draft, context)?;
+        for included in &includes {
+            // What is not here, another replica may have fetched; if it is nowhere, that is said below.
+            self.storage.bring(&included.path, &included.digest).await;
+        }
+        draft.remove(types::ARTIFACT_OUTDATED);
+        if content::includes_changed(&draft.object.status, &includes) {
+            let message = "included artifacts differ from last observed includes";
+            draft.progress(format!("building artifact: {message}"));
+        }
+        context.check()?;
+        let found = self
+            .resolve_and_fetch(draft, context, remote, form.as_ref(), &includes, &deadline)
+            .await;
+        if let (Err(failure), Some(id)) = (&found, &token)
+            && ["authentication required", "authorization failed"]
+                .iter()
+                .any(|mark| failure.message().contains(mark))
+        {
+            // It may have been taken back before its time.
+            self.tokens.forget(id);
+        }
+        let found = found?;
+        context.check()?;
+        self.store(draft, context, found, form, includes).await
     }
 }
