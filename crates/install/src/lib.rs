@@ -30,7 +30,7 @@ pub use error::Error;
 pub use names::{
     CONTAINER, DEPLOYMENT, PART_OF_FLUX, PLATFORM_ADMIN, PODS, SERVICE_ACCOUNT, VERSION,
 };
-pub use options::{LeaseTimes, Options, Sharding, Storage};
+pub use options::{LeaseTimes, OWN_LEASE_TIMES, Options, Sharding, Storage};
 pub use selector::LabelSelector;
 
 /// The objects of an installation, in the order in which they are applied: definitions, the namespace, the rest.

@@ -236,6 +236,9 @@ impl Options {
     }
 }
 
+/// The times of the lease that `everflow run` has by itself, in seconds: duration, renew deadline, retry period.
+pub const OWN_LEASE_TIMES: [f64; 3] = [19.0, 15.0, 3.0];
+
 impl LeaseTimes {
     /// The times among arguments of `everflow run`.
     pub(crate) fn of_args<'a>(args: impl Iterator<Item = &'a str>) -> Self {
@@ -260,18 +263,14 @@ impl LeaseTimes {
     /// The same rule that `everflow run` ends at, known before anything is applied.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let times = [
-            ("--leader-election-lease-duration", &self.duration, 35.0),
-            (
-                "--leader-election-renew-deadline",
-                &self.renew_deadline,
-                30.0,
-            ),
-            ("--leader-election-retry-period", &self.retry_period, 5.0),
+            ("--leader-election-lease-duration", &self.duration),
+            ("--leader-election-renew-deadline", &self.renew_deadline),
+            ("--leader-election-retry-period", &self.retry_period),
         ];
-        let mut seconds = [0.0; 3];
-        for (place, (option, text, own)) in seconds.iter_mut().zip(times) {
+        let mut seconds = OWN_LEASE_TIMES;
+        for (place, (option, text)) in seconds.iter_mut().zip(times) {
             *place = match text.as_str() {
-                "" => own,
+                "" => *place,
                 text => match everflow_time::Duration::parse(text) {
                     Ok(span) => span.0 as f64 / 1e9,
                     Err(_) => {

@@ -216,18 +216,34 @@ fn options_that_make_no_sense_are_named() {
         ..Options::default()
     });
     assert!(text.starts_with("--log-level: \"loud\""), "{text}");
+    // Beside the 15 s and the 19 s that everflow run has by itself.
+    let too_short = LeaseTimes {
+        duration: "15s".into(),
+        ..LeaseTimes::default()
+    };
+    let too_long = LeaseTimes {
+        renew_deadline: "20s".into(),
+        ..LeaseTimes::default()
+    };
+    for lease in [too_short, too_long] {
+        let text = wrong(Options {
+            lease,
+            ..Options::default()
+        });
+        assert!(
+            text.starts_with("--leader-election-lease-duration:"),
+            "{text}"
+        );
+    }
     let lease = LeaseTimes {
         duration: "20s".into(),
         ..LeaseTimes::default()
     };
-    let text = wrong(Options {
+    let fits = Options {
         lease,
         ..Options::default()
-    });
-    assert!(
-        text.starts_with("--leader-election-lease-duration:"),
-        "{text}"
-    );
+    };
+    assert!(manifests(&fits).is_ok());
     let text = wrong(Options {
         memory_limit: "lots".into(),
         ..Options::default()

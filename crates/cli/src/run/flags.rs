@@ -365,3 +365,23 @@ impl Args {
         format!("{host}_{own:016x}")
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    #[test]
+    fn lease_times_are_those_that_an_installation_is_checked_by() {
+        let mut program = crate::args::program();
+        program.build();
+        let run = program.find_subcommand("run").unwrap();
+        let names = ["lease-duration", "renew-deadline", "retry-period"];
+        for (name, own) in names.into_iter().zip(everflow_install::OWN_LEASE_TIMES) {
+            let name = format!("leader-election-{name}");
+            let mut arguments = run.get_arguments();
+            let argument = arguments.find(|argument| argument.get_long() == Some(&name));
+            let default = argument.unwrap().get_default_values()[0].to_str().unwrap();
+            let span = everflow_time::Duration::parse(default).unwrap();
+            assert_eq!(span.0 as f64 / 1e9, own, "{name}");
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! Whatever the server sends is checked against the names of the
 //! objects, which are hashes of their content.
 
+mod agent;
 mod checkout;
 pub(crate) mod delta;
 mod deploy_key;
@@ -18,6 +19,7 @@ mod local;
 pub(crate) mod object;
 pub(crate) mod pack;
 pub(crate) mod pack_index;
+mod pgp_signing;
 pub(crate) mod pkt;
 pub(crate) mod protocol;
 mod push;
@@ -39,6 +41,7 @@ use std::sync::Arc;
 use everflow_env::{Env, run_blocking, run_budgeted};
 use everflow_limits::Budget;
 
+pub use agent::{Opening, SshAgent};
 pub use checkout::{Checkout, CheckoutOptions};
 pub use deploy_key::{KeyKind, KeyPair, scan_host_key};
 pub use github_app::{GithubApp, GithubToken};

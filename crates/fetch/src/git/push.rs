@@ -185,7 +185,7 @@ fn prepare(
     let parent = before.map(|(id, _)| id);
     let mut content = encode_commit(tree, parent, &change.author, &change.message);
     if let Some(key) = &change.signing {
-        content = with_signature(&content, &key.sign(&content)?);
+        content = with_signature(&content, &key.sign(&content, change.author.seconds)?);
     }
     let commit = writer.commit(content)?;
     let pack = pack(&writer.into_objects(), budget)?;

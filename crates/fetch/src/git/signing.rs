@@ -1,13 +1,20 @@
-//! Signing commits with SSH keys.
+//! Signing commits with SSH and PGP keys.
 
 use russh::keys::PrivateKey;
 use russh::keys::ssh_key::{HashAlg, LineEnding};
 
+use super::pgp_signing::PgpKey;
 use crate::{Error, Secret};
 
-/// An SSH key that signs commits.
+/// A key that signs commits.
 #[derive(Clone)]
-pub struct SigningKey(PrivateKey);
+pub struct SigningKey(Key);
+
+#[derive(Clone)]
+enum Key {
+    Ssh(Box<PrivateKey>),
+    Pgp(Box<PgpKey>),
+}
 
 impl std::fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -29,17 +36,33 @@ impl SigningKey {
             true => Err(Error::Authentication(
                 "the signing key is protected by a passphrase: give it, too".to_owned(),
             )),
-            false => Ok(SigningKey(key)),
+            false => Ok(SigningKey(Key::Ssh(Box::new(key)))),
         }
     }
 
-    /// The signature of a commit, in armour.
-    pub(super) fn sign(&self, commit: &[u8]) -> Result<String, Error> {
+    /// Takes a key out of a PGP key ring, armored or not: the one whose fingerprint ends with the id, or the first.
+    ///
+    /// # Errors
+    /// It is no key ring, has no such key, or the passphrase is wrong.
+    pub fn of_ring(ring: &[u8], passphrase: Secret<String>, id: &str) -> Result<Self, Error> {
+        let key = PgpKey::read(ring, passphrase, id)?;
+        Ok(SigningKey(Key::Pgp(Box::new(key))))
+    }
+
+    /// The armored signature of a commit that is made at a time.
+    pub(super) fn sign(&self, commit: &[u8], seconds: i64) -> Result<String, Error> {
         let failed = |error: russh::keys::ssh_key::Error| {
             Error::Authentication(format!("the commit cannot be signed: {error}"))
         };
-        let signature = self.0.sign("git", HashAlg::Sha512, commit);
-        let signature = signature.map_err(failed)?;
-        signature.to_pem(LineEnding::LF).map_err(failed)
+        match &self.0 {
+            Key::Pgp(key) => key.sign(commit, seconds),
+            Key::Ssh(key) => {
+                let signature = key.sign("git", HashAlg::Sha512, commit);
+                signature
+                    .map_err(failed)?
+                    .to_pem(LineEnding::LF)
+                    .map_err(failed)
+            }
+        }
     }
 }

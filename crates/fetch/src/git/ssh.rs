@@ -13,6 +13,7 @@ use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
 use russh::{ChannelMsg, Preferred};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 
+use super::agent::SshAgent;
 use super::known_hosts::{self, KnownKeys};
 use super::session::Service;
 use super::{Remote, host_key};
@@ -24,8 +25,10 @@ use crate::{Deadline, Error, Secret};
 pub struct SshAuth {
     /// The user; that of the address, or `git`, when empty.
     pub username: String,
-    /// The private key (PEM or OpenSSH).
+    /// The private key (PEM or OpenSSH); empty with an agent.
     pub identity: Secret<Vec<u8>>,
+    /// Who signs in place of the private key.
+    pub agent: Option<SshAgent>,
     /// The password of the private key.
     pub password: Option<Secret<String>>,
     /// Lines of known hosts.
@@ -44,26 +47,43 @@ impl SshAuth {
         password: Option<Secret<String>>,
         known_hosts: Vec<u8>,
     ) -> Result<Self, Error> {
-        let auth = SshAuth {
-            username: String::new(),
-            identity,
-            password,
-            known_hosts,
-            key_exchanges: Vec::new(),
-            host_keys: Vec::new(),
-        };
-        if auth.identity.reveal().is_empty() {
+        if identity.reveal().is_empty() {
             return Err(Error::Authentication(
                 "invalid 'ssh' auth option: 'identity' is required".to_owned(),
             ));
         }
-        if auth.known_hosts.is_empty() {
+        let auth = SshAuth {
+            identity,
+            password,
+            ..SshAuth::without_key(known_hosts)?
+        };
+        auth.key()?;
+        Ok(auth)
+    }
+
+    /// The keys of an agent and known hosts, with the usual algorithms.
+    pub fn by_agent(agent: SshAgent, known_hosts: Vec<u8>) -> Result<Self, Error> {
+        Ok(SshAuth {
+            agent: Some(agent),
+            ..SshAuth::without_key(known_hosts)?
+        })
+    }
+
+    fn without_key(known_hosts: Vec<u8>) -> Result<Self, Error> {
+        if known_hosts.is_empty() {
             return Err(Error::Authentication(
                 "invalid 'ssh' auth option: 'known_hosts' is required".to_owned(),
             ));
         }
-        auth.key()?;
-        Ok(auth)
+        Ok(SshAuth {
+            username: String::new(),
+            identity: Secret::new(Vec::new()),
+            agent: None,
+            password: None,
+            known_hosts,
+            key_exchanges: Vec::new(),
+            host_keys: Vec::new(),
+        })
     }
 
     fn key(&self) -> Result<PrivateKey, Error> {
@@ -213,7 +233,10 @@ pub(super) async fn connect(
     service: Service,
     deadline: &Deadline,
 ) -> Result<Box<dyn Stream>, Error> {
-    let key = auth.key()?;
+    let key = match auth.agent {
+        Some(_) => None,
+        None => Some(auth.key()?),
+    };
     let (host, port) = (&remote.url.host, remote.url.port_or_default());
     let known = known_hosts::find(&auth.known_hosts, host, port)?;
     let preferred = preferred(auth, &known)?;
@@ -247,11 +270,16 @@ async fn log_in(
     handle: &mut Handle<Checker>,
     remote: &Remote,
     auth: &SshAuth,
-    key: PrivateKey,
+    key: Option<PrivateKey>,
 ) -> Result<(), Error> {
     let username = match auth.username.as_str() {
         "" => remote.url.username.as_deref().unwrap_or("git"),
         name => name,
+    };
+    let key = match (&auth.agent, key) {
+        (Some(agent), _) => return agent.log_in(handle, username).await,
+        (None, Some(key)) => key,
+        (None, None) => auth.key()?,
     };
     let hash = match key.algorithm() {
         Algorithm::Rsa { .. } => match handle.best_supported_rsa_hash().await {

@@ -9,6 +9,7 @@ mod carry;
 mod changes;
 mod definitions;
 mod flags;
+mod live;
 mod patches;
 mod spec;
 mod stand_ins;
@@ -17,6 +18,7 @@ mod sync;
 pub use built::{Built, build};
 pub(crate) use definitions::definitions;
 pub use flags::{FEATURE_GATES, FLAGS, Meaning};
+pub use live::{Carried, carry_live};
 
 /// A quantity of Kubernetes as a number; `None` when it is none.
 pub(crate) fn quantity(text: &str) -> Option<f64> {

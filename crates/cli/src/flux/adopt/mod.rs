@@ -1,5 +1,6 @@
 //! `everflow adopt`: the work of Flux's controllers taken over, with nothing rolled out and nothing pruned.
 
+mod carry;
 mod engine;
 mod find;
 mod notes;
@@ -15,6 +16,7 @@ use super::{in_runtime, say};
 use crate::exit::Failure;
 use crate::output::print_text;
 use engine::Engine;
+use everflow_install::instance::Carried;
 use survey::{Survey, survey};
 
 pub use engine::{forget, restore, stop as stop_engine};
@@ -44,7 +46,7 @@ pub struct Args {
 }
 
 impl Args {
-    fn component_options(&self, namespace: &str) -> ComponentOptions {
+    fn component_options(&self, namespace: &str, domain: &str) -> ComponentOptions {
         ComponentOptions {
             namespace: namespace.to_owned(),
             components: find::REPLACED
@@ -56,7 +58,7 @@ impl Args {
             image_pull_secret: self.image_pull_secret.clone(),
             network_policy: true,
             watch_all_namespaces: true,
-            cluster_domain: "cluster.local".to_owned(),
+            cluster_domain: domain.to_owned(),
             toleration_keys: Vec::new(),
             log_level: "info".to_owned(),
             manifests: self.manifests.clone(),
@@ -78,15 +80,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         ));
         say::action("looking at what is in use");
         let survey = survey(&session, &installs).await?;
-        let options = args.component_options(&install.namespace);
-        let objects = objects_of(&components(&options)?, "component manifests")?;
+        let options = args.component_options(&install.namespace, carry::domain(install));
+        let mut objects = objects_of(&components(&options)?, "component manifests")?;
+        let carried = match args.manifests {
+            // What somebody wrote down is what they want.
+            Some(_) => Carried::default(),
+            None => carry::over(&session, install, &options, &mut objects).await?,
+        };
         let engine = Engine::new(&session, objects).await?;
         if engine.deployments().is_empty() {
             return Err(Failure::Work(
                 "there is no Deployment in the manifests".to_owned(),
             ));
         }
-        print_text(&plan(install, &survey, &engine))?;
+        print_text(&plan(install, &survey, &engine, &carried))?;
         if !survey.blockers.is_empty() && !args.force {
             return Err(Failure::Work(
                 "this cluster cannot be taken over: see above; nothing was changed".to_owned(),
@@ -130,7 +137,7 @@ fn choose<'i>(installs: &'i [Install], namespace: &str) -> Result<&'i Install, F
 }
 
 /// What will be done, in words.
-fn plan(install: &Install, survey: &Survey, engine: &Engine<'_>) -> String {
+fn plan(install: &Install, survey: &Survey, engine: &Engine<'_>, carried: &Carried) -> String {
     let mut text = String::new();
     let mut line = |depth: usize, words: &str| {
         text.push_str(&"  ".repeat(depth));
@@ -182,6 +189,8 @@ fn plan(install: &Install, survey: &Survey, engine: &Engine<'_>) -> String {
         line(2, &name);
     }
     for (title, words) in [
+        ("Carried over from Flux's Deployments", &carried.changes),
+        ("Not carried over", &carried.notes),
         ("Not supported", &survey.blockers),
         ("Heed", &survey.warnings),
     ] {

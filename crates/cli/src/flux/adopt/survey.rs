@@ -141,21 +141,6 @@ fn controllers(install: &Install, survey: &mut Survey) {
                 "{namespace}/{name} is a shard: everflow takes the objects of all shards"
             ));
         }
-        for arg in &controller.args {
-            let known = [
-                "--watch-label-selector",
-                "--feature-gates",
-                "--default-service-account",
-                "--no-cross-namespace-refs",
-                "--concurrent",
-                "--requeue-dependency",
-            ];
-            if known.iter().any(|flag| arg.starts_with(flag)) {
-                survey.warnings.push(format!(
-                    "{namespace}/{name} has {arg}: give it to the installation of everflow, too, where it matters"
-                ));
-            }
-        }
     }
 }
 

@@ -25,7 +25,8 @@ pub struct ComponentOptions {
 }
 
 impl ComponentOptions {
-    fn install_options(&self) -> Result<Options, everflow_install::Error> {
+    /// The same as options of the installation.
+    pub fn install_options(&self) -> Result<Options, everflow_install::Error> {
         let names = self.components.iter().chain(&self.components_extra);
         let mut options = Options {
             namespace: self.namespace.clone(),
