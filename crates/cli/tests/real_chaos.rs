@@ -25,6 +25,8 @@ mod support;
 mod audit_log;
 #[path = "real_chaos_parts/episode.rs"]
 mod episode;
+#[path = "real_chaos_parts/failover.rs"]
+mod failover;
 #[path = "real_chaos_parts/faults.rs"]
 mod faults;
 #[path = "real_chaos_parts/load.rs"]
@@ -110,4 +112,51 @@ async fn replicas_deliver_whatever_fails() {
     assert!(failed.is_empty(), "{failed:#?}");
     assert!(findings.is_empty(), "{findings:#?}");
     assert!(left.is_empty(), "left over: {left:#?}");
+}
+
+/// `bench/failover.sh` runs this; it takes ten minutes, and asserts nothing about times.
+#[tokio::test(flavor = "multi_thread")]
+async fn time_without_delivery() {
+    let rounds = number("EVERFLOW_FAILOVER_ROUNDS", 0);
+    if rounds == 0 {
+        println!("skipped: bench/failover.sh measures how long nothing is delivered");
+        return;
+    }
+    if !place::is_inside("time_without_delivery") {
+        return;
+    }
+    let rounds = usize::try_from(rounds).unwrap();
+    let place = Place::start(2).await;
+    let load = Load::start(&place, 0, 0).await;
+    let flags = std::env::var("EVERFLOW_FAILOVER_FLAGS").unwrap_or_default();
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let mut ours: Vec<Replica> = (0..2)
+        .map(|number| Replica::new(&place, number, &flags))
+        .collect();
+    let of_ours = failover::measure(&place, &load, &mut ours, rounds).await;
+    load.unprobe().await;
+    drop(ours);
+    let mut of_flux = None;
+    if std::env::var_os("EVERFLOW_FAILOVER_FLUX").is_some() {
+        match failover::Flux::start(&place) {
+            Some(mut flux) => {
+                of_flux = Some(failover::measure(&place, &load, &mut flux, rounds).await)
+            }
+            None => println!("Flux's controllers are not at hand: no ratios"),
+        }
+    }
+    for (at, (event, spans)) in of_ours.iter().enumerate() {
+        let (middle, most) = failover::shown(spans);
+        println!("failover {event:?} everflow: median {middle:.1} s, most {most:.1} s of {rounds}");
+        if let Some(of_flux) = &of_flux {
+            let (theirs, their_most) = failover::shown(&of_flux[at].1);
+            println!(
+                "failover {event:?} flux: median {theirs:.1} s, most {their_most:.1} s of {rounds}"
+            );
+            println!(
+                "failover {event:?} ratio: Flux takes {:.1} times as long",
+                theirs / middle
+            );
+        }
+    }
 }

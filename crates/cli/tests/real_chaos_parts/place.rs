@@ -299,6 +299,8 @@ rules:
   - {group: coordination.k8s.io, resources: [leases]}
   - {group: '', resources: [configmaps, secrets]}
   - {group: batch, resources: [jobs]}
+  - {group: kustomize.toolkit.fluxcd.io, resources: [kustomizations/status]}
+  - {group: helm.toolkit.fluxcd.io, resources: [helmreleases/status]}
 - {level: None, resources: [{group: '', resources: [events]}, {group: events.k8s.io, resources: [events]}]}
 - {level: Metadata}
 ";
