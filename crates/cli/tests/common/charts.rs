@@ -16,7 +16,12 @@ pub struct Repository {
 impl Repository {
     /// Serves the charts that `packed` put into a directory.
     pub fn serve(directory: &Path) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Repository::serve_on("127.0.0.1", directory)
+    }
+
+    /// The same at an address of this machine.
+    pub fn serve_on(address: &str, directory: &Path) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (root, noted) = (directory.to_owned(), asked.clone());

@@ -1,0 +1,162 @@
+//! Replicas of `everflow run` as processes in network namespaces of their own, on two real API servers, while things go
+//! wrong. Each episode makes a change, lets something fail while it is delivered, mends it, and waits until everything is
+//! Ready; at the end the API servers' audit logs are held against who held what.
+//!
+//! `EVERFLOW_CHAOS_EPISODES` and `EVERFLOW_CHAOS_SEED` choose more and others, `EVERFLOW_CHAOS_LOAD` as `100,50` how many
+//! Kustomizations and HelmReleases are delivered, `EVERFLOW_CHAOS_DIRECTORY` where logs are kept.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::panic,
+    dead_code
+)]
+
+#[path = "common/charts.rs"]
+mod charts;
+#[path = "common/delivery.rs"]
+mod delivery;
+#[path = "common/releases.rs"]
+mod releases;
+#[path = "../../fetch/tests/support/mod.rs"]
+mod support;
+
+#[path = "real_chaos_parts/audit_log.rs"]
+mod audit_log;
+#[path = "real_chaos_parts/episode.rs"]
+mod episode;
+#[path = "real_chaos_parts/failover.rs"]
+mod failover;
+#[path = "real_chaos_parts/faults.rs"]
+mod faults;
+#[path = "real_chaos_parts/load.rs"]
+mod load;
+#[path = "real_chaos_parts/place.rs"]
+mod place;
+#[path = "real_chaos_parts/proxy.rs"]
+mod proxy;
+#[path = "real_chaos_parts/replica.rs"]
+mod replica;
+
+use std::time::Duration;
+
+use episode::{Chance, Fault, Scene};
+use load::Load;
+use place::Place;
+use replica::{Replica, SHORT};
+
+/// How long a change may take after everything works again.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+fn number(name: &str, default: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn load_wanted() -> (usize, usize) {
+    let given = std::env::var("EVERFLOW_CHAOS_LOAD").unwrap_or_default();
+    let pair = given.split_once(',');
+    let pair = pair.and_then(|(one, two)| Some((one.parse().ok()?, two.parse().ok()?)));
+    pair.unwrap_or((12, 6))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_deliver_whatever_fails() {
+    if !place::is_inside("replicas_deliver_whatever_fails") {
+        return;
+    }
+    let (episodes, seed) = (
+        number("EVERFLOW_CHAOS_EPISODES", 6),
+        number("EVERFLOW_CHAOS_SEED", 1),
+    );
+    let place = Place::start(3).await;
+    let shards = format!("--shards={}", audit_log::SHARDS);
+    let mut flags = SHORT.to_vec();
+    flags.push(&shards);
+    let replicas = (0..3)
+        .map(|number| Replica::new(&place, number, &flags))
+        .collect();
+    let (kustomizations, releases) = load_wanted();
+    let load = Load::start(&place, kustomizations, releases).await;
+    let mut scene = Scene {
+        place,
+        replicas,
+        load,
+    };
+    scene.replicas.iter_mut().for_each(Replica::start);
+    let first = scene.load.until_delivered(PATIENCE).await;
+    println!("delivered first after {:?}", first.unwrap());
+
+    let mut failed = Vec::new();
+    for episode in 0..episodes {
+        let mut chance = Chance::new(seed.wrapping_mul(1_000_003).wrapping_add(episode));
+        let fault = Fault::pick(&mut chance, episode);
+        let what = format!("episode {episode}: {fault:?}");
+        let (took, ended) = scene.play(&fault, &mut chance, PATIENCE).await;
+        match &took {
+            Ok(took) => println!("{what}: delivered {took:.1?} after it was over{ended}"),
+            Err(missing) => {
+                println!("{what}: NOT DELIVERED{ended}: {missing:#?}");
+                failed.push(what);
+                break;
+            }
+        }
+    }
+    let findings = audit_log::findings(&scene.place.audit_logs());
+    let count = audit_log::count(&scene.place.audit_logs());
+    let left = scene.load.delete_all(PATIENCE).await;
+    println!(
+        "{episodes} episodes of seed {seed}, {count} writes of engines: {} findings",
+        findings.len()
+    );
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(findings.is_empty(), "{findings:#?}");
+    assert!(left.is_empty(), "left over: {left:#?}");
+}
+
+/// `bench/failover.sh` runs this; it takes ten minutes, and asserts nothing about times.
+#[tokio::test(flavor = "multi_thread")]
+async fn time_without_delivery() {
+    let rounds = number("EVERFLOW_FAILOVER_ROUNDS", 0);
+    if rounds == 0 {
+        println!("skipped: bench/failover.sh measures how long nothing is delivered");
+        return;
+    }
+    if !place::is_inside("time_without_delivery") {
+        return;
+    }
+    let rounds = usize::try_from(rounds).unwrap();
+    let place = Place::start(2).await;
+    let load = Load::start(&place, 0, 0).await;
+    let flags = std::env::var("EVERFLOW_FAILOVER_FLAGS").unwrap_or_default();
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    let mut ours: Vec<Replica> = (0..2)
+        .map(|number| Replica::new(&place, number, &flags))
+        .collect();
+    let of_ours = failover::measure(&place, &load, &mut ours, rounds).await;
+    load.unprobe().await;
+    drop(ours);
+    let mut of_flux = None;
+    if std::env::var_os("EVERFLOW_FAILOVER_FLUX").is_some() {
+        match failover::Flux::start(&place) {
+            Some(mut flux) => {
+                of_flux = Some(failover::measure(&place, &load, &mut flux, rounds).await)
+            }
+            None => println!("Flux's controllers are not at hand: no ratios"),
+        }
+    }
+    for (at, (event, spans)) in of_ours.iter().enumerate() {
+        let (middle, most) = failover::shown(spans);
+        println!("failover {event:?} everflow: median {middle:.1} s, most {most:.1} s of {rounds}");
+        if let Some(of_flux) = &of_flux {
+            let (theirs, their_most) = failover::shown(&of_flux[at].1);
+            println!(
+                "failover {event:?} flux: median {theirs:.1} s, most {their_most:.1} s of {rounds}"
+            );
+            println!(
+                "failover {event:?} ratio: Flux takes {:.1} times as long",
+                theirs / middle
+            );
+        }
+    }
+}
