@@ -203,6 +203,7 @@ fn the_simulator_can_steer_the_controllers() {
     ];
     let mut wrong = Vec::new();
     for name in [
+        "connect",
         "serve",
         "fetch",
         "runtime",

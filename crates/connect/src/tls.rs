@@ -13,11 +13,18 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
+use tokio_rustls::client::TlsStream;
 
-use crate::{Error, Secret};
+use crate::words::go_words;
+use crate::{Error, Secret, Unusable};
+
+/// The name of HTTP/1.1 in a handshake.
+pub const HTTP: &[u8] = b"http/1.1";
+/// The name of HTTP/2 in a handshake.
+pub const HTTP2: &[u8] = b"h2";
 
 /// Whom to trust, and who we are.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Certificates (PEM) to trust beside the system's.
     pub ca: Option<Vec<u8>>,
@@ -31,7 +38,7 @@ pub struct TlsOptions {
 
 impl TlsOptions {
     /// Whether nobody asked for anything of their own: then nothing can be wrong with it.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         self.ca.is_none() && self.client.is_none()
     }
 }
@@ -48,25 +55,41 @@ impl rustls::time_provider::TimeProvider for ClockTime {
     }
 }
 
-/// Reads certificates in PEM.
-pub(crate) fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match all {
-        Ok(all) if !all.is_empty() => Ok(all),
-        _ => Err(Error::Authentication(format!(
-            "{what}: no valid certificate in PEM format"
-        ))),
+fn unusable(which: Unusable, message: impl Into<String>) -> Error {
+    Error::Unusable {
+        which,
+        message: message.into(),
     }
 }
 
-/// Builds the configuration of secure connections.
-pub(crate) fn configure(
+/// Reads certificates in PEM: those to trust, or our own.
+pub fn certificates(pem: &[u8], which: Unusable) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let what = match which {
+        Unusable::Authority => "CA certificate",
+        _ => "TLS client certificate",
+    };
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        _ => Err(unusable(
+            which,
+            format!("failed to parse {what}: no valid certificate in PEM format"),
+        )),
+    }
+}
+
+/// Builds the configuration of secure connections. `protocols` are what is spoken on them, what we like best first.
+///
+/// # Errors
+/// When certificates or keys cannot be used.
+pub fn configure(
     options: &TlsOptions,
     clock: &Arc<dyn Clock>,
+    protocols: &[&[u8]],
 ) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(provider::default_provider());
     let extra = match &options.ca {
-        Some(pem) => certificates(pem, "failed to parse CA certificate")?,
+        Some(pem) => certificates(pem, Unusable::Authority)?,
         None => Vec::new(),
     };
     let verifier: Arc<dyn ServerCertVerifier> = if options.insecure {
@@ -76,26 +99,24 @@ pub(crate) fn configure(
     };
     let builder = ClientConfig::builder_with_details(provider, Arc::new(ClockTime(clock.clone())))
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::Tls(error.to_string()))?
+        .map_err(|error| Error::tls(error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let mut config = match &options.client {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
-            let chain = certificates(chain, "failed to parse TLS client certificate")?;
+            let chain = certificates(chain, Unusable::Certificate)?;
             let key = PrivateKeyDer::from_pem_slice(key.reveal()).map_err(|_| {
-                Error::Authentication(
-                    "failed to parse TLS client key: no valid private key in PEM format".to_owned(),
-                )
+                let why = "failed to parse TLS client key: no valid private key in PEM format";
+                unusable(Unusable::Key, why)
             })?;
             builder.with_client_auth_cert(chain, key).map_err(|error| {
-                Error::Authentication(format!(
-                    "TLS client certificate and key do not fit together: {error}"
-                ))
+                let why = "TLS client certificate and key do not fit together";
+                unusable(Unusable::Pair, format!("{why}: {error}"))
             })?
         }
     };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(Arc::new(config))
 }
 
@@ -114,7 +135,7 @@ fn verifier(
         false => Some(
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
                 .build()
-                .map_err(|error| Error::Tls(error.to_string()))?,
+                .map_err(|error| Error::tls(error.to_string()))?,
         ),
     };
     Ok(PinnedOrTrusted {
@@ -193,25 +214,23 @@ pub(crate) async fn secure(
     config: Arc<ClientConfig>,
     host: &str,
     stream: Box<dyn Stream>,
-) -> Result<Box<dyn Stream>, Error> {
+) -> Result<TlsStream<Box<dyn Stream>>, Error> {
     let name = ServerName::try_from(host.to_owned())
-        .map_err(|_| Error::Tls(format!("tls: {host:?} is not a valid host name")))?;
-    match tokio_rustls::TlsConnector::from(config)
-        .connect(name, stream)
-        .await
-    {
-        Ok(stream) => Ok(Box::new(stream)),
-        Err(error) => Err(Error::Tls(describe(&error, host))),
-    }
+        .map_err(|_| Error::tls(format!("tls: {host:?} is not a valid host name")))?;
+    let shaking = tokio_rustls::TlsConnector::from(config).connect(name, stream);
+    shaking.await.map_err(|error| Error::Tls {
+        message: describe(&error, host),
+        cause: Some(error),
+    })
 }
 
 /// The words that Go has for what rustls found.
-pub(crate) fn describe(error: &io::Error, host: &str) -> String {
+pub fn describe(error: &io::Error, host: &str) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     let Some(inner) = inner else {
         return match error.kind() {
             io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
-            _ => super::connect::go_words(error),
+            _ => go_words(error),
         };
     };
     match inner {

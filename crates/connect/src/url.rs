@@ -245,13 +245,13 @@ pub fn shown(text: &str) -> String {
 }
 
 /// Whether two names are those of the same host: case and the dot of the root make no difference.
-pub(crate) fn same_host(one: &str, two: &str) -> bool {
+pub fn same_host(one: &str, two: &str) -> bool {
     let plain = |host: &str| host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     plain(one) == plain(two)
 }
 
 /// Addresses of version 6 stand in brackets.
-pub(crate) fn bracketed(host: &str) -> String {
+pub fn bracketed(host: &str) -> String {
     match host.contains(':') {
         true => format!("[{host}]"),
         false => host.to_owned(),
@@ -310,7 +310,7 @@ fn encode_into(text: &str, out: &mut String) {
 }
 
 /// Resolves `.` and `..`.
-pub(crate) fn clean_path(path: &str) -> String {
+pub fn clean_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let mut trailing = false;
     for part in path.split('/').skip(1) {

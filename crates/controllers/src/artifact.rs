@@ -286,7 +286,7 @@ impl<T: Unpacked> Artifacts<T> {
         current: Current<'_>,
     ) -> Result<Vec<u8>, Missing> {
         let failed = |error: &FetchError| Missing::because("failed to download archive", error);
-        let parsed = Url::parse(&artifact.url).map_err(|error| failed(&error))?;
+        let parsed = Url::parse(&artifact.url).map_err(|error| failed(&error.into()))?;
         let client =
             Client::new(&self.env, ClientOptions::default()).map_err(|error| failed(&error))?;
         let mut pause = PAUSES.0;

@@ -5,7 +5,10 @@
 
 mod archives;
 pub mod hostile;
+mod random;
 pub mod real;
+
+pub use random::Random;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

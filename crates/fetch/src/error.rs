@@ -156,6 +156,20 @@ pub enum Error {
     Lost,
 }
 
+impl From<everflow_connect::Error> for Error {
+    fn from(error: everflow_connect::Error) -> Self {
+        use everflow_connect::Error as Connect;
+        match error {
+            Connect::Url(text) => Error::Url(text),
+            Connect::Dial(text) => Error::Dial(text),
+            Connect::Tls { message, .. } => Error::Tls(message),
+            Connect::Deadline => Error::Deadline(""),
+            Connect::Protocol(text) => Error::Protocol(text),
+            other => Error::Authentication(other.to_string()),
+        }
+    }
+}
+
 impl Error {
     /// The reason as Flux's conditions give it.
     pub fn reason(&self) -> &'static str {

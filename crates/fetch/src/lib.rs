@@ -17,7 +17,6 @@
 
 pub mod archive;
 pub mod bucket;
-mod deadline;
 mod docker_config;
 mod download;
 mod error;
@@ -26,16 +25,12 @@ pub mod helm;
 pub mod http;
 pub mod oci;
 mod recent;
-mod secret;
 pub mod storage;
 mod temporary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod url;
 
-pub use deadline::Deadline;
 pub use error::Error;
+pub use everflow_connect::{Deadline, Secret, Url, shown};
 pub use recent::Recent;
-pub use secret::Secret;
 pub use temporary::{TEMPORARY, TemporaryDirectory, TemporaryFile};
-pub use url::{Url, shown};

@@ -95,6 +95,28 @@ fn split_element(part: &str) -> Result<(&str, &str)> {
     })
 }
 
+/// Where a part of a path leads from a node.
+enum Step<'p> {
+    Item(usize),
+    Field(&'p str),
+}
+
+/// Follows one part of a path; `None` when it leads nowhere.
+fn step<'p>(node: &Node, part: &'p str) -> Result<Option<Step<'p>>> {
+    Ok(match parse_part(part)? {
+        Part::Index(index) => elements(node)?.get(index).map(|_| Step::Item(index)),
+        Part::Last => elements(node)?.len().checked_sub(1).map(Step::Item),
+        Part::Element(key, value) => elements(node)?
+            .iter()
+            .position(|item| match key.is_empty() {
+                true => raw_text(item) == value,
+                false => item.get(key).is_some_and(|field| raw_text(field) == value),
+            })
+            .map(Step::Item),
+        Part::Field(name) => field_of(node, name)?.map(|_| Step::Field(name)),
+    })
+}
+
 /// Finds one node; `None` when the path leads nowhere.
 pub fn lookup<'a, S: AsRef<str>>(node: &'a Node, path: &[S]) -> Result<Option<&'a Node>> {
     let mut here = node;
@@ -103,17 +125,10 @@ pub fn lookup<'a, S: AsRef<str>>(node: &'a Node, path: &[S]) -> Result<Option<&'
         if part.is_empty() {
             continue;
         }
-        let next = match parse_part(part)? {
-            Part::Index(index) => elements(here)?.get(index),
-            Part::Last => elements(here)?.last(),
-            Part::Element(key, value) => elements(here)?.iter().find(|item| {
-                if key.is_empty() {
-                    raw_text(item) == value
-                } else {
-                    item.get(key).is_some_and(|field| raw_text(field) == value)
-                }
-            }),
-            Part::Field(name) => field_of(here, name)?,
+        let next = match step(here, part)? {
+            None => None,
+            Some(Step::Item(index)) => elements(here)?.get(index),
+            Some(Step::Field(name)) => field_of(here, name)?,
         };
         match next {
             Some(next) => here = next,
@@ -134,20 +149,10 @@ pub fn lookup_mut<'a, S: AsRef<str>>(
         if part.is_empty() {
             continue;
         }
-        let next = match parse_part(part)? {
-            Part::Index(index) => elements_mut(here)?.get_mut(index),
-            Part::Last => elements_mut(here)?.last_mut(),
-            Part::Element(key, value) => elements_mut(here)?.iter_mut().find(|item| {
-                if key.is_empty() {
-                    raw_text(item) == value
-                } else {
-                    item.get(key).is_some_and(|field| raw_text(field) == value)
-                }
-            }),
-            Part::Field(name) => {
-                field_of(here, name)?;
-                here.get_mut(name)
-            }
+        let next = match step(here, part)? {
+            None => None,
+            Some(Step::Item(index)) => elements_mut(here)?.get_mut(index),
+            Some(Step::Field(name)) => here.get_mut(name),
         };
         match next {
             Some(next) => here = next,

@@ -9,18 +9,22 @@ use everflow_cluster::auth::User;
 use everflow_cluster::env::SystemEnvironment;
 use everflow_cluster::faults::{Faults, NoFaults, Verdict};
 use everflow_cluster::{ApiServer, Authority, Options, Request, kubeconfig, serve};
-use everflow_env::{Env, RealDisk};
+use everflow_connect::Proxy;
+use everflow_env::{Env, RealDisk, Stream};
 use everflow_json::json;
 use everflow_runtime::Error;
 use everflow_runtime::client::{
     At, Client, Patch, Resource, Selection, Transport, WatchEvent, WatchFrom, WriteOptions,
 };
 use everflow_runtime::transport::{ClusterConfig, Hidden, HttpsTransport, Login};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 
 struct Cluster {
+    authority: Authority,
     config: ClusterConfig,
     env: Env,
     directory: tempfile::TempDir,
@@ -46,6 +50,7 @@ async fn cluster(faults: Arc<dyn Faults>) -> Cluster {
     let directory = tempfile::tempdir().unwrap();
     let env = Env::system(RealDisk::new(directory.path()).unwrap());
     Cluster {
+        authority,
         config,
         env,
         directory,
@@ -250,12 +255,160 @@ async fn a_proxy_is_gone_through() {
             tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
         }
     });
-    let client = cluster.client(|config| config.proxy = Some(("127.0.0.1".into(), address.port())));
+    let client = cluster.client(|config| {
+        config.proxy = Some(Proxy::new(&format!("http://{address}"), None).unwrap())
+    });
     works(&client).await.unwrap();
     assert_eq!(
         heard.recv().await.unwrap(),
         format!("127.0.0.1:{}", cluster.config.port)
     );
+}
+
+/// Reads the head of an HTTP request.
+async fn head(near: &mut (dyn Stream + 'static)) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(near.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap()
+}
+
+async fn pass_on(mut near: Box<dyn Stream>, target: &str) {
+    let mut far = tokio::net::TcpStream::connect(target).await.unwrap();
+    let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+}
+
+/// A proxy's side of TLS, with the certificate of the cluster's server.
+fn acceptor(authority: &Authority) -> tokio_rustls::TlsAcceptor {
+    let chain = CertificateDer::from_pem_slice(authority.certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(authority.key.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![chain], key)
+        .unwrap();
+    Arc::new(config).into()
+}
+
+/// `me:geheim` in the header of a proxy.
+const ME: &str = "Proxy-Authorization: Basic bWU6Z2VoZWlt\r\n";
+
+#[tokio::test]
+async fn secure_proxy_is_trusted_by_the_authority_of_the_cluster_and_asked_with_credentials() {
+    let cluster = cluster(Arc::new(NoFaults)).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let tls = acceptor(&cluster.authority);
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let tls = tls.clone();
+            tokio::spawn(async move {
+                let Ok(near) = tls.accept(near).await else {
+                    return;
+                };
+                let mut near: Box<dyn Stream> = Box::new(near);
+                let head = head(&mut *near).await;
+                if !head.contains(ME) {
+                    let refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n";
+                    near.write_all(refusal).await.unwrap();
+                    return near.flush().await.unwrap();
+                }
+                near.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+                pass_on(near, head.split(' ').nth(1).unwrap()).await;
+            });
+        }
+    });
+    let through = |address: &str| {
+        let proxy = Proxy::new(address, None).unwrap();
+        cluster.client(|config| config.proxy = Some(proxy))
+    };
+    works(&through(&format!("https://me:geheim@localhost:{port}")))
+        .await
+        .unwrap();
+    let refused = works(&through(&format!("https://me:falsch@localhost:{port}"))).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.ends_with("Proxy Authentication Required"),
+        "{refused}"
+    );
+    assert!(!refused.contains("falsch"), "{refused}");
+    // A proxy that is a stranger does not make the server one.
+    let stranger = Authority::generate(&["localhost".into()]).unwrap();
+    let unknown = Proxy::new(&format!("https://me:geheim@localhost:{port}"), None).unwrap();
+    let unknown = cluster.client(|config| {
+        config.proxy = Some(unknown);
+        config.authority = Some(stranger.ca_certificate.into_bytes());
+    });
+    let error = works(&unknown).await.unwrap_err().to_string();
+    assert!(
+        error.contains("proxyconnect tcp: tls: failed to verify certificate"),
+        "{error}"
+    );
+    assert!(!error.contains("geheim"), "{error}");
+}
+
+async fn bytes(near: &mut (dyn Stream + 'static), length: u8) -> Vec<u8> {
+    let mut read = vec![0; usize::from(length)];
+    near.read_exact(&mut read).await.unwrap();
+    read
+}
+
+/// A text with its length before it.
+async fn text(near: &mut (dyn Stream + 'static)) -> String {
+    let length = near.read_u8().await.unwrap();
+    String::from_utf8(bytes(near, length).await).unwrap()
+}
+
+/// A SOCKS 5 proxy that knows `me:geheim` and is asked for names only.
+async fn socks(mut near: Box<dyn Stream>) {
+    assert_eq!(bytes(&mut *near, 4).await, [5, 2, 0, 2]);
+    near.write_all(&[5, 2]).await.unwrap();
+    assert_eq!(near.read_u8().await.unwrap(), 1);
+    let pair = (text(&mut *near).await, text(&mut *near).await);
+    let known = pair == ("me".to_owned(), "geheim".to_owned());
+    near.write_all(&[1, u8::from(!known)]).await.unwrap();
+    if !known {
+        return;
+    }
+    assert_eq!(bytes(&mut *near, 4).await, [5, 1, 0, 3]);
+    let host = text(&mut *near).await;
+    let port = near.read_u16().await.unwrap();
+    let answer = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    near.write_all(&answer).await.unwrap();
+    pass_on(near, &format!("{host}:{port}")).await;
+}
+
+#[tokio::test]
+async fn socks_proxy_resolves_the_name_and_is_asked_with_credentials() {
+    let cluster = cluster(Arc::new(NoFaults)).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            tokio::spawn(socks(Box::new(near)));
+        }
+    });
+    let through = |address: String| {
+        let proxy = Proxy::new(&address, None).unwrap();
+        cluster.client(|config| {
+            config.proxy = Some(proxy);
+            config.host = "localhost".into();
+        })
+    };
+    for scheme in ["socks5", "socks5h"] {
+        let client = through(format!("{scheme}://me:geheim@{address}"));
+        works(&client).await.unwrap();
+    }
+    let refused = works(&through(format!("socks5://me:falsch@{address}"))).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(
+        refused.ends_with("username/password authentication failed"),
+        "{refused}"
+    );
+    assert!(!refused.contains("falsch"), "{refused}");
 }
 
 #[test]

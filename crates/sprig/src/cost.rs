@@ -1,7 +1,10 @@
 //! What reading and printing YAML and JSON takes in memory. All are estimates, on the high side of
 //! what is usual.
 
-use everflow_json::{Text, Value as Json};
+use everflow_json::Value as Json;
+use everflow_yaml::cost;
+
+pub use everflow_yaml::cost::of_json as of_tree;
 
 /// A list item, with the room that a growing list leaves free.
 const ITEM: usize = 100;
@@ -14,14 +17,6 @@ const LEAST: usize = 4 << 10;
 /// The most values that aliases add to a text before it is refused, and the most for each of its own.
 const ALIASED: usize = 1_000_000;
 const ALIASED_FOR_EACH: usize = 100;
-/// Text of up to so many bytes stands in its value.
-const INLINE: usize = 23;
-/// What longer text takes beside its bytes.
-const SHARED: usize = 16;
-/// Printers fold long text at this column.
-const COLUMN: usize = 80;
-/// What the shortest value takes in print, with what stands around it.
-const SHORTEST: usize = 6;
 
 /// What reading a YAML text takes, and what is made of it. It goes by the marks that begin values;
 /// those in comments and quotes count, too.
@@ -57,75 +52,18 @@ pub fn of_json(text: &[u8]) -> usize {
     LEAST + marks * ITEM + 2 * text.len()
 }
 
-/// A tree, its texts included even where others share them.
-pub fn of_tree(value: &Json) -> usize {
-    size_of::<Json>()
-        + match value {
-            Json::Null | Json::Bool(_) | Json::Number(_) => 0,
-            Json::String(text) => of_text(text),
-            Json::Array(items) => items.iter().map(of_tree).sum(),
-            Json::Object(map) => map
-                .iter()
-                .map(|(key, value)| size_of::<Text>() + of_text(key) + of_tree(value))
-                .sum(),
-        }
-}
-
-fn of_text(text: &str) -> usize {
-    match text.len() {
-        0..=INLINE => 0,
-        length => length + SHARED,
-    }
-}
-
 /// What printing a tree as YAML takes, with the printed text.
 pub fn of_printing(value: &Json) -> usize {
-    let mut values = 0;
-    let text = printed(value, 0, &mut values);
-    LEAST + text.saturating_mul(3) + values * ITEM
+    LEAST + cost::of_printing_json(value).saturating_mul(3) + values(value) * ITEM
 }
 
-/// The length of the printed text: deep trees are mostly indentation.
-fn printed(value: &Json, indent: usize, values: &mut usize) -> usize {
-    *values += 1;
-    let inner = indent + 2;
-    let items: usize = match value {
-        Json::Null | Json::Bool(_) | Json::Number(_) => return 4 * SHORTEST,
-        Json::String(text) => return printed_text(text, indent),
-        Json::Array(items) => items
-            .iter()
-            .map(|item| inner + 3 + printed(item, inner, values))
-            .sum(),
-        Json::Object(map) => map
-            .iter()
-            .map(|(key, value)| {
-                inner + 3 + printed_text(key, inner) + printed(value, inner, values)
-            })
-            .sum(),
-    };
-    items + indent + SHORTEST
-}
-
-fn printed_text(text: &str, indent: usize) -> usize {
-    let (mut own, mut spaces, mut lines) = (SHORTEST, 0, 0);
-    for byte in text.bytes() {
-        own += match byte {
-            b'"' | b'\\' | b'\'' | 0x80.. => 2,
-            b'\n' => {
-                lines += 1;
-                2
-            }
-            b' ' => {
-                spaces += 1;
-                1
-            }
-            0..0x20 | 0x7f => 6,
-            _ => 1,
-        };
+/// How many values a tree has, its own included.
+fn values(value: &Json) -> usize {
+    1 + match value {
+        Json::Array(items) => items.iter().map(values).sum(),
+        Json::Object(map) => map.values().map(values).sum(),
+        _ => 0,
     }
-    let room = COLUMN.saturating_sub(indent).max(1);
-    let folds = spaces.min(text.len() / room);
-    own + (lines + folds) * (indent + 3)
 }
 
 #[cfg(test)]

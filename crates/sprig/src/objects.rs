@@ -539,8 +539,25 @@ macro_rules! comparison {
     };
 }
 
-fn overflow(part: &str) -> FuncError {
-    FuncError::new(format!("{part} version increment would overflow uint64"))
+/// A method that gives another version.
+const fn derive(
+    name: &'static str,
+    params: &'static [GoType],
+    call: fn(&mut Context<'_>, &Value, Args<'_>) -> FuncResult,
+) -> Method {
+    method(name, params, GoType::Named(&VERSION_TYPE), call)
+}
+
+/// A version with one part more, unless that part is at its end.
+fn raised(next: Option<Version>, part: &str) -> FuncResult {
+    let overflow = || FuncError::new(format!("{part} version increment would overflow uint64"));
+    next.map(version_value).ok_or_else(overflow)
+}
+
+/// A version with another text in it.
+fn changed<E: ToString>(next: Result<Version, E>) -> FuncResult {
+    next.map(version_value)
+        .map_err(|error| FuncError::new(error.to_string()))
 }
 
 static VERSION_STATIC: GoType = GoType::Named(&VERSION_TYPE);
@@ -571,61 +588,21 @@ static VERSION_TYPE: NamedType = NamedType {
         method("String", &[], STRING, |_, this, _| {
             Ok(Value::string(version(this)?.to_string()))
         }),
-        method(
-            "IncMajor",
-            &[],
-            GoType::Named(&VERSION_TYPE),
-            |_, this, _| {
-                version(this)?
-                    .next_major()
-                    .map(version_value)
-                    .ok_or_else(|| overflow("major"))
-            },
-        ),
-        method(
-            "IncMinor",
-            &[],
-            GoType::Named(&VERSION_TYPE),
-            |_, this, _| {
-                version(this)?
-                    .next_minor()
-                    .map(version_value)
-                    .ok_or_else(|| overflow("minor"))
-            },
-        ),
-        method(
-            "IncPatch",
-            &[],
-            GoType::Named(&VERSION_TYPE),
-            |_, this, _| {
-                version(this)?
-                    .next_patch()
-                    .map(version_value)
-                    .ok_or_else(|| overflow("patch"))
-            },
-        ),
-        method(
-            "SetPrerelease",
-            &[STRING],
-            GoType::Named(&VERSION_TYPE),
-            |_, this, args| {
-                let text = args.text(0)?.to_str_lossy();
-                let next = version(this)?.with_prerelease(&text);
-                next.map(version_value)
-                    .map_err(|error| FuncError::new(error.to_string()))
-            },
-        ),
-        method(
-            "SetMetadata",
-            &[STRING],
-            GoType::Named(&VERSION_TYPE),
-            |_, this, args| {
-                let text = args.text(0)?.to_str_lossy();
-                let next = version(this)?.with_metadata(&text);
-                next.map(version_value)
-                    .map_err(|error| FuncError::new(error.to_string()))
-            },
-        ),
+        derive("IncMajor", &[], |_, this, _| {
+            raised(version(this)?.next_major(), "major")
+        }),
+        derive("IncMinor", &[], |_, this, _| {
+            raised(version(this)?.next_minor(), "minor")
+        }),
+        derive("IncPatch", &[], |_, this, _| {
+            raised(version(this)?.next_patch(), "patch")
+        }),
+        derive("SetPrerelease", &[STRING], |_, this, args| {
+            changed(version(this)?.with_prerelease(&args.text(0)?.to_str_lossy()))
+        }),
+        derive("SetMetadata", &[STRING], |_, this, args| {
+            changed(version(this)?.with_metadata(&args.text(0)?.to_str_lossy()))
+        }),
         method("Compare", &VERSION_PARAM, GoType::Int, |_, this, args| {
             Ok(Value::Int(
                 version(this)?.cmp_precedence(version(args.get(0))?) as i64,

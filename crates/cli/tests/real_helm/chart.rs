@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::random::Random;
+use everflow_corpus::Random;
 use crate::template::{PARTIALS, Writer};
 
 const SCALARS: &[&str] = &[

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod chart;
-mod random;
 mod template;
 
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Random template texts: mostly well typed, so that most of them render.
 
-use crate::random::Random;
+use everflow_corpus::Random;
 
 /// What an expression gives.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use everflow_env::{Env, Stream};
 use everflow_fetch::Deadline;
-use everflow_fetch::http::{Limits, TlsOptions, dial, start_tls};
+use everflow_fetch::http::{Limits, TlsOptions, start_tls};
 use everflow_notify::exchange::Unreachable;
 use everflow_notify::provider::nats::{Progress, Publish, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -50,8 +50,8 @@ async fn talk(
             deadline,
         )
     };
-    let stream = dial(env, &server.host, server.port, &limits, deadline).await;
-    let mut stream = stream.map_err(|error| passing(error.to_string()))?;
+    let stream = everflow_connect::dial(env, &server.host, server.port, limits.spans(), deadline);
+    let mut stream = stream.await.map_err(|error| passing(error.to_string()))?;
     let mut session = publish.session(server);
     let mut buffer = vec![0; 16 << 10];
     let mut progress = Progress::Read;

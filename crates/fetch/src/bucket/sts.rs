@@ -29,7 +29,7 @@ pub(super) async fn assume(
     proxy: Option<Proxy>,
     deadline: &Deadline,
 ) -> Result<Keys, Trouble> {
-    let url = Url::parse(&ldap.endpoint)?;
+    let url = Url::parse(&ldap.endpoint).map_err(Error::from)?;
     let options = ClientOptions {
         tls: match url.scheme.as_str() {
             "https" => ldap.tls.clone(),

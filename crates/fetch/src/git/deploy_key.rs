@@ -12,7 +12,6 @@ use russh::keys::ssh_key::{Algorithm, EcdsaCurve, LineEnding};
 use russh::keys::{PrivateKey, PublicKeyOrCertificate};
 
 use crate::http::Limits;
-use crate::http::connect::tunnel;
 use crate::{Deadline, Error, Secret};
 
 /// What key is made.
@@ -126,9 +125,9 @@ pub async fn scan_host_key(
     deadline: &Deadline,
 ) -> Result<String, Error> {
     let shown = Arc::new(Mutex::new(None));
-    let limits = Limits::default();
+    let spans = Limits::default().spans();
     let asking = async {
-        let stream = tunnel(env, None, host, port, &limits, deadline).await?;
+        let stream = everflow_connect::tunnel(env, None, host, port, spans, deadline).await?;
         let collector = Collector(shown.clone());
         // The connection ends when the key was seen: whether it goes on is of no interest.
         let _ = russh::client::connect_stream(Arc::new(Config::default()), stream, collector).await;

@@ -17,7 +17,6 @@ use super::agent::SshAgent;
 use super::known_hosts::{self, KnownKeys};
 use super::session::Service;
 use super::{Remote, host_key};
-use crate::http::connect::tunnel;
 use crate::{Deadline, Error, Secret};
 
 /// Who we are to an SSH server, and whom we trust.
@@ -241,7 +240,8 @@ pub(super) async fn connect(
     let known = known_hosts::find(&auth.known_hosts, host, port)?;
     let preferred = preferred(auth, &known)?;
     let proxy = remote.proxy.as_ref();
-    let stream = tunnel(env, proxy, host, port, &remote.limits, deadline).await?;
+    let stream =
+        everflow_connect::tunnel(env, proxy, host, port, remote.limits.spans(), deadline).await?;
     let verdict = Verdict::default();
     let checker = Checker {
         known,

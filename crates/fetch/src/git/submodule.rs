@@ -54,19 +54,20 @@ pub fn parse(text: &str) -> Vec<Submodule> {
 pub fn resolve(base: &Url, url: &str) -> Result<Url, Error> {
     if url.starts_with("./") || url.starts_with("../") {
         let mut path = base.path.trim_end_matches('/').to_owned();
-        path = crate::url::clean_path(&format!("{path}/{url}"));
+        path = everflow_connect::clean_path(&format!("{path}/{url}"));
         return Ok(Url {
             path: path.trim_end_matches('/').to_owned(),
             ..base.clone()
         });
     }
     if url.contains("://") {
-        return Url::parse(url);
+        return Ok(Url::parse(url)?);
     }
     // user@host:path, the short form of SSH.
     match url.split_once(':') {
         Some((host, path)) if !host.contains('/') => {
-            Url::parse(&format!("ssh://{host}/{}", path.trim_start_matches('/')))
+            let path = path.trim_start_matches('/');
+            Ok(Url::parse(&format!("ssh://{host}/{path}"))?)
         }
         _ => Err(Error::Git(format!(
             "the submodule URL {url:?} is neither absolute nor relative to its repository"

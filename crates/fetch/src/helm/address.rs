@@ -47,7 +47,7 @@ pub fn check_dependency_url(url: &str) -> Result<(), Error> {
 /// whose query it then gets.
 pub fn resolve_chart_url(repository: &Url, reference: &str) -> Result<Url, Error> {
     if has_scheme(reference) {
-        return Url::parse(reference);
+        return Ok(Url::parse(reference)?);
     }
     let mut base = repository.clone();
     base.path = format!("{}/", base.path.strip_suffix('/').unwrap_or(&base.path));

@@ -4,14 +4,12 @@
 //! keeps a few connections open between requests. Nothing runs in the background.
 
 mod body;
-pub(crate) mod connect;
 mod origin;
 #[cfg(test)]
 mod origin_tests;
 mod private;
 #[cfg(test)]
 mod tests;
-pub(crate) mod tls;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -21,18 +19,18 @@ use ::http::{Method, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use everflow_env::Env;
+use everflow_connect::{HTTP, Spans, configure, same_host};
+use everflow_env::{Env, Stream};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 
 pub use body::Body;
 use body::Connection;
-pub use connect::{Proxy, dial, start_tls};
-pub(crate) use origin::{may_send_credentials, printable};
+pub(crate) use everflow_connect::printable;
+pub use everflow_connect::{Proxy, TlsOptions};
+pub(crate) use origin::may_send_credentials;
 pub(crate) use private::is_private;
-pub use tls::TlsOptions;
 
-use crate::url::same_host;
 use crate::{Deadline, Error, Secret, Url};
 
 type RequestBody = Full<Bytes>;
@@ -66,6 +64,34 @@ impl Default for Limits {
             redirects: 10,
         }
     }
+}
+
+impl Limits {
+    /// How long the steps of a connection may take.
+    pub fn spans(&self) -> Spans {
+        Spans {
+            connect: self.connect,
+            tls: self.tls,
+        }
+    }
+}
+
+/// Makes a plain connection secure, for protocols that begin in plain text.
+///
+/// # Errors
+/// When certificates or keys cannot be used, or the other side is not trusted.
+pub async fn start_tls(
+    env: &Env,
+    options: &TlsOptions,
+    host: &str,
+    stream: Box<dyn Stream>,
+    limits: &Limits,
+    deadline: &Deadline,
+) -> Result<Box<dyn Stream>, Error> {
+    let config = configure(options, &env.clock, &[HTTP])?;
+    let spans = limits.spans();
+    let secured = everflow_connect::secure(config, host, stream, spans, deadline).await?;
+    Ok(Box::new(secured))
 }
 
 /// Who we are to a server.
@@ -282,10 +308,12 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     /// A client with these options; an error when certificates or keys cannot be used.
-    pub fn new(env: &Env, options: ClientOptions) -> Result<Self, Error> {
+    pub fn new(env: &Env, mut options: ClientOptions) -> Result<Self, Error> {
         let tls = OnceLock::new();
+        let proxy = options.proxy.take();
+        options.proxy = proxy.map(|proxy| proxy.trusting(&options.tls));
         if !options.tls.is_plain() {
-            let _ = tls.set(tls::configure(&options.tls, &env.clock)?);
+            let _ = tls.set(configure(&options.tls, &env.clock, &[HTTP])?);
         }
         Ok(Client {
             env: env.clone(),
@@ -299,7 +327,7 @@ impl Client {
         if let Some(tls) = self.tls.get() {
             return Ok(tls.clone());
         }
-        let tls = tls::configure(&self.options.tls, &self.env.clock)?;
+        let tls = configure(&self.options.tls, &self.env.clock, &[HTTP])?;
         Ok(self.tls.get_or_init(|| tls).clone())
     }
 
@@ -309,7 +337,7 @@ impl Client {
             client: None,
             ..self.options.tls.clone()
         };
-        tls::configure(&options, &self.env.clock)
+        Ok(configure(&options, &self.env.clock, &[HTTP])?)
     }
 
     /// A deadline on this client's clock.
@@ -425,7 +453,7 @@ impl Client {
         secure: bool,
         deadline: &Deadline,
     ) -> Result<Connection, Error> {
-        let limits = &self.options.limits;
+        let spans = self.options.limits.spans();
         let url = &request.url;
         let (host, port) = (&url.host, url.port_or_default());
         let foreign = request.detour.is_some_and(|detour| detour.foreign);
@@ -434,16 +462,19 @@ impl Client {
         let proxy = self.options.proxy.as_ref();
         let mut stream = match proxy {
             Some(proxy) if !secure && !proxy.is_socks() => {
-                connect::dial_proxy(&self.env, proxy, limits, deadline).await?
+                everflow_connect::dial_proxy(&self.env, proxy, spans, deadline).await?
             }
-            _ => connect::tunnel(&self.env, proxy, &dialled, port, limits, deadline).await?,
+            _ => {
+                everflow_connect::tunnel(&self.env, proxy, &dialled, port, spans, deadline).await?
+            }
         };
         if secure {
             let tls = match foreign && self.options.tls.client.is_some() {
                 true => self.impersonal_tls()?,
                 false => self.tls()?,
             };
-            stream = connect::secure(tls, host, stream, limits, deadline).await?;
+            let secured = everflow_connect::secure(tls, host, stream, spans, deadline).await?;
+            stream = Box::new(secured);
         }
         let shaking = hyper::client::conn::http1::Builder::new()
             .max_headers(256)
@@ -569,7 +600,8 @@ fn redirected(
         _ => return None,
     };
     let location = response.header(header::LOCATION)?;
-    let next = request.url.join(location).and_then(|url| {
+    let next = request.url.join(location).map_err(Error::from);
+    let next = next.and_then(|url| {
         if request.guarded && !same_host(&url.host, &first.host) && is_private(&url.host) {
             return Err(Error::Protocol(format!(
                 "refusing to be redirected by {:?} to the private address {:?}",
@@ -611,7 +643,7 @@ pub(crate) fn transport_error(error: &hyper::Error) -> Error {
         .source()
         .and_then(|cause| cause.downcast_ref::<std::io::Error>())
     {
-        return Error::Protocol(tls::describe(cause, ""));
+        return Error::Protocol(everflow_connect::describe(cause, ""));
     }
     if error.is_incomplete_message() {
         return Error::Protocol("unexpected EOF".to_owned());

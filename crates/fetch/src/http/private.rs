@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use everflow_connect::same_host;
 use everflow_env::Env;
 
-use crate::url::same_host;
 use crate::{Error, Url};
 
 /// Whether an address is one of this machine, of a private network, or of no single host.

@@ -281,7 +281,11 @@ fn server_config(identity: &(String, String), clients: Option<&Authority>) -> ru
             builder.with_client_cert_verifier(verifier.build().unwrap())
         }
     };
-    let chain = tls::certificates(identity.0.as_bytes(), "test").unwrap();
+    let chain = everflow_connect::certificates(
+        identity.0.as_bytes(),
+        everflow_connect::Unusable::Certificate,
+    )
+    .unwrap();
     let key = PrivateKeyDer::from_pem_slice(identity.1.as_bytes()).unwrap();
     builder.with_single_cert(chain, key).unwrap()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use ::http::header::HeaderName;
 use ::http::{Method, StatusCode};
 use bytes::Bytes;
+use everflow_connect::same_host;
 use everflow_env::Env;
 use everflow_json::Value;
 use futures_util::future::{Either, select};
@@ -15,7 +16,6 @@ use super::challenge::Challenge;
 use super::{Remote, Repository, Scheme};
 use crate::docker_config::RegistryAuth;
 use crate::http::{Auth, Client, Request, Response, is_private, may_send_credentials};
-use crate::url::same_host;
 use crate::{Deadline, Error, Secret, Url};
 
 /// How long HTTPS alone is tried where plain HTTP may be meant.
@@ -268,17 +268,18 @@ impl Session {
 
     /// The registry itself: the server that the credentials are for.
     fn home(&self) -> Result<Url, Error> {
-        Url::parse(&format!("{}://{}", self.scheme, self.repository.registry()))
+        let registry = self.repository.registry();
+        Ok(Url::parse(&format!("{}://{registry}", self.scheme))?)
     }
 
     /// The address of something in the repository.
     pub fn url(&self, kind: &str, what: &str) -> Result<Url, Error> {
-        Url::parse(&format!(
+        Ok(Url::parse(&format!(
             "{}://{}/v2/{}/{kind}/{what}",
             self.scheme,
             self.repository.registry(),
             self.repository.path(),
-        ))
+        ))?)
     }
 
     /// Asks the registry. What is not a success is an error in the registry's words.

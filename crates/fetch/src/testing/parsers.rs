@@ -20,7 +20,6 @@ use crate::git::protocol::{Capabilities, OldGreeting, parse_ref};
 use crate::git::signature::{TrustedKeys, verify_one};
 use crate::git::{LocalRepository, delta, known_hosts, pack_index, submodule};
 use crate::helm::{normalize_url, resolve_chart_url};
-use crate::http::tls;
 use crate::oci::Repository;
 use crate::oci::challenge::Challenge;
 use crate::oci::manifest::Document;
@@ -244,14 +243,14 @@ fn chart_address(bytes: &[u8]) -> bool {
 }
 
 fn certificates(bytes: &[u8]) -> bool {
-    let _ = tls::certificates(bytes, "test");
+    let _ = everflow_connect::certificates(bytes, everflow_connect::Unusable::Authority);
     let options = crate::http::TlsOptions {
         ca: Some(bytes.to_vec()),
         client: Some((bytes.to_vec(), bytes.to_vec().into())),
         ..Default::default()
     };
     let env = Env::simulated(1, MemoryDialer::new());
-    tls::configure(&options, &env.clock).is_ok()
+    everflow_connect::configure(&options, &env.clock, &[everflow_connect::HTTP]).is_ok()
 }
 
 fn address(bytes: &[u8]) -> bool {

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+pub use everflow_corpus::Random;
 use everflow_gotemplate::{Functions, Limits, Meter, MissingKey, Templates, Value};
 use everflow_json::{Value as Json, json};
 use everflow_limits::Budget;
@@ -21,30 +22,6 @@ use everflow_limits::Budget;
 use data::hex;
 use generate::Generator;
 use mutate::mutate;
-
-/// A small random source with a fixed sequence per seed.
-pub struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        match bound {
-            0 => 0,
-            bound => (self.next() % bound as u64) as usize,
-        }
-    }
-
-    pub fn pick<'l, T>(&mut self, list: &'l [T]) -> &'l T {
-        &list[self.below(list.len())]
-    }
-}
 
 struct Case {
     templates: Vec<(String, Vec<u8>)>,

@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub(crate) mod decode;
+pub(crate) mod fields;
 pub mod ignore;
 mod load;
 mod metadata;

@@ -5,6 +5,7 @@ use everflow_json::Value as Json;
 use super::decode::{self, Misfit, Place, Source};
 use super::print::{self, Fields};
 use super::time::GoTime;
+use crate::chart::fields::{DEPENDENCY, METADATA};
 use crate::chart::{API_VERSION_V1, Dependency, Maintainer, Metadata};
 
 /// What an index says of one version of a chart.
@@ -26,24 +27,8 @@ pub struct ChartVersion {
     url: String,
 }
 
-const FIELDS: [&str; 25] = [
-    "name",
-    "home",
-    "sources",
-    "version",
-    "description",
-    "keywords",
-    "maintainers",
-    "icon",
-    "apiVersion",
-    "condition",
-    "tags",
-    "appVersion",
-    "deprecated",
-    "annotations",
-    "kubeVersion",
-    "dependencies",
-    "type",
+/// The fields beside those of the chart.
+const OWN: [&str; 8] = [
     "urls",
     "created",
     "removed",
@@ -54,9 +39,20 @@ const FIELDS: [&str; 25] = [
     "url",
 ];
 
-/// The fields that are the chart's own, inside a struct that is embedded: their scalars stay what
-/// they are, and errors name that struct on the way.
-const METADATA: usize = 17;
+/// All of them. The first are the chart's own, inside a struct that is embedded: their scalars stay what they are, and
+/// errors name that struct on the way.
+const FIELDS: [&str; METADATA.len() + OWN.len()] = {
+    let mut all = [""; METADATA.len() + OWN.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = match at < METADATA.len() {
+            true => METADATA[at],
+            false => OWN[at - METADATA.len()],
+        };
+        at += 1;
+    }
+    all
+};
 
 impl ChartVersion {
     /// None for null.
@@ -77,7 +73,7 @@ impl ChartVersion {
     }
 
     fn read(&mut self, field: &'static str, value: &Json, source: Source) -> Result<(), Misfit> {
-        let embedded = FIELDS[..METADATA].contains(&field);
+        let embedded = METADATA.contains(&field);
         let path = match embedded {
             true => format!("entries.Metadata.{field}"),
             false => format!("entries.{field}"),
@@ -249,17 +245,6 @@ fn read_maintainer(value: &Json, source: Source, at: &Place) -> Result<Option<Ma
     }
     Ok(Some(maintainer))
 }
-
-const DEPENDENCY: [&str; 8] = [
-    "name",
-    "version",
-    "repository",
-    "condition",
-    "tags",
-    "enabled",
-    "import-values",
-    "alias",
-];
 
 fn read_dependency(value: &Json, source: Source, at: &Place) -> Result<Option<Dependency>, Misfit> {
     let Some(object) = decode::object(value, at, "v2.Dependency")? else {

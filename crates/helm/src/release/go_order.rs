@@ -6,6 +6,7 @@ use everflow_json::{Map, Value};
 use everflow_yaml::gojson::{HtmlEscape, to_string, write_escaped};
 
 use super::{HookRecord, Info, Release};
+use crate::chart::fields::{DEPENDENCY, MAINTAINER, METADATA};
 
 /// The fields of a record, in Go's order.
 const RELEASE: [&str; 9] = [
@@ -41,36 +42,6 @@ const CHART: [&str; 8] = [
 ];
 const FILE: [&str; 3] = ["name", "data", "modtime"];
 const LOCK: [&str; 3] = ["generated", "digest", "dependencies"];
-const METADATA: [&str; 17] = [
-    "name",
-    "home",
-    "sources",
-    "version",
-    "description",
-    "keywords",
-    "maintainers",
-    "icon",
-    "apiVersion",
-    "condition",
-    "tags",
-    "appVersion",
-    "deprecated",
-    "annotations",
-    "kubeVersion",
-    "dependencies",
-    "type",
-];
-const MAINTAINER: [&str; 3] = ["name", "email", "url"];
-const DEPENDENCY: [&str; 8] = [
-    "name",
-    "version",
-    "repository",
-    "condition",
-    "tags",
-    "enabled",
-    "import-values",
-    "alias",
-];
 const HOOK: [&str; 9] = [
     "name",
     "kind",

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+pub use everflow_corpus::Random;
 use everflow_gotemplate::{Functions, Limits, Meter, Numbers, Value};
 use everflow_helm::chart::{Chart, ChartFile};
 use everflow_helm::objects::Capabilities;
@@ -21,26 +22,6 @@ use everflow_limits::Budget;
 use everflow_sprig::FixedSource;
 
 use generate::Generator;
-
-/// A small random source with a fixed sequence per seed.
-pub struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        match bound {
-            0 => 0,
-            bound => (self.next() % bound as u64) as usize,
-        }
-    }
-}
 
 const HELPER: &str =
     "{{ define \"helper\" }}[{{ . | toString | trunc 20 }}|{{ kindOf . }}|{{ typeOf . }}]{{ end }}";

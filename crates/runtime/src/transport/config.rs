@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use everflow_connect::Proxy;
 use everflow_json::Value;
 
 use super::endpoint::Endpoint;
@@ -71,8 +72,8 @@ pub struct ClusterConfig {
     pub insecure: bool,
     /// The name that the server's certificate must have, when it is another than the host's.
     pub server_name: Option<String>,
-    /// An HTTP proxy (host and port) to go through.
-    pub proxy: Option<(String, u16)>,
+    /// A proxy to go through.
+    pub proxy: Option<Proxy>,
     /// The caller's certificate.
     pub certificate: Option<ClientCertificate>,
     /// How to log in.
@@ -314,13 +315,15 @@ impl Reader<'_> {
         }
     }
 
-    fn proxy(&self, cluster: &Value) -> Result<Option<(String, u16)>, Error> {
+    fn proxy(&self, cluster: &Value) -> Result<Option<Proxy>, Error> {
         let Some(address) = text_of(cluster, "proxy-url") else {
             return Ok(None);
         };
-        match split_url(address) {
-            Some((false, host, port, _)) => Ok(Some((host, port))),
-            _ => Err(self.wrong(format!("proxy-url {address:?}: only http:// is supported"))),
+        let proxy = Proxy::new(address, None);
+        let proxy = proxy.map_err(|error| self.wrong(format!("proxy-url: {error}")))?;
+        match proxy.url.host.is_empty() {
+            true => Err(self.wrong("proxy-url has no host".into())),
+            false => Ok(Some(proxy)),
         }
     }
 
@@ -418,7 +421,11 @@ users:
             (Some(&b"ca"[..]), "apps")
         );
         assert_eq!(config.login, Login::Token(Hidden("geheim".into())));
-        assert_eq!(config.proxy, Some(("proxy".into(), 3128)));
+        let proxy = config.proxy.as_ref().unwrap();
+        assert_eq!(
+            (proxy.url.scheme.as_str(), proxy.url.authority().as_str()),
+            ("http", "proxy:3128")
+        );
         assert_eq!(config.impersonate.as_ref().unwrap().groups, ["devs"]);
         assert!(!format!("{config:?}").contains("geheim"));
         let bare = read(Some("bare")).unwrap();
@@ -433,6 +440,40 @@ users:
             (plugin.arguments, plugin.variables["X"].as_str()),
             (vec!["a".to_owned()], "1")
         );
+    }
+
+    #[test]
+    fn proxies_of_every_kind_are_read_and_their_passwords_are_not_shown() {
+        let with = |address: &str| {
+            let text = CONFIG.replace("http://proxy:3128", address);
+            ClusterConfig::from_text(text.as_bytes(), None, "kubeconfig", None)
+        };
+        for (address, port) in [
+            ("http://me:geheim@proxy:3128", 3128),
+            ("https://me:geheim@proxy", 443),
+            ("socks5://me:geheim@proxy", 1080),
+            ("socks5h://me:geheim@proxy:9", 9),
+        ] {
+            let config = with(address).unwrap();
+            let proxy = config.proxy.as_ref().unwrap();
+            assert_eq!(proxy.url.port_or_default(), port, "{address}");
+            let (name, word) = proxy.credentials.as_ref().unwrap();
+            assert_eq!((name.as_str(), word.reveal().as_str()), ("me", "geheim"));
+            assert!(!format!("{config:?}").contains("geheim"), "{config:?}");
+        }
+        for (address, why) in [
+            (
+                "ftp://me:geheim@proxy",
+                "invalid proxy scheme \"ftp\": use http, https or socks5",
+            ),
+            ("socks5://me:geheim@", "proxy-url has no host"),
+            ("http://me:geheim@proxy:x", "invalid port after host"),
+            ("me:geheim@proxy:3128", "missing protocol scheme"),
+        ] {
+            let error = with(address).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+            assert!(!error.contains("geheim"), "{error}");
+        }
     }
 
     #[test]

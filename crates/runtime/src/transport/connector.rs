@@ -1,4 +1,4 @@
-//! Connections to an API server: plain or secure, straight or through an HTTP proxy.
+//! Connections to an API server: plain or secure, straight or through a proxy.
 
 use std::io;
 use std::pin::Pin;
@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use everflow_env::{BoxFuture, Clock, Env, Stream, within};
+use everflow_connect::{Deadline, Error, HTTP2, Proxy, Spans, secure, tunnel};
+use everflow_env::{BoxFuture, Env, Stream};
 use http::Uri;
 use hyper::rt::ReadBufCursor;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio_rustls::TlsConnector;
 
 /// How long opening a connection may take, TLS included.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -28,87 +27,59 @@ pub(super) struct Connector {
     pub(super) port: u16,
     /// The name that the server's certificate must have.
     pub(super) name: Arc<str>,
-    pub(super) proxy: Option<(String, u16)>,
+    pub(super) proxy: Option<Arc<Proxy>>,
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
     /// Whether there is another way to try.
     pub(super) alternatives: Arc<AtomicBool>,
 }
 
 impl Connector {
-    async fn open(self) -> io::Result<Link> {
-        let dialer = &self.env.dialer;
-        let mut stream = match &self.proxy {
-            None => dialer.connect(&self.host, self.port).await?,
-            Some((host, port)) => dialer.connect(host, *port).await?,
+    async fn open(self, patience: Duration, deadline: &Deadline) -> Result<Link, Error> {
+        let spans = Spans {
+            connect: patience,
+            tls: patience,
         };
-        if self.proxy.is_some() {
-            self.tunnel(&mut *stream).await?;
-        }
+        let (env, host, proxy) = (&self.env, &*self.host, self.proxy.as_deref());
+        let stream = tunnel(env, proxy, host, self.port, spans, deadline).await?;
         let Some(config) = self.tls else {
             return Ok(Link {
                 io: TokioIo::new(stream),
                 http2: false,
             });
         };
-        let name = rustls::pki_types::ServerName::try_from(self.name.to_string())
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let secure = TlsConnector::from(config).connect(name, stream).await?;
-        let http2 = secure.get_ref().1.alpn_protocol() == Some(b"h2");
+        let secure = secure(config, &self.name, stream, spans, deadline).await?;
+        let http2 = secure.get_ref().1.alpn_protocol() == Some(HTTP2);
         Ok(Link {
             io: TokioIo::new(Box::new(secure)),
             http2,
         })
     }
-
-    /// Asks an HTTP proxy for a way through.
-    async fn tunnel(&self, stream: &mut dyn Stream) -> io::Result<()> {
-        let target = match self.host.contains(':') {
-            true => format!("[{}]:{}", self.host, self.port),
-            false => format!("{}:{}", self.host, self.port),
-        };
-        let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(stream.read_u8().await?);
-            if head.len() > 16 << 10 {
-                return Err(io::Error::other("the proxy's answer is too long"));
-            }
-        }
-        let line = String::from_utf8_lossy(&head);
-        let line = line.lines().next().unwrap_or_default();
-        match line
-            .split(' ')
-            .nth(1)
-            .is_some_and(|code| code.starts_with('2'))
-        {
-            true => Ok(()),
-            false => Err(io::Error::other(format!("the proxy refuses: {line}"))),
-        }
-    }
 }
 
 impl tower_service::Service<Uri> for Connector {
     type Response = Link;
-    type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Link>>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Link, Error>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let (connector, clock) = (self.clone(), self.env.clock.clone());
+        let connector = self.clone();
         Box::pin(async move {
-            let clock: &dyn Clock = &*clock;
             let patience = match connector.alternatives.load(Ordering::Relaxed) {
                 true => CONNECT_WITH_ALTERNATIVE,
                 false => CONNECT,
             };
-            let opened = within(clock, patience, connector.open()).await;
-            opened.unwrap_or_else(|_| {
-                let text = format!("no connection within {}s", patience.as_secs());
-                Err(io::Error::new(io::ErrorKind::TimedOut, text))
+            let deadline = Deadline::after(&connector.env.clock, patience);
+            let opened = connector.open(patience, &deadline).await;
+            opened.map_err(|error| match error {
+                Error::Deadline => {
+                    let seconds = patience.as_secs();
+                    Error::Dial(format!("no connection within {seconds}s"))
+                }
+                other => other,
             })
         })
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use everflow_connect::Proxy;
 use everflow_env::{BoxFuture, Env, within};
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
@@ -230,9 +231,17 @@ impl Shared {
     ) -> Result<Option<Arc<rustls::ClientConfig>>, TransportError> {
         let certificate = shown.or(self.config.certificate.as_ref());
         match self.config.tls {
-            true => tls::configure(&self.config, certificate).map(Some),
+            true => {
+                let options = tls::options(&self.config, certificate);
+                tls::configure(&options, &self.env.clock).map(Some)
+            }
             false => Ok(None),
         }
+    }
+
+    fn proxy(&self) -> Option<Arc<Proxy>> {
+        let proxy = self.config.proxy.clone()?;
+        Some(Arc::new(proxy.trusting(&tls::options(&self.config, None))))
     }
 
     fn connect(
@@ -248,7 +257,7 @@ impl Shared {
             host: endpoint.host.clone().into(),
             port: endpoint.port,
             name: name.unwrap_or(&self.config.host).clone().into(),
-            proxy: self.config.proxy.clone(),
+            proxy: self.proxy(),
             tls: self.tls(shown)?,
             alternatives: self.alternatives.clone(),
         };

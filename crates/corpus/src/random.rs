@@ -1,5 +1,7 @@
-//! A small random source with a fixed sequence per seed.
+//! Random choices that a seed fixes, for tests that generate input.
 
+/// A small random source with a fixed sequence per seed.
+#[derive(Debug, Clone)]
 pub struct Random(pub u64);
 
 impl Random {
@@ -11,8 +13,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A number below a bound; a bound of zero, which draws nothing, gives zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
+        match bound {
+            0 => 0,
+            bound => (self.next() % bound as u64) as usize,
+        }
     }
 
     /// True once in `times`.
@@ -20,6 +26,7 @@ impl Random {
         self.below(times) == 0
     }
 
+    /// One of a list.
     pub fn pick<'l, T>(&mut self, list: &'l [T]) -> &'l T {
         &list[self.below(list.len())]
     }
