@@ -307,6 +307,14 @@ impl Dispatcher {
             }
         }
         self.write().await;
+        // Whoever takes over is not to tell the same once more.
+        if let Some(shared) = &mut self.shared
+            && let Some(data) = shared.patch(Duration::MAX, clock.now())
+        {
+            let namespace = shared.namespace().to_owned();
+            let writing = shared::write(self.client.clone(), namespace, data);
+            let _ = everflow_env::within(&*clock, STOP_GRACE, writing).await;
+        }
         for (alert, annotations) in self.reports.due(Duration::MAX) {
             let writing = crate::report::annotate(self.client.clone(), alert, annotations);
             let _ = everflow_env::within(&*clock, STOP_GRACE, writing).await;

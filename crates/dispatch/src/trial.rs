@@ -183,8 +183,9 @@ impl Due {
     /// # Errors
     /// Why it cannot be sent.
     pub async fn preview(&self, env: &Env, client: &Client) -> Result<String, String> {
-        match self.delivery(env, client).await?.start() {
-            Step::Send(request) => Ok(request.shown()),
+        let mut delivery = self.delivery(env, client).await?;
+        match delivery.start() {
+            Step::Send(request) => Ok(delivery.shown(&request)),
             Step::Nats(publish) => Ok(format!("NATS subject {}", publish.subject)),
             Step::GithubToken(_) | Step::GoogleToken(_) => Ok("asks for a token first".to_owned()),
             Step::Done(Outcome::Failed(failure)) => Err(failure.to_string()),

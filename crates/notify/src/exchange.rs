@@ -14,6 +14,8 @@ use crate::secret::CUT;
 
 /// How much of a foreign answer is shown in messages.
 const SHOWN: usize = 1_024;
+/// Shorter parts of a header with several are names and numbers.
+const SHORTEST_PART: usize = 16;
 
 /// Whom to trust, and who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +101,24 @@ impl Request {
         value.set_sensitive(true);
         self.headers.insert(name, value);
         Ok(self)
+    }
+
+    /// What a careless server that repeats the request would show: the values of headers that are not to be shown, and
+    /// what stands in them behind the scheme.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let headers = self.headers.values().filter(|value| value.is_sensitive());
+        let texts = headers.filter_map(|value| value.to_str().ok());
+        let parts = texts.flat_map(|text| match text.split_once(' ') {
+            Some((_, credentials)) => credentials
+                .split([' ', '&', ','])
+                .map(|part| part.split_once('=').map_or(part, |(_, value)| value))
+                .filter(|part| part.len() >= SHORTEST_PART)
+                .chain([credentials])
+                .collect::<Vec<_>>(),
+            None if text == "Bearer" => Vec::new(),
+            None => vec![text],
+        });
+        parts.map(str::to_owned).collect()
     }
 
     /// `METHOD ADDRESS`, without secrets.

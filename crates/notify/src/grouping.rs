@@ -180,18 +180,24 @@ impl Grouper {
             .collect()
     }
 
-    /// Forgets the oldest history, when there is too much; what waits is kept.
+    /// Forgets the oldest histories, when there are too many; what waits is kept. Some go at once, since all are looked
+    /// at to find them.
     fn forget(&mut self) {
-        while self.groups.len() > self.limits.objects {
-            let idle = self
-                .groups
-                .iter()
-                .filter(|(_, history)| history.waiting.is_none());
-            let oldest = idle.min_by_key(|(_, history)| history.times.last().copied());
-            let Some(oldest) = oldest.map(|(group, _)| group.clone()) else {
-                return;
-            };
-            self.groups.remove(&oldest);
+        let bound = self.limits.objects;
+        if self.groups.len() <= bound {
+            return;
+        }
+        let surplus = self.groups.len() - bound + bound / 8;
+        let idle = self
+            .groups
+            .iter()
+            .filter(|(_, history)| history.waiting.is_none());
+        let mut idle: Vec<(Option<Timestamp>, Group)> = idle
+            .map(|(group, history)| (history.times.last().copied(), group.clone()))
+            .collect();
+        idle.sort_unstable();
+        for (_, group) in idle.into_iter().take(surplus) {
+            self.groups.remove(&group);
         }
     }
 }
@@ -325,6 +331,20 @@ mod tests {
             grouper.offer("n/a", &event(&index.to_string(), "m"), at(index));
         }
         assert_eq!(grouper.groups.len(), 5);
+    }
+
+    #[test]
+    fn many_histories_are_forgotten_together() {
+        let mut grouper = Grouper::new(Limits {
+            objects: 80,
+            ..Limits::default()
+        });
+        for index in 0..=80 {
+            grouper.offer("n/a", &event(&format!("{index:03}"), "m"), at(index));
+        }
+        assert_eq!(grouper.groups.len(), 70);
+        let oldest = grouper.groups.keys().next().unwrap();
+        assert!(oldest.object.ends_with("011"), "{oldest:?}");
     }
 
     #[test]

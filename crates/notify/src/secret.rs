@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use everflow_json::Value;
+
+use crate::url::{Part, escape};
+
 /// A value that no message, log or event may show: whatever prints it prints `***`.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret<T>(T);
@@ -98,14 +102,24 @@ pub struct Mask {
 impl Mask {
     /// Hides these values.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
-        let mut values: Vec<String> = values
-            .into_iter()
-            .filter(|value| value.trim().len() >= SHORTEST)
-            .flat_map(|value| [value.trim().to_owned(), value])
-            .collect();
-        values.sort_by(|left, right| right.len().cmp(&left.len()).then(left.cmp(right)));
-        values.dedup();
-        Mask { values }
+        let mut mask = Mask::default();
+        mask.hide(values);
+        mask
+    }
+
+    /// Hides whatever may be a part of a text that could not be read: an error may repeat any of it.
+    pub(crate) fn of_parts(text: &str) -> Self {
+        Mask::new(parts(text))
+    }
+
+    /// Hides these values, too.
+    pub(crate) fn hide(&mut self, values: impl IntoIterator<Item = String>) {
+        let values = values.into_iter();
+        let values = values.filter(|value| value.trim().len() >= SHORTEST);
+        self.values.extend(values.flat_map(forms));
+        self.values
+            .sort_by(|left, right| right.len().cmp(&left.len()).then(left.cmp(right)));
+        self.values.dedup();
     }
 
     /// The text without the secrets, and without the beginning of one where the text was cut.
@@ -120,6 +134,24 @@ impl Mask {
             false => hidden,
         }
     }
+}
+
+/// The words of a text.
+pub(crate) fn parts(text: &str) -> impl Iterator<Item = String> {
+    let parts = text.split(|char: char| !char.is_alphanumeric() && !"-_.%+".contains(char));
+    let parts = parts.filter(|part| !matches!(*part, "http" | "https" | "socks5"));
+    parts.map(str::to_owned)
+}
+
+/// A value as it may stand in an answer: as it is, without what is around it, within JSON and in an address.
+fn forms(value: String) -> [String; 5] {
+    let bare = value.trim().to_owned();
+    let quoted = Value::from(bare.as_str()).to_string();
+    let quoted = quoted.strip_prefix('"').unwrap_or(&quoted);
+    let in_json = quoted.strip_suffix('"').unwrap_or(quoted).to_owned();
+    let in_path = escape(&bare, Part::Segment);
+    let in_query = escape(&bare, Part::Query);
+    [value, bare, in_json, in_path, in_query]
 }
 
 /// The text without the longest beginning of a secret that stands before the mark of a cut.
@@ -166,6 +198,20 @@ mod tests {
         assert_eq!(mask.apply("bad token supersecret…"), "bad token *****…");
         assert_eq!(mask.apply("so supers"), "so supers");
         assert_eq!(mask.apply("sup…"), "sup…");
+    }
+
+    #[test]
+    fn a_secret_is_hidden_in_json_and_in_addresses_too() {
+        let mask = Mask::new(["se\"cr/et+".to_owned()]);
+        let shown = mask.apply(r#"{"a":"se\"cr/et+"} /x/se%22cr%2Fet+ ?q=se%22cr%2Fet%2B"#);
+        assert_eq!(shown, r#"{"a":"*****"} /x/***** ?q=*****"#);
+    }
+
+    #[test]
+    fn no_part_of_what_could_not_be_read_is_shown() {
+        let mask = Mask::of_parts("http://user:hunter2x/y@h");
+        let shown = mask.apply("invalid port \":hunter2x\" after host");
+        assert_eq!(shown, "invalid port \":*****\" after host");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use everflow_api::Object;
 use everflow_api::notification::{Alert, Provider, ProviderType};
 use everflow_json::{Value, json};
 use everflow_notify::dispatch::{Dispatch, Options, dispatch};
-use everflow_notify::exchange::{Answer, Outcome, Reply, Step, Unreachable};
+use everflow_notify::exchange::{Answer, Outcome, Reply, Request, Step, Unreachable};
 use everflow_notify::failure::Failure;
 use everflow_notify::provider::{Delivery, DeliveryContext, Lookup, Secrets};
 use everflow_notify::{Event, SecretData};
@@ -131,6 +131,66 @@ fn hidden(text: &str, kind: ProviderType, what: &str) {
 fn echo(kind: ProviderType) -> String {
     let values: Vec<String> = credentials(kind).into_values().collect();
     format!("{} hunter2header hunter2proxy", values.join(" "))
+}
+
+/// The request as a careless server repeats it.
+fn repeated(request: &Request) -> Vec<u8> {
+    let headers = request.headers.iter();
+    let mut text: String = headers
+        .map(|(name, value)| format!("{name}: {}\n", value.to_str().unwrap()))
+        .collect();
+    text.insert_str(0, &format!("{}\n", request.address.reveal()));
+    text.into_bytes()
+}
+
+/// What of a request must not be seen in what is told of it.
+fn told_by(request: &Request) -> Vec<String> {
+    let sensitive = request
+        .headers
+        .values()
+        .filter(|value| value.is_sensitive());
+    let texts = sensitive.map(|value| value.to_str().unwrap());
+    let parts = texts.map(|text| text.rsplit(' ').next().unwrap().to_owned());
+    parts.filter(|part| part.len() > 8).collect()
+}
+
+#[test]
+fn nothing_is_shown_of_a_request_that_is_repeated() {
+    for kind in ProviderType::TEXTS
+        .iter()
+        .filter_map(|text| ProviderType::from_text(text))
+    {
+        let mut delivery = delivery(kind);
+        let mut step = delivery.start();
+        let mut sent = Vec::new();
+        for _ in 0..10 {
+            let reply = match &step {
+                Step::Send(request) => {
+                    sent.extend(told_by(request));
+                    Reply::Answer(Answer {
+                        status: 401,
+                        body: repeated(request),
+                        ..Answer::default()
+                    })
+                }
+                Step::GithubToken(_) | Step::GoogleToken(_) => Reply::Token {
+                    token: "hunter2exchanged".into(),
+                    slug: None,
+                },
+                Step::Nats(_) => Reply::Published,
+                Step::Done(_) => break,
+            };
+            step = delivery.next(reply);
+        }
+        let Step::Done(Outcome::Failed(failure)) = step else {
+            continue;
+        };
+        let shown = format!("{failure} {failure:?}");
+        hidden(&shown, kind, "a failure");
+        for secret in sent {
+            assert!(!shown.contains(&secret), "{kind}: {secret} in {shown}");
+        }
+    }
 }
 
 /// Carries out a delivery with one kind of reply to the last request, good ones before.

@@ -36,7 +36,7 @@ pub(crate) async fn carry(
                     Ok(client) => send(client, &request, deadline).await,
                     Err(why) => Reply::Unreachable(why.clone()),
                 };
-                heard(told(&request, &reply));
+                heard(told(&delivery.shown(&request), &reply));
                 reply
             }
             Step::GithubToken(app) => match github_client(env, &connection, &app) {
@@ -62,10 +62,10 @@ pub(crate) async fn carry(
 }
 
 /// A request and what was answered, in a line.
-fn told(request: &Request, reply: &Reply) -> String {
+fn told(request: &str, reply: &Reply) -> String {
     match reply {
-        Reply::Answer(answer) => format!("{} was answered {}", request.shown(), answer.status),
-        _ => format!("{} was not answered", request.shown()),
+        Reply::Answer(answer) => format!("{request} was answered {}", answer.status),
+        _ => format!("{request} was not answered"),
     }
 }
 

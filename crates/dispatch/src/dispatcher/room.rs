@@ -11,11 +11,18 @@ pub(crate) const SHARE: usize = ROOM / 4;
 /// What a notification takes beside its texts.
 const LEAST: usize = 512;
 
+/// Of so many notifications one must have gone before it is worth counting what is held.
+const WORTH: usize = 64;
+
 /// What is held, by the namespace of the Alert. Notifications that were sent are noticed when it is counted anew, which
 /// happens when there seems to be no room.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     held: BTreeMap<String, usize>,
+    /// How many there were when it was counted.
+    counted: usize,
+    /// How many have gone since.
+    gone: usize,
 }
 
 impl Room {
@@ -26,14 +33,31 @@ impl Room {
     {
         let bytes = weight(entry);
         if !self.has(entry, bytes) {
-            self.held.clear();
-            all().for_each(|entry| self.add(entry, weight(entry)));
+            // Counting takes long when there are many, and each event of a flood would have it done.
+            if self.gone * WORTH < self.counted {
+                return false;
+            }
+            self.count(all());
             if !self.has(entry, bytes) {
                 return false;
             }
         }
         self.add(entry, bytes);
         true
+    }
+
+    /// Notes that a notification has gone.
+    pub(crate) fn note_gone(&mut self) {
+        self.gone += 1;
+    }
+
+    fn count<'e>(&mut self, all: impl Iterator<Item = &'e Entry>) {
+        self.held.clear();
+        (self.counted, self.gone) = (0, 0);
+        for entry in all {
+            self.counted += 1;
+            self.add(entry, weight(entry));
+        }
     }
 
     fn has(&self, entry: &Entry, bytes: usize) -> bool {
@@ -98,7 +122,37 @@ mod tests {
         assert!(room.take(&entry("other/a", 1 << 20), || waiting.iter()));
         // What was sent makes room.
         waiting.truncate(1);
+        room.note_gone();
         assert!(room.take(&large, || waiting.iter()));
+    }
+
+    #[test]
+    fn what_waits_is_not_counted_for_each_event_that_finds_no_room() {
+        let mut room = Room::default();
+        let large = entry("flooded/a", 64 << 10);
+        let mut waiting: Vec<Entry> = Vec::new();
+        let mut counts = 0;
+        let mut offer = |room: &mut Room, waiting: &mut Vec<Entry>| {
+            let all = || {
+                counts += 1;
+                waiting.iter()
+            };
+            let is_taken = room.take(&large, all);
+            if is_taken {
+                waiting.push(large.clone());
+            }
+            (is_taken, counts)
+        };
+        while offer(&mut room, &mut waiting).0 {}
+        let (_, before) = offer(&mut room, &mut waiting);
+        for _ in 0..50 {
+            assert_eq!(offer(&mut room, &mut waiting), (false, before));
+        }
+        for _ in 0..=waiting.len() / WORTH {
+            waiting.pop();
+            room.note_gone();
+        }
+        assert_eq!(offer(&mut room, &mut waiting), (true, before + 1));
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::report::CONTROLLER;
 /// The name of the ConfigMap.
 const NAME: &str = "everflow-notifications-told";
 const CONFIG_MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
-/// News is written this often.
-const PAUSE: Duration = Duration::from_secs(2);
+/// News is written at once when there was none for so long, and not more often than this.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The newest so many are kept there.
 const KEPT: usize = 1_000;
 
@@ -33,6 +33,7 @@ pub(super) struct Shared {
     memory: everflow_time::Duration,
     news: BTreeMap<Identity, Timestamp>,
     due: Option<Duration>,
+    written: Option<Duration>,
 }
 
 /// What has to be watched.
@@ -56,6 +57,7 @@ impl Shared {
             memory,
             news: BTreeMap::new(),
             due: None,
+            written: None,
         }
     }
 
@@ -82,7 +84,8 @@ impl Shared {
     /// Notes that an event was told here.
     pub(super) fn note(&mut self, identity: Identity, at: Timestamp, now: Duration) {
         self.news.insert(identity, at);
-        self.due.get_or_insert(now + PAUSE);
+        let due = self.written.map_or(now, |written| now.max(written + PAUSE));
+        self.due.get_or_insert(due);
     }
 
     pub(super) fn next_due(&self) -> Option<Duration> {
@@ -92,6 +95,7 @@ impl Shared {
     /// The patch that is due: the news, and what is too old or too much.
     pub(super) fn patch(&mut self, now: Duration, wall: Timestamp) -> Option<Value> {
         self.due.take_if(|due| *due <= now)?;
+        self.written = Some(now);
         let there = self.told();
         let news = std::mem::take(&mut self.news);
         let surplus = (there.len() + news.len()).saturating_sub(KEPT);

@@ -112,6 +112,7 @@ impl Dispatcher {
         let now = self.env.clock.elapsed();
         self.lanes.ended(entry, tries, Ended::Done, now);
         self.records.push(Record::Done(entry.id));
+        self.room.note_gone();
     }
 
     /// Notes how an attempt ended.
@@ -167,6 +168,7 @@ impl Dispatcher {
     pub(super) fn give_up_the_oldest(&mut self) {
         while let Some(entry) = self.lanes.overflow(self.options.queued) {
             self.records.push(Record::Done(entry.id));
+            self.room.note_gone();
             let most = self.options.queued;
             self.told_lost(
                 &entry,

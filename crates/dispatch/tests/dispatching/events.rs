@@ -229,50 +229,6 @@ async fn the_event_server_answers_as_flux_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn secrets_get_into_nothing_that_a_run_leaves_behind() {
-    let mut world = World::new().await;
-    world.provider("chat", Manner::Answers(500));
-    world.secret("chat", json!({
-        "token": "hunter2token", "address": "http://chat/hunter2path/x?key=hunter2query",
-        "headers": "X-Key: hunter2header\n", "username": "user", "password": "hunter2password",
-    })).await;
-    for kind in [
-        "generic",
-        "generic-hmac",
-        "slack",
-        "discord",
-        "msteams",
-        "matrix",
-        "grafana",
-        "alertmanager",
-        "webex",
-        "telegram",
-    ] {
-        let spec = json!({"type": kind, "channel": "c", "secretRef": {"name": "chat"}});
-        world.alert(kind, spec).await;
-    }
-    let intake = world.start(Options::default()).await;
-    assert!(intake.take(notice(&world, "web", Severity::Error, "m")));
-    world.sleep(120).await;
-    let mut left = world.logged.lock().unwrap().clone();
-    left.push_str(&world.metrics.text());
-    let events = world.events().await;
-    assert!(events.len() >= 10, "{events:?}");
-    left.push_str(&format!("{events:?}"));
-    for alert in ["generic", "slack"] {
-        let alert = world.get(&ALERTS, alert).await;
-        assert!(annotation(&alert, LAST_ERROR).is_some());
-        left.push_str(&alert.to_string());
-    }
-    for name in everflow_env::Disk::list(&world.disk, "notifications").unwrap() {
-        let path = format!("notifications/{}", name.name);
-        let bytes = everflow_env::disk::read_all(&world.disk, &path, 1 << 20).unwrap();
-        left.push_str(&String::from_utf8(bytes).unwrap());
-    }
-    assert!(!left.contains("hunter2"), "{left}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn another_replica_does_not_tell_what_was_told() {
     let mut world = World::new().await;
     let got = world.provider("hook", Manner::Answers(200));
@@ -302,4 +258,30 @@ async fn another_replica_does_not_tell_what_was_told() {
     assert!(intake.take(notice(&world, "web", Severity::Info, "m")));
     world.sleep(5).await;
     assert_eq!(got.lock().unwrap().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_replica_knows_what_was_told_just_before_a_crash() {
+    let mut world = World::new().await;
+    let got = world.provider("hook", Manner::Answers(200));
+    world
+        .alert(
+            "hook",
+            json!({"type": "generic", "address": "http://hook/"}),
+        )
+        .await;
+    let options = Options {
+        shared_memory: Some("apps".to_owned()),
+        ..Options::default()
+    };
+    let intake = world.start(options.clone()).await;
+    assert!(intake.take(notice(&world, "web", Severity::Info, "m")));
+    world.env.clock.sleep(Duration::from_millis(200)).await;
+    assert_eq!(got.lock().unwrap().len(), 1);
+    world.kill().await;
+    world.env.disk = std::sync::Arc::new(everflow_env::MemoryDisk::new());
+    let intake = world.start(options).await;
+    assert!(intake.take(notice(&world, "web", Severity::Info, "m")));
+    world.sleep(5).await;
+    assert_eq!(got.lock().unwrap().len(), 1);
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod events;
+mod leaks;
 mod slow;
+mod tokens;
 mod webhooks;
 mod world;

@@ -1,5 +1,6 @@
 //! Clients that take their time, and clients that send anything.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use everflow_dispatch::resources::RECEIVERS;
@@ -10,7 +11,7 @@ use everflow_runtime::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::world::{World, call, post_event};
+use crate::world::{GIT_REPOSITORIES, World, call, exchange, post_event};
 
 const POSTERS: usize = 10_000;
 /// What each of them has sent of its body.
@@ -24,10 +25,15 @@ fn memory() -> Option<usize> {
     Some(pages * 4_096)
 }
 
-async fn post_slowly(address: std::net::SocketAddr) -> Option<TcpStream> {
-    let mut stream = TcpStream::connect(address).await.ok()?;
-    let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\n";
-    let mut bytes = head.as_bytes().to_vec();
+async fn post_slowly(address: SocketAddr, path: &str) -> Option<TcpStream> {
+    // Whoever finds no place in the listener's queue tries again for minutes.
+    let connecting = TcpStream::connect(address);
+    let mut stream = tokio::time::timeout(Duration::from_secs(5), connecting)
+        .await
+        .ok()?
+        .ok()?;
+    let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\n");
+    let mut bytes = head.into_bytes();
     bytes.resize(bytes.len() + SENT, b' ');
     let writing = stream.write_all(&bytes);
     tokio::time::timeout(Duration::from_secs(1), writing)
@@ -37,21 +43,12 @@ async fn post_slowly(address: std::net::SocketAddr) -> Option<TcpStream> {
     Some(stream)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_slow_posters_take_bounded_memory_and_go_for_others() {
-    everflow_serve::raise_open_files();
-    let mut world = World::new().await;
-    let intake = world.start(Options::default()).await;
-    let server = EventServer::new(&world.env.clock, intake);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let stop = Signal::new();
-    let stopping = stop.clone();
-    let serving = tokio::spawn(async move { server.run(listener, stopping).await });
+/// Has a crowd post slowly, looks at what that takes, and posts as it should be done afterwards.
+async fn crowd(address: SocketAddr, path: &str, expected: &str) {
     let before = memory();
     let mut open = Vec::new();
     for _ in 0..POSTERS / 2_500 {
-        let batch = (0..2_500).map(|_| post_slowly(address));
+        let batch = (0..2_500).map(|_| post_slowly(address, path));
         let batch = futures_util::future::join_all(batch).await;
         open.extend(batch.into_iter().flatten());
     }
@@ -61,7 +58,7 @@ async fn ten_thousand_slow_posters_take_bounded_memory_and_go_for_others() {
     }
     drop(open);
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    let request = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = [0; 12];
     let reading = stream.read_exact(&mut answer);
@@ -69,9 +66,79 @@ async fn ten_thousand_slow_posters_take_bounded_memory_and_go_for_others() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 202");
+    assert_eq!(String::from_utf8_lossy(&answer), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_slow_posters_take_bounded_memory_and_go_for_others() {
+    everflow_serve::raise_open_files();
+    let mut world = hooked().await;
+    let intake = world.start(Options::default()).await;
+    let events = EventServer::new(&world.env.clock, intake);
+    let hooks = world.start_receivers().await;
+    let path = world.path("hook").await;
+    let stop = Signal::new();
+    let mut serving = Vec::new();
+    let listen = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (to_events, to_hooks) = (listen().await, listen().await);
+    let addresses = [&to_events, &to_hooks].map(|listener| listener.local_addr().unwrap());
+    let stopping = stop.clone();
+    serving.push(tokio::spawn(async move {
+        events.run(to_events, stopping).await
+    }));
+    let stopping = stop.clone();
+    serving.push(tokio::spawn(
+        async move { hooks.run(to_hooks, stopping).await },
+    ));
+    // One after the other: both are the same process.
+    crowd(addresses[0], "/", "HTTP/1.1 202").await;
+    crowd(addresses[1], &path, "HTTP/1.1 200").await;
     stop.raise();
-    serving.await.unwrap();
+    for server in serving {
+        server.await.unwrap();
+    }
+}
+
+/// A Receiver of the generic type, and what it wakes.
+async fn hooked() -> World {
+    let world = World::new().await;
+    world.secret("token", json!({"token": "t0ken"})).await;
+    let spec = json!({"url": "https://git/x", "interval": "1h"});
+    world.object(&GIT_REPOSITORIES, "one", spec).await;
+    let spec = json!({
+        "type": "generic", "secretRef": {"name": "token"},
+        "resources": [{"kind": "GitRepository", "name": "one"}],
+    });
+    world.object(&RECEIVERS, "hook", spec).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_of_unknown_length_are_cut_at_the_limit() {
+    let mut world = hooked().await;
+    let intake = world.start(Options::default()).await;
+    let events = EventServer::new(&world.env.clock, intake);
+    let hooks = world.start_receivers().await;
+    let path = world.path("hook").await;
+    let request = |path: &str, bytes: usize| {
+        let body = " ".repeat(bytes);
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n\
+             {:x}\r\n{body}{{}}\r\n0\r\n\r\n",
+            bytes + 2
+        )
+    };
+    const LIMIT: usize = 3 << 20;
+    for (bytes, to_events, to_hooks) in [(LIMIT - 2, 202, 200), (LIMIT, 413, 413)] {
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let server = events.clone();
+        tokio::spawn(async move { server.serve(theirs).await });
+        assert_eq!(exchange(ours, request("/", bytes)).await.0, to_events);
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        let server = hooks.clone();
+        tokio::spawn(async move { server.serve(theirs).await });
+        assert_eq!(exchange(ours, request(&path, bytes)).await.0, to_hooks);
+    }
 }
 
 /// A request with some of its bytes changed, or cut.

@@ -42,8 +42,12 @@ pub const GIT_REPOSITORIES: Resource = Resource::namespaced(
 pub enum Manner {
     /// Answers with this status.
     Answers(u16),
+    /// Repeats the request with this status.
+    Repeats(u16),
     /// Takes requests and never answers.
     Hangs,
+    /// Takes requests and closes the connection.
+    Closes,
 }
 
 /// What a stand-in was sent: path and body.
@@ -149,16 +153,18 @@ impl World {
             .unwrap()
     }
 
+    pub async fn all(&self, resource: &Resource) -> Vec<Value> {
+        let everything = Selection::default();
+        let listing = self.user.list_all(resource, Some("apps"), &everything);
+        listing.await.unwrap().items
+    }
+
     /// The Events there are: reason and message.
     pub async fn events(&self) -> Vec<(String, String)> {
-        let all = self
-            .user
-            .list_all(&EVENTS, Some("apps"), &Selection::default())
-            .await
-            .unwrap();
         let text =
             |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-        all.items
+        self.all(&EVENTS)
+            .await
             .iter()
             .map(|event| (text(event, "reason"), text(event, "message")))
             .collect()
@@ -227,6 +233,23 @@ impl World {
         ReceiverServer::new(&self.env, &self.client, store, options, &log, &self.metrics)
     }
 
+    /// What anybody may see of it: logs, metrics, Events, Alerts, Providers and Receivers, and the queue on disk.
+    pub async fn left_behind(&self) -> String {
+        let mut left = self.logged.lock().unwrap().clone();
+        left.push_str(&self.metrics.text());
+        for resource in [&EVENTS, &ALERTS, &PROVIDERS, &RECEIVERS] {
+            for object in self.all(resource).await {
+                left.push_str(&object.to_string());
+            }
+        }
+        for file in everflow_env::Disk::list(&self.disk, "notifications").unwrap_or_default() {
+            let path = format!("notifications/{}", file.name);
+            let bytes = everflow_env::disk::read_all(&self.disk, &path, 64 << 20).unwrap();
+            left.push_str(&String::from_utf8(bytes).unwrap());
+        }
+        left
+    }
+
     /// Ends everything as kill -9 would, and loses what was not synced.
     pub async fn kill(&mut self) {
         for task in self.running.drain(..) {
@@ -238,8 +261,12 @@ impl World {
 
     /// A stand-in at a host, port 80.
     pub fn provider(&self, host: &str, manner: Manner) -> Got {
+        self.provider_at(host, 80, manner)
+    }
+
+    pub fn provider_at(&self, host: &str, port: u16, manner: Manner) -> Got {
         let got = Got::default();
-        let mut incoming = self.dialer.listen(host, 80);
+        let mut incoming = self.dialer.listen(host, port);
         let told = got.clone();
         tokio::spawn(async move {
             while let Some(stream) = incoming.recv().await {
@@ -263,14 +290,20 @@ async fn take(mut stream: DuplexStream, manner: Manner, got: Got) {
         return;
     };
     let path = head.split(' ').nth(1).unwrap().to_owned();
-    got.lock().unwrap().push((path, body));
-    match manner {
-        Manner::Answers(status) => {
-            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 2\r\n\r\n{{}}");
-            stream.write_all(answer.as_bytes()).await.unwrap();
+    let (status, text) = match manner {
+        Manner::Answers(status) => (status, "{}".to_owned()),
+        Manner::Repeats(status) => (status, format!("{head}\n\n{body}")),
+        Manner::Hangs => {
+            got.lock().unwrap().push((path, body));
+            return std::future::pending().await;
         }
-        Manner::Hangs => std::future::pending().await,
-    }
+        Manner::Closes => return got.lock().unwrap().push((path, body)),
+    };
+    got.lock().unwrap().push((path, body));
+    let length = text.len();
+    let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\n\r\n{text}");
+    // Whoever has heard enough may have gone.
+    let _ = stream.write_all(answer.as_bytes()).await;
 }
 
 /// Head and body of a message.
@@ -307,7 +340,7 @@ fn request(path: &str, headers: &[(&str, &str)], body: &str) -> String {
     text
 }
 
-async fn exchange(mut ours: DuplexStream, request: String) -> Heard {
+pub async fn exchange(mut ours: DuplexStream, request: String) -> Heard {
     let (mut reading, mut writing) = tokio::io::split(&mut ours);
     let _ = writing.write_all(request.as_bytes()).await;
     let mut text = Vec::new();

@@ -7,7 +7,6 @@ use ring::hmac;
 use super::Outgoing;
 use super::settings::Settings;
 use super::webhook::{Webhook, unsendable};
-use crate::address::Address;
 use crate::exchange::{Exchange, Request};
 use crate::url::{Part, Url, escape};
 
@@ -56,7 +55,10 @@ pub(super) fn event_hub(
         }
     };
     let hub = escape(&hub, Part::Segment);
-    let target = Address::open("").with_api_text(format!("https://{host}/{hub}/messages?{QUERY}"));
+    // The hub's name may be all of an address in a Secret.
+    let target = settings
+        .address
+        .with_api_text(format!("https://{host}/{hub}/messages?{QUERY}"));
     let request = Request::new(http::Method::POST, target)
         .body(CONTENT_TYPE, outgoing.event.to_json().into_bytes());
     Ok(

@@ -108,6 +108,11 @@ impl Delivery {
         &self.connection
     }
 
+    /// `METHOD ADDRESS` of a request of this delivery, without secrets.
+    pub fn shown(&self, request: &Request) -> String {
+        self.mask.apply(&request.shown())
+    }
+
     /// The first thing to do.
     pub fn start(&mut self) -> Step {
         let step = self.exchange.start();
@@ -116,12 +121,18 @@ impl Delivery {
 
     /// What to do after a reply to the last step.
     pub fn next(&mut self, reply: Reply) -> Step {
+        if let Reply::Token { token, .. } = &reply {
+            self.mask.hide([token.reveal().clone()]);
+        }
         let step = self.exchange.next(reply);
         self.finish(step)
     }
 
     /// Takes secrets out of messages, and says which Provider it was about.
-    fn finish(&self, step: Step) -> Step {
+    fn finish(&mut self, step: Step) -> Step {
+        if let Step::Send(request) = &step {
+            self.mask.hide(request.secrets());
+        }
         let Step::Done(Outcome::Failed(mut failure)) = step else {
             return step;
         };

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use everflow_api::Object;
 use everflow_api::notification::{Provider, ProviderType};
 use everflow_json::Value;
@@ -12,6 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::address::Address;
 use crate::exchange::{Connection, Tls};
+use crate::secret::parts;
 use crate::url::{Url, pairs};
 use crate::{Error, Mask, Secret, SecretData};
 
@@ -173,14 +176,17 @@ impl Settings {
         let is_long = |text: &String| text.len() >= 8;
         let mut values = vec![self.token.reveal().clone(), self.password.reveal().clone()];
         values.extend(self.headers.reveal().values().cloned());
-        values.extend(
-            ["creds", "nkey"]
-                .into_iter()
-                .filter_map(|key| self.secret.text(key)),
-        );
+        let files = ["creds", "nkey"].map(|key| self.secret.text(key));
+        for file in files.into_iter().flatten() {
+            values.extend(file.lines().map(str::to_owned).filter(is_long));
+            values.push(file);
+        }
         // An address may be several, divided by commas.
         for address in self.address.reveal().split(',') {
             let Ok(url) = Url::parse(address.trim()) else {
+                if self.address.is_secret() {
+                    values.extend(parts(address));
+                }
                 continue;
             };
             // A user without a password is a key, or a token.
@@ -205,7 +211,11 @@ impl Settings {
         values.extend(crate::provider::eventhub::shared_key(self.address.reveal()));
         let proxy = self.proxy.as_ref().map(|proxy| Url::parse(proxy.reveal()));
         if let Some(Ok(url)) = proxy {
-            values.extend(url.user_and_password().and_then(|(_, password)| password));
+            if let Some((user, password)) = url.user_and_password() {
+                let pair = format!("{user}:{}", password.as_deref().unwrap_or_default());
+                values.push(STANDARD.encode(pair));
+                values.push(password.unwrap_or(user));
+            }
         }
         Mask::new(values)
     }
@@ -259,7 +269,14 @@ impl Settings {
 
     /// Go's words for an address that cannot be read.
     pub(crate) fn parse_error(&self, cause: &str) -> String {
-        format!("parse {:?}: {cause}", self.address.to_string())
+        let shown = self.address.to_string();
+        match self.address.is_secret() {
+            true => {
+                let hidden = Mask::of_parts(self.address.reveal()).apply(cause);
+                format!("parse {shown:?}: {hidden}")
+            }
+            false => format!("parse {shown:?}: {cause}"),
+        }
     }
 }
 
@@ -286,8 +303,10 @@ pub(crate) fn is_git(kind: ProviderType) -> bool {
 
 fn read_headers(text: &[u8]) -> Result<BTreeMap<String, String>, String> {
     let target = Target::Map(Box::new(Target::String));
-    let read = unmarshal(text, &target)
-        .map_err(|error| format!("failed to read headers from secret: {error}"))?;
+    let read = unmarshal(text, &target).map_err(|error| {
+        let hidden = Mask::of_parts(&String::from_utf8_lossy(text)).apply(&error.to_string());
+        format!("failed to read headers from secret: {hidden}")
+    })?;
     let entries = read.as_object().into_iter().flatten();
     let entries = entries.map(|(name, value)| {
         let value = value.as_str().unwrap_or_default();
@@ -310,8 +329,10 @@ fn proxy(secret: &SecretData) -> Result<Address, String> {
             "proxy URL exceeds maximum length of {LONGEST_ADDRESS} characters"
         )));
     }
-    let mut url = Url::parse(&address)
-        .map_err(|cause| wrong(format!("failed to parse proxy address: {cause}")))?;
+    let mut url = Url::parse(&address).map_err(|cause| {
+        let cause = Mask::of_parts(&address).apply(&cause);
+        wrong(format!("failed to parse proxy address: {cause}"))
+    })?;
     if !matches!(url.scheme.as_str(), "http" | "https" | "socks5") {
         return Err(wrong(format!(
             "proxy URL must use one of the supported schemes (http, https, socks5), got '{}'",
