@@ -33,13 +33,13 @@ pub fn program() -> Command {
 /// The verbs, one module each.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
-    /// Take over a cluster from Flux, with nothing rolled out and nothing pruned
+    /// Take over a cluster from Flux without restarting or pruning anything
     Adopt(flux::adopt::Args),
-    /// Find what would stop together, what could not be mended then, and the smallest patches against it
+    /// Find what would fail together and could not be repaired then, and the smallest patches that prevent it
     Audit(audit::Args),
-    /// Keep a cluster by a repository: install, commit, and wait until it runs
+    /// Install, commit the installation to a repository, and have the cluster manage itself from there
     Bootstrap(Box<flux::bootstrap::Args>),
-    /// Build what a Flux object stands for, without applying it
+    /// Build the objects of a Flux object, without applying them
     Build(flux::build::Args),
     /// Check whether the cluster can run the controllers, and whether they run
     Check(flux::check::Args),
@@ -49,23 +49,23 @@ pub enum Verb {
     Complete(flux::completion::WordsArgs),
     /// Run a Kubernetes API server on this machine
     Cluster(cluster::Args),
-    /// Create or update objects of Flux, and the Secrets they need
+    /// Create or update Flux objects, and the Secrets they need
     Create(Box<flux::create::Args>),
-    /// Print the definitions of Flux's kinds, to be applied to a cluster
+    /// Print the CRDs of Flux's kinds, ready to be applied to a cluster
     Crds(run::CrdsArgs),
     /// Print what the controllers work with: final values and variables, statuses, histories
     Debug(flux::debug::Args),
-    /// Delete objects of Flux
+    /// Delete Flux objects
     Delete(flux::delete::Args),
-    /// Show what a change of a repository changes in the cluster, with no cluster
+    /// Show what a change in a repository would change in the cluster, without a cluster
     Diff(up::diff::Args),
-    /// Put the values of environment variables into standard input
+    /// Substitute environment variables in standard input
     Envsubst(flux::envsubst::Args),
-    /// Print events of Flux objects
+    /// Print the events of Flux objects
     Events(flux::events::Args),
-    /// Print objects of Flux as one would write them
+    /// Print Flux objects as manifests
     Export(flux::export::Args),
-    /// Print Flux objects and how they stand
+    /// Print Flux objects and their state
     Get(flux::get::Args),
     /// Render Helm charts without a cluster
     Helm(helm::Args),
@@ -79,7 +79,7 @@ pub enum Verb {
     Logs(flux::logs::Args),
     /// Write the manual pages of all commands
     Man(man::Args),
-    /// Bring objects of Flux to their latest version, in a cluster or in files
+    /// Migrate Flux objects to their latest API version, in a cluster or in files
     Migrate(flux::migrate::Args),
     /// Try out notifications
     Notify(notify::Args),
@@ -91,23 +91,23 @@ pub enum Verb {
     Push(flux::artifact::PushVerb),
     /// Reconcile a Flux object now, and wait for it
     Reconcile(flux::reconcile::Args),
-    /// Give a cluster that was adopted back to Flux
+    /// Hand an adopted cluster back to Flux
     Release(flux::release::Args),
-    /// Deliver from this machine what the engine in the cluster cannot: the way out of a deadlock
+    /// Deliver from this machine what the engine in the cluster cannot: a way out of a deadlock
     Rescue(Box<rescue::Args>),
     /// Resume Flux objects that are suspended
     Resume(flux::suspend::ResumeArgs),
     /// Run the controllers against a cluster
     Run(Box<run::Args>),
-    /// Find out what goes wrong when things fail: the controllers in a simulated world
+    /// Run the controllers in a simulated world and find out what breaks under faults
     Sim(sim::Args),
-    /// Print how many objects of Flux there are and how they stand
+    /// Print the number of Flux objects and their state
     Stats(flux::stats::Args),
     /// Suspend Flux objects
     Suspend(flux::suspend::Args),
-    /// Give tags to an artifact in a registry
+    /// Tag an artifact in a registry
     Tag(flux::artifact::TagVerb),
-    /// Check on this machine that a whole repository can be deployed, for CI
+    /// Check, in CI or locally, that a whole repository can be deployed
     Test(up::test::Args),
     /// Print where an object in the cluster comes from
     Trace(flux::trace::Args),
@@ -115,9 +115,9 @@ pub enum Verb {
     Tree(flux::tree::Args),
     /// Call a webhook
     Trigger(notify::trigger::Args),
-    /// Remove the controllers and their definitions from a cluster; what they deployed stays
+    /// Remove the controllers and their CRDs from a cluster; what they deployed stays
     Uninstall(install::UninstallArgs),
-    /// Bring up a whole repository on this machine, with no cluster
+    /// Bring up a whole repository on this machine, without a cluster
     Up(up::Args),
     /// Print the version of this program
     Version(version::Args),

@@ -56,25 +56,25 @@ const LOOKED_AT: &[Resource] = &[
 /// `everflow audit`
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Look at manifests instead of a cluster: files, or directories with all below them; may be given several times
+    /// Check manifests instead of a cluster: files, or directories (recursively); may be given several times
     #[arg(short, long, value_name = "PATH", conflicts_with = "path")]
     filename: Vec<PathBuf>,
-    /// Look at what a repository deploys, brought up on this machine as `everflow up` does
+    /// Check what a repository deploys, brought up on this machine as by `everflow up`
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// The directory of the repository to begin with; needed where several fit
+    /// The entry directory of the repository; required if several qualify
     #[arg(long, value_name = "DIR", requires = "path")]
     entry: Option<String>,
-    /// Fetch nothing while the repository is brought up
+    /// Fetch nothing while bringing up the repository
     #[arg(long, requires = "path")]
     offline: bool,
     /// Print the findings as data instead
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
-    /// Write a picture of the nodes and what they carry to this file
+    /// Write a diagram of the nodes and what they carry to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// End with exit code 1 when there is an error or a warning
+    /// Exit with code 1 if there is an error or a warning
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]

@@ -7,12 +7,12 @@ use everflow_limits::{Budget, Stop};
 /// How much one build may go over.
 #[derive(clap::Args, Debug, Clone, Copy)]
 pub struct BuildCounts {
-    /// How many objects one build of a Kustomization may read and generate, counted each time that their
-    /// directory is included; the largest of the public repositories tried has a tenth
+    /// How many objects one build of a Kustomization may read and generate, counted each time their directory is
+    /// included; the largest public repository we tried needs a tenth
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().objects)]
     pub max_build_objects: u64,
-    /// How many files and directories one build of a Kustomization may read, counted each time; the largest
-    /// of the public repositories tried has a twentieth
+    /// How many files and directories one build of a Kustomization may read, counted each time; the largest public
+    /// repository we tried needs a twentieth
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().files)]
     pub max_build_files: u64,
 }
@@ -32,8 +32,8 @@ impl BuildCounts {
 pub struct BuildLimits {
     #[command(flatten)]
     pub counts: BuildCounts,
-    /// How many bytes of memory one build, template or archive may use; by default a quarter of what there is,
-    /// 512 MiB at most
+    /// How much memory one build, template or archive may use; by default a quarter of the available memory, at most
+    /// 512 MiB
     #[arg(long, value_name = "BYTES")]
     pub max_work_memory: Option<u64>,
 }

@@ -35,7 +35,7 @@ pub enum Verb {
 /// `everflow cluster start`
 #[derive(clap::Args, Debug)]
 pub struct StartArgs {
-    /// Keep all objects in this directory; without it they are gone when the program ends
+    /// Store objects in this directory; without it, they are lost when the program ends
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// The address to listen on
@@ -44,20 +44,21 @@ pub struct StartArgs {
     /// Where to write the kubeconfig
     #[arg(long, value_name = "FILE", default_value = "everflow.kubeconfig")]
     pub kubeconfig: PathBuf,
-    /// Who may connect: lines of TOKEN,USER,UID,"GROUP,GROUP"; turns authorization on
+    /// Who may connect, as lines of TOKEN,USER,UID,"GROUP,GROUP"; enables authorization
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
-    /// Authorities whose client certificates are accepted, as PEM; the server's own always is
+    /// CAs whose client certificates are accepted, as PEM; the server's own CA always is
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
-    /// Which controllers run: all, none, or a comma-separated list
+    /// Which controllers run: all, none, or a comma-separated list.
     ///
-    /// They are namespace, garbagecollector, serviceaccount, roleaggregation, resourcequota and workload. The last one plays a
-    /// cluster that runs things: pods come up and Jobs succeed. The annotation cluster.everflow.dev/behavior on a
-    /// workload or its pod template makes them fail: never-ready, image-pull, crash-loop or job-failed.
+    /// They are namespace, garbagecollector, serviceaccount, roleaggregation, resourcequota and workload. The last one
+    /// simulates a cluster that runs things: pods become ready and Jobs succeed. The annotation
+    /// cluster.everflow.dev/behavior on a workload or its pod template makes them fail: never-ready, image-pull,
+    /// crash-loop or job-failed.
     #[arg(long, value_name = "all|none|LIST", default_value = "all")]
     pub controllers: String,
-    /// How many seconds workloads take to come up
+    /// How many seconds simulated workloads take to become ready
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub workload_delay: f64,
 }

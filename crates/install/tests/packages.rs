@@ -371,11 +371,11 @@ fn rows(text: &str) -> Vec<(String, String, String)> {
 fn the_readme_of_the_chart_has_all_values() {
     let text = std::fs::read_to_string(root().join("charts/everflow/values.yaml")).unwrap();
     let mut readme = String::from(
-        "# everflow\n\nThe GitOps engine that does not get stuck, in place of Flux's controllers.\n\n```sh\nhelm install \
-         everflow charts/everflow --namespace flux-system --create-namespace\n```\n\nThe same installation as `everflow \
-         install` with the same options: see [docs/install.md](../../docs/install.md). The definitions of Flux's kinds \
-         stay\nwhen the release is uninstalled, and with them all objects; `everflow uninstall` removes both.\n\n## \
-         Values\n\n| Value | Default | What it means |\n|---|---|---|\n",
+        "# everflow\n\nA GitOps engine that replaces Flux's controllers.\n\n```sh\nhelm install everflow charts/everflow \
+         --namespace flux-system --create-namespace\n```\n\nThis is the same installation as `everflow install` with \
+         the same options: see [docs/install.md](../../docs/install.md).\nThe CRDs of Flux's kinds are kept when the \
+         release is uninstalled, and with them all objects; `everflow uninstall`\nremoves both.\n\n## \
+         Values\n\n| Value | Default | Meaning |\n|---|---|---|\n",
     );
     let rows = rows(&text);
     assert!(rows.len() > 25, "{rows:?}");

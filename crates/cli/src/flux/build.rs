@@ -44,7 +44,7 @@ enum What {
     /// Build a Kustomization from a local directory
     #[command(visible_alias = "ks")]
     Kustomization(Box<KustomizationArgs>),
-    /// Render what a HelmRelease of a repository applies, with no cluster
+    /// Render what a HelmRelease in a repository applies, without a cluster
     #[command(visible_alias = "hr")]
     Helmrelease(Box<up::build::Args>),
     /// Build an artifact from a local directory or file
@@ -59,25 +59,25 @@ pub struct KustomizationArgs {
     /// The name of the Kustomization
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// The directory to build, which `spec.path` stands for
+    /// The directory to build in place of `spec.path`
     #[arg(long, value_name = "DIR", default_value = "")]
     pub path: String,
     /// A file with the Kustomization; without it, it is read from the cluster
     #[arg(long, value_name = "FILE")]
     pub kustomization_file: Option<PathBuf>,
-    /// Ask no cluster: variables of ConfigMaps and Secrets are left out
+    /// Do not contact the cluster; variables from ConfigMaps and Secrets are not substituted
     #[arg(long)]
     pub dry_run: bool,
-    /// Fail where a variable has no value and no default
+    /// Fail if a variable has neither a value nor a default
     #[arg(long)]
     strict_substitute: bool,
-    /// Files to leave out, as .sourceignore has them
+    /// Files to exclude, in .sourceignore syntax
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     ignore_paths: Vec<String>,
-    /// With the objects of the Kustomizations among the objects
+    /// Include the objects of Kustomizations found among the objects
     #[arg(short, long)]
     pub recursive: bool,
-    /// Directories that stand for the sources of those Kustomizations
+    /// Directories to use in place of the sources of those Kustomizations
     #[arg(
         long,
         value_name = "KIND/NAMESPACE/NAME=DIR",

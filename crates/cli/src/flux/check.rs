@@ -16,7 +16,7 @@ const PART_OF_FLUX: &str = "app.kubernetes.io/part-of=flux";
 /// `everflow check`
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Only what must be so before an installation
+    /// Check only the prerequisites of an installation
     #[arg(long)]
     pre: bool,
     /// Accepted for compatibility: one Deployment has all of them

@@ -35,28 +35,28 @@ pub struct Connection {
     /// How long to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
-    /// The address of the API server, in place of the kubeconfig's
+    /// The address of the API server, instead of the kubeconfig's
     #[arg(long, global = true, value_name = "URL", hide_short_help = true)]
     pub server: Option<String>,
-    /// A token to log in with, in place of what the kubeconfig says
+    /// A bearer token, instead of the kubeconfig's credentials
     #[arg(long, global = true, value_name = "TOKEN", hide_short_help = true)]
     pub token: Option<String>,
     /// A file with the certificates to trust
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub certificate_authority: Option<PathBuf>,
-    /// A file with the certificate to log in with
+    /// A file with the client certificate
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub client_certificate: Option<PathBuf>,
-    /// A file with the key of that certificate
+    /// A file with the key of the client certificate
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub client_key: Option<PathBuf>,
-    /// Do not check the certificate of the server
+    /// Do not verify the server's certificate
     #[arg(long, global = true, hide_short_help = true)]
     pub insecure_skip_tls_verify: bool,
-    /// The name in the certificate of the server
+    /// The name to verify the server's certificate against
     #[arg(long, global = true, value_name = "NAME", hide_short_help = true)]
     pub tls_server_name: Option<String>,
-    /// In whose name to ask
+    /// The user to impersonate
     #[arg(
         global = true,
         long = "as",
@@ -64,7 +64,7 @@ pub struct Connection {
         hide_short_help = true
     )]
     pub user: Option<String>,
-    /// The groups of that user
+    /// The groups to impersonate
     #[arg(
         global = true,
         long = "as-group",
@@ -72,7 +72,7 @@ pub struct Connection {
         hide_short_help = true
     )]
     pub groups: Vec<String>,
-    /// The unique id of that user
+    /// The UID to impersonate
     #[arg(
         global = true,
         long = "as-uid",

@@ -35,11 +35,10 @@ pub struct Args {
 /// What to look into.
 #[derive(Subcommand, Debug)]
 enum What {
-    /// Print the final values, the status or the history of a HelmRelease; values hold what comes from Secrets
+    /// Print the final values, the status or the history of a HelmRelease; values include those from Secrets
     #[command(visible_alias = "hr")]
     Helmrelease(ReleaseArgs),
-    /// Print the final variables, the status or the history of a Kustomization; variables hold what comes
-    /// from Secrets
+    /// Print the final variables, the status or the history of a Kustomization; variables include those from Secrets
     #[command(visible_alias = "ks")]
     Kustomization(KustomizationArgs),
 }

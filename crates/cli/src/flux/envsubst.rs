@@ -11,7 +11,7 @@ use crate::output::print_text;
 /// `everflow envsubst`
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Fail where a variable has neither a value nor a default
+    /// Fail if a variable has neither a value nor a default
     #[arg(long)]
     strict: bool,
 }

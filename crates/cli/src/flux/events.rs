@@ -23,13 +23,13 @@ pub struct Args {
     /// Of all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Of one object and its sources
+    /// Only events of one object and its sources
     #[arg(long = "for", value_name = "KIND/NAME")]
     target: Option<String>,
     /// Only these: Normal, Warning
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     types: Vec<String>,
-    /// Keep running, and print what comes
+    /// Keep running and print new ones
     #[arg(short, long)]
     watch: bool,
     #[command(flatten)]

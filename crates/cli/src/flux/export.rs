@@ -31,7 +31,7 @@ pub struct Args {
     /// All of the namespace
     #[arg(long)]
     all: bool,
-    /// With the Secrets that sources name
+    /// Include the Secrets that sources reference
     #[arg(long)]
     with_credentials: bool,
     #[command(flatten)]

@@ -42,7 +42,7 @@ pub struct Args {
     /// Show the source of each object
     #[arg(long)]
     show_source: bool,
-    /// Keep running, and print what changes
+    /// Keep running and print changes
     #[arg(short, long)]
     watch: bool,
     /// How to print: json, yaml, wide or name

@@ -31,7 +31,7 @@ pub struct Args {
     /// The namespace of the controllers
     #[arg(long, value_name = "NAME", default_value = "flux-system")]
     flux_namespace: String,
-    /// Keep running, and print what comes
+    /// Keep running and print new ones
     #[arg(short, long)]
     follow: bool,
     /// Only of objects of this kind
@@ -40,16 +40,16 @@ pub struct Args {
     /// Only of objects of this name
     #[arg(long, value_name = "NAME", default_value = "")]
     name: String,
-    /// Only of this level: debug, info, error
+    /// Only this level: debug, info, error
     #[arg(long, value_name = "LEVEL", default_value = "")]
     level: String,
-    /// Not older than this
+    /// Print nothing older than this
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Option<Duration>,
-    /// Not before this moment
+    /// Print nothing before this time
     #[arg(long, value_name = "TIME", default_value = "")]
     since_time: String,
-    /// At most so many lines
+    /// Print at most this many lines
     #[arg(long, value_name = "COUNT", allow_hyphen_values = true)]
     tail: Option<i64>,
     #[command(flatten)]

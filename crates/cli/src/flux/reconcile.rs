@@ -17,13 +17,13 @@ pub struct Args {
     /// The kind (source git, kustomization, …), and the names of objects
     #[arg(value_name = "KIND NAME...")]
     words: Vec<String>,
-    /// Its source first
+    /// Reconcile its source first
     #[arg(long)]
     with_source: bool,
-    /// A release although nothing changed (HelmReleases)
+    /// Run a release action even if nothing changed (HelmReleases)
     #[arg(long)]
     force: bool,
-    /// Forget the counted failures (HelmReleases)
+    /// Reset the failure counts (HelmReleases)
     #[arg(long)]
     reset: bool,
     #[command(flatten)]

@@ -33,7 +33,7 @@ pub struct Args {
     /// The Kubernetes version that templates see
     #[arg(long, value_name = "VERSION")]
     kube_version: Option<String>,
-    /// Do not hold the values against values.schema.json
+    /// Do not validate the values against values.schema.json
     #[arg(long)]
     skip_schema_validation: bool,
     /// Fail on warnings
@@ -42,7 +42,7 @@ pub struct Args {
     /// Print only warnings and errors
     #[arg(long)]
     quiet: bool,
-    /// Examine the charts under charts/, too
+    /// Also check the charts under charts/
     #[arg(long)]
     with_subcharts: bool,
     #[command(flatten)]

@@ -32,10 +32,10 @@ enum Verb {
     // Flags given twice are fine for helm: the last one counts.
     #[command(args_override_self = true)]
     Template(Box<template::Args>),
-    /// Examine charts for possible problems, as `helm lint` does
+    /// Check charts for possible problems, as `helm lint` does
     #[command(args_override_self = true)]
     Lint(Box<lint::Args>),
-    /// Print what a chart holds
+    /// Print the contents of a chart
     #[command(subcommand)]
     Show(chart_source::Show),
 }

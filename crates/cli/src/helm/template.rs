@@ -54,7 +54,7 @@ pub struct Args {
     /// Leave test hooks out
     #[arg(long)]
     skip_tests: bool,
-    /// Do not hold the values against values.schema.json
+    /// Do not validate the values against values.schema.json
     #[arg(long)]
     skip_schema_validation: bool,
     /// Print only these templates; can be repeated

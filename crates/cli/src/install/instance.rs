@@ -32,20 +32,20 @@ struct Which {
     /// A file with the FluxInstance, - for standard input; without it, it is read from the cluster
     #[arg(short = 'f', long, value_name = "FILE")]
     file: Option<String>,
-    /// Where the image is; the registry of the FluxInstance has Flux's images
+    /// The registry of the image; the FluxInstance's own registry has Flux's images
     #[arg(long, value_name = "REGISTRY", default_value_t = Options::default().registry)]
     registry: String,
-    /// The whole image, with its tag or digest, in place of --registry
+    /// The complete image reference with tag or digest, instead of --registry
     #[arg(long, value_name = "IMAGE", default_value = "")]
     image: String,
-    /// How many replicas there are, where no patch says so
+    /// The number of replicas, unless a patch sets it
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().replicas)]
     replicas: u32,
-    /// For an installation that is kept by the FluxInstance in the cluster
+    /// For an installation that is managed by the FluxInstance in the cluster
     #[arg(long)]
     flux_instance: bool,
-    /// Pods that ours rather share no node with, such as app=spire-server; may be given several times, empty for
-    /// nothing. Without it the pods of SPIRE servers
+    /// Pods that ours should preferably not share a node with, such as app=spire-server; may be given several times,
+    /// empty for none. Default: SPIRE servers
     #[arg(long, value_name = "SELECTOR")]
     spread_from: Option<Vec<String>>,
     #[command(flatten)]

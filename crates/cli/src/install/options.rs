@@ -7,7 +7,7 @@ use crate::flux::go_flags::go_bool;
 /// What is installed, and how.
 #[derive(clap::Args, Debug)]
 pub struct Flags {
-    /// Which of Flux's controllers to stand for
+    /// Which of Flux's controllers to replace
     #[arg(
         long,
         value_name = "NAMES",
@@ -15,40 +15,40 @@ pub struct Flags {
         default_value = "source-controller,kustomize-controller,helm-controller,notification-controller"
     )]
     components: Vec<String>,
-    /// Further ones of Flux's controllers
+    /// Additional controllers of Flux to replace
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     components_extra: Vec<String>,
     /// Where the image is
     #[arg(long, value_name = "REGISTRY", default_value_t = Options::default().registry)]
     registry: String,
-    /// The whole image, with its tag or digest, in place of --registry
+    /// The complete image reference with tag or digest, instead of --registry
     #[arg(long, value_name = "IMAGE", default_value = "")]
     image: String,
     /// The Secret with the credentials of the registry
     #[arg(long, value_name = "NAME", default_value = "")]
     pub image_pull_secret: String,
-    /// The version of this program; there is no other to install
+    /// The version to install; only that of this program is accepted
     #[arg(short = 'v', long, value_name = "VERSION", default_value = "")]
     version: String,
-    /// How many replicas there are; they share the work, and take over that of one that is gone
+    /// The number of replicas; they share the work and take over from one that fails
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().replicas)]
     replicas: u32,
-    /// Lock tenants down: objects apply as service accounts of their namespaces, nothing as cluster-admin
+    /// Lock tenants down: objects are applied with service accounts of their own namespace, nothing as cluster-admin
     #[arg(long)]
     multitenant: bool,
-    /// The service account of objects that name none, with --multitenant
+    /// With --multitenant, the service account for objects that do not name one
     #[arg(long, value_name = "NAME", default_value_t = Options::default().default_service_account)]
     default_service_account: String,
-    /// With --multitenant: make this service account cluster-admin, for Kustomizations of the platform that name it
+    /// With --multitenant, create this service account as cluster-admin, for platform Kustomizations that name it
     #[arg(long, value_name = "NAME", default_value = "")]
     platform_admin: String,
-    /// Make network policies: within the namespace everything, from outside metrics and webhooks
+    /// Create NetworkPolicies: allow everything within the namespace, and metrics and webhooks from outside
     #[arg(
         long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", value_parser = go_bool
     )]
     network_policy: bool,
-    /// Watch all namespaces, or only that of the installation
+    /// Watch all namespaces instead of only that of the installation
     #[arg(
         long, value_name = "BOOL", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", value_parser = go_bool
@@ -57,41 +57,41 @@ pub struct Flags {
     /// The DNS domain of the cluster
     #[arg(long, value_name = "DOMAIN", default_value_t = Options::default().cluster_domain)]
     cluster_domain: String,
-    /// What is logged: debug, info or error
+    /// The log level: debug, info or error
     #[arg(long, value_name = "LEVEL", default_value_t = Options::default().log_level)]
     log_level: String,
     /// Keys of taints that the pods tolerate
     #[arg(long, value_name = "KEYS", value_delimiter = ',')]
     toleration_keys: Vec<String>,
-    /// How long the lease holds
+    /// How long a lease is valid
     #[arg(long, value_name = "DURATION", default_value = "")]
     leader_election_lease_duration: String,
-    /// How long the lease is renewed in vain before it is given up
+    /// How long to retry renewing a lease before giving it up
     #[arg(long, value_name = "DURATION", default_value = "")]
     leader_election_renew_deadline: String,
-    /// How often the lease is looked at
+    /// How often a lease is checked and renewed
     #[arg(long, value_name = "DURATION", default_value = "")]
     leader_election_retry_period: String,
-    /// How many attempts run at once for each kind
+    /// Concurrent reconciles per kind
     #[arg(long, value_name = "COUNT")]
     concurrent: Option<u32>,
-    /// How long to wait for a dependency
+    /// How long to wait before checking a dependency again
     #[arg(long, value_name = "DURATION", default_value = "")]
     requeue_dependency: String,
-    /// The limit of memory of a pod
+    /// The memory limit of a pod
     #[arg(long, value_name = "QUANTITY", default_value_t = Options::default().memory_limit)]
     memory_limit: String,
-    /// The limit of processors of a pod; empty for none
+    /// The CPU limit of a pod; empty for none
     #[arg(long, value_name = "QUANTITY", default_value_t = Options::default().cpu_limit)]
     cpu_limit: String,
-    /// Keep the installation as the FluxInstance flux of the namespace says, and write a FluxReport
+    /// Keep the installation in line with the FluxInstance `flux` in its namespace, and write a FluxReport
     #[arg(long)]
     flux_instance: bool,
-    /// Make a PodMonitor for the Prometheus operator
+    /// Create a PodMonitor for the Prometheus operator
     #[arg(long)]
     pod_monitor: bool,
-    /// Pods that ours rather share no node with, such as app=spire-server; may be given several times, empty for
-    /// nothing. Without it the pods of SPIRE servers
+    /// Pods that ours should preferably not share a node with, such as app=spire-server; may be given several times,
+    /// empty for none. Default: SPIRE servers
     #[arg(long, value_name = "SELECTOR")]
     spread_from: Option<Vec<String>>,
 }

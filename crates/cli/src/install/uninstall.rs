@@ -51,10 +51,10 @@ fn kinds() -> Vec<&'static Resource> {
 /// `everflow uninstall`
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Leave the namespace
+    /// Keep the namespace
     #[arg(long)]
     keep_namespace: bool,
-    /// Only say what would be deleted
+    /// Only print what would be deleted
     #[arg(long)]
     dry_run: bool,
     /// Do not ask

@@ -30,14 +30,14 @@ pub struct Args {
     /// Print the manifests instead of applying them
     #[arg(long)]
     export: bool,
-    /// Install what the FluxInstance in this file says; of the other flags those for the image, the replicas and what to
-    /// spread from count
+    /// Install the FluxInstance in this file; of the other flags, only those for the image, the replicas and
+    /// --spread-from apply
     #[arg(long, value_name = "FILE")]
     instance: Option<String>,
-    /// Install over what another tool keeps up to date, and beside controllers of Flux that run
+    /// Overwrite objects managed by another tool, and install next to running Flux controllers
     #[arg(long)]
     force: bool,
-    /// Credentials of the registry, which become the Secret of --image-pull-secret
+    /// Credentials of the registry, stored in the Secret of --image-pull-secret
     #[arg(long, value_name = "USER:PASSWORD", default_value = "")]
     registry_creds: String,
     /// Accepted by flux only

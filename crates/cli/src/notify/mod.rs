@@ -16,7 +16,7 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// Send one message to a Provider, and say what the other side answered
+    /// Send one message to a Provider and print its response
     Test(test::Args),
 }
 

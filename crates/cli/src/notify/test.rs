@@ -24,7 +24,7 @@ pub struct Args {
         default_value = "This is a test of everflow."
     )]
     message: String,
-    /// Say it as an error
+    /// Send it as an error
     #[arg(long)]
     error: bool,
     /// The commit whose status is set, where the service keeps statuses

@@ -66,7 +66,7 @@ pub struct Args {
     /// Deliver every Kustomization and HelmRelease
     #[arg(long)]
     all: bool,
-    /// A checkout of the repository on this machine: it is delivered, and nothing is fetched in its place
+    /// Deliver from this local checkout of the repository instead of fetching it
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
     /// The namespace of the engine and of its leases
@@ -75,7 +75,7 @@ pub struct Args {
     /// The --watch-label-selector of the engine
     #[arg(long, value_name = "SELECTOR", default_value = "")]
     watch_label_selector: String,
-    /// The engine runs without leader election, and it is certain that it has been stopped
+    /// Proceed although the engine runs without leader election, because you are certain that it is stopped
     #[arg(long)]
     engine_is_stopped: bool,
     #[command(flatten)]

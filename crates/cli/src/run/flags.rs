@@ -20,13 +20,13 @@ pub(crate) const CONTROLLER: &str = "source-controller";
 /// `everflow run`
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// The cluster to run against; without it $KUBECONFIG, else the cluster that this program runs in
+    /// The cluster to run against; by default $KUBECONFIG, else the cluster that this program runs in
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Only these kinds, separated by commas; all by default
+    /// Reconcile only these kinds, separated by commas; all by default
     #[arg(long, value_name = "KINDS")]
     pub only: Option<String>,
     /// Where artifacts are kept
@@ -40,34 +40,33 @@ pub struct Args {
     /// Where artifacts are served: :9090 in a cluster, a free port of this machine outside one
     #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADDRESS")]
     pub storage_addr: Option<String>,
-    /// The address of artifacts that others are told
+    /// The address of artifacts that is written to statuses
     #[arg(long, value_name = "ADDRESS", env = "STORAGE_ADV_ADDR")]
     pub storage_adv_addr: Option<String>,
-    /// How long artifacts are kept that no status names
+    /// How long artifacts are kept after no status references them
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub artifact_retention_ttl: Duration,
     /// How many artifacts of one source are kept
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     pub artifact_retention_records: usize,
-    /// How many bytes all artifacts together may take; no bound by default
+    /// The total size of all artifacts; unlimited by default
     #[arg(long, value_name = "BYTES")]
     pub storage_quota: Option<u64>,
-    /// How many bytes the files of attempts under way may take together
+    /// The total size of the temporary files of running reconciles
     #[arg(long, value_name = "BYTES", default_value_t = 8 << 30)]
     pub temporary_quota: u64,
-    /// How many bytes of memory this process may use; by default what its control group or else the machine has
+    /// How much memory this process may use; by default the limit of its control group, or that of the machine
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<u64>,
-    /// How many bytes of memory one build, template or archive may use; by default a quarter of --memory-limit, 512 MiB
-    /// at most
+    /// How much memory one build, template or archive may use; by default a quarter of --memory-limit, at most 512 MiB
     #[arg(long, value_name = "BYTES")]
     pub max_work_memory: Option<u64>,
     #[command(flatten)]
     pub build: BuildCounts,
-    /// The digest of artifacts: sha256, sha384, sha512 or blake3
+    /// The digest algorithm of artifacts: sha256, sha384, sha512 or blake3
     #[arg(long, value_name = "NAME", default_value = "sha256")]
     pub artifact_digest_algo: String,
-    /// How many attempts run at once for each kind
+    /// Concurrent reconciles per kind
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     pub concurrent: usize,
     /// Where metrics are served, such as :8080
@@ -76,34 +75,33 @@ pub struct Args {
     /// Where health is served, such as :9440
     #[arg(long, value_name = "ADDRESS")]
     pub health_addr: Option<String>,
-    /// Where events of other Flux controllers are taken: in a cluster the port of the artifacts, off outside one; empty
-    /// for nowhere
+    /// Where events of other Flux controllers are received: in a cluster, the port of the artifacts; elsewhere, off by
+    /// default; empty turns it off
     #[arg(long, value_name = "ADDRESS")]
     pub event_server_addr: Option<String>,
-    /// Where webhooks are taken: :9292 in a cluster, off outside one; empty for nowhere
+    /// Where webhooks are received: in a cluster, :9292; elsewhere, off by default; empty turns it off
     #[arg(long, value_name = "ADDRESS")]
     pub receiver_addr: Option<String>,
-    /// In this time the same event is sent once
+    /// The interval in which identical events are sent only once
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub rate_limit_interval: Duration,
-    /// Notifications that could not be delivered within this time are given up
+    /// Notifications that could not be delivered within this time are dropped
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub notification_max_age: Duration,
-    /// Where events are posted to, such as http://notification-controller/: that one then sends notifications and takes
-    /// webhooks, and this process does not
+    /// Where to post events, such as http://notification-controller/: that controller then sends notifications and
+    /// receives webhooks instead of this process
     #[arg(long, value_name = "URL", env = "EVENTS_ADDR")]
     pub events_addr: Option<String>,
-    /// Tell each piece of news in an Event of its own, as Flux does; by default those of one attempt
-    /// share one
+    /// Write one Event per message, as Flux does; by default, the messages of one reconcile share an Event
     #[arg(long)]
     pub event_per_message: bool,
-    /// Only objects with these labels
+    /// Reconcile only objects with these labels
     #[arg(long, value_name = "SELECTOR", default_value = "")]
     pub watch_label_selector: String,
-    /// Only objects of this namespace
+    /// Reconcile only objects in this namespace
     #[arg(long, value_name = "NAMESPACE")]
     pub watch_namespace: Option<String>,
-    /// ConfigMaps and Secrets whose changes are heeded at once
+    /// ConfigMaps and Secrets whose changes trigger a reconcile at once
     #[arg(
         long,
         value_name = "SELECTOR",
@@ -113,22 +111,22 @@ pub struct Args {
     /// Refuse references to other namespaces
     #[arg(long)]
     pub no_cross_namespace_refs: bool,
-    /// The service account of objects that name none
+    /// The service account for objects that do not name one
     #[arg(long, value_name = "NAME", default_value = "")]
     pub default_service_account: String,
-    /// How long to wait for a dependency
+    /// How long to wait before checking a dependency again
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub requeue_dependency: Duration,
-    /// The first pause after a failure
+    /// The backoff after the first failure
     #[arg(long, value_name = "DURATION", default_value = "750ms", value_parser = duration)]
     pub min_retry_delay: Duration,
-    /// The longest pause after failures
+    /// The longest backoff after failures
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
     pub max_retry_delay: Duration,
-    /// By how much intervals are spread, in percent
+    /// How much to spread intervals, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 5)]
     pub interval_jitter_percentage: u8,
-    /// How many bytes the files of one artifact may have together
+    /// The largest total size of the files in one artifact, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
     pub artifact_max_size: u64,
     /// How many files and directories one artifact may have
@@ -143,25 +141,25 @@ pub struct Args {
     /// The largest file of a chart, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 5_242_880)]
     pub helm_chart_file_max_size: u64,
-    /// How many bytes the files of a chart and the charts in it may have together
+    /// The largest total size of the files in a chart and its subcharts, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 104_857_600)]
     pub helm_chart_max_unpacked_size: u64,
-    /// How many files a chart and the charts in it may have together
+    /// How many files a chart and its subcharts may have in total
     #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
     pub helm_chart_max_files: u64,
-    /// Of so many indexes of Helm repositories it is remembered what was found in them
+    /// How many Helm repository indexes to cache lookups for
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub helm_cache_max_size: usize,
-    /// How long that is remembered
+    /// How long cached lookups are valid
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
     pub helm_cache_ttl: Duration,
-    /// How often what is too old is looked for
+    /// How often expired cache entries are purged
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration)]
     pub helm_cache_purge_interval: Duration,
-    /// How many tokens of GitHub Apps are kept
+    /// How many GitHub App tokens to cache
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub token_cache_max_size: usize,
-    /// The longest time that a token is kept
+    /// How long a token may be cached
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub token_cache_max_duration: Duration,
     /// SSH key exchanges to offer, separated by commas
@@ -170,46 +168,46 @@ pub struct Args {
     /// SSH host key algorithms to offer, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub ssh_hostkey_algos: Vec<String>,
-    /// Who checks new objects before they are written: the server in a dry run, this program by the rules of Kubernetes,
-    /// or (auto) the server wherever a webhook, an admission policy, a quota, a range of limits or a newer Kubernetes
-    /// could judge otherwise, and this program elsewhere
+    /// Who checks new objects before they are written: server (a dry run), local (this program, by Kubernetes' rules),
+    /// or auto: the server wherever a webhook, an admission policy, a quota, a LimitRange or a newer Kubernetes could
+    /// decide differently, and this program elsewhere
     #[arg(long, value_name = "auto|server|local", default_value_t = PreflightChoice::Auto)]
     pub preflight: PreflightChoice,
-    /// Take up actions on Helm releases that another process left in the middle
+    /// Continue Helm actions that another process left unfinished
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub stuck_release_recovery: bool,
-    /// How long nothing is heard of someone else at work on a Helm release before it is taken up
+    /// How long another process working on a Helm release must have been silent before its action is taken over
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
     pub stuck_release_patience: Duration,
-    /// Hold back Helm releases when more than so many would be remade at once and nothing in their specs
-    /// asks for it; 0 never holds back
+    /// Hold Helm releases back if more than this many would be changed at once without a change in their specs; 0 turns
+    /// this off
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub helm_guard_rail_most: usize,
-    /// The same only when it is more than so many of a hundred
+    /// Hold back only if that is also more than this percentage of all releases
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     pub helm_guard_rail_percent: usize,
-    /// Keep the installation as the FluxInstance flux of this process's namespace says, and write a FluxReport
+    /// Keep the installation in line with the FluxInstance `flux` in this process's namespace, and write a FluxReport
     #[arg(long)]
     pub flux_instance: bool,
-    /// Features to switch, as NAME=true,OTHER=false
+    /// Feature gates to set, as NAME=true,OTHER=false
     #[arg(long, value_name = "GATES", default_value = "")]
     pub feature_gates: String,
-    /// A further address of the cluster's API servers, for when the kubeconfig's (inside a cluster: the Service's) does not
-    /// work from here; may be given several times. The certificate there must be for the same name
+    /// Another address of the cluster's API servers, used if the kubeconfig's (inside a cluster, the Service's) does
+    /// not work; may be given several times. Its certificate must be valid for the same name
     #[arg(long, value_name = "URL")]
     pub api_endpoint: Vec<String>,
-    /// A file with addresses of the API servers, one ADDRESS:PORT on each line: the key "endpoints" of the ConfigMap
-    /// everflow-api-endpoints, mounted. It may be missing
+    /// A file with addresses of the API servers, one ADDRESS:PORT per line: the mounted key "endpoints" of the
+    /// ConfigMap everflow-api-endpoints. It may be missing
     #[arg(long, value_name = "FILE")]
     pub api_endpoints_file: Option<PathBuf>,
-    /// Do not use the API servers' own addresses, which the cluster tells in the EndpointSlice default/kubernetes
+    /// Do not use the API servers' own addresses from the EndpointSlice default/kubernetes
     #[arg(long)]
     pub no_api_endpoint_discovery: bool,
-    /// Work only on what this process holds a lease for: replicas share the work
+    /// Reconcile only what this process holds a lease for, so that replicas share the work
     #[arg(long)]
     pub enable_leader_election: bool,
-    /// Into how many parts the work is cut, each with a lease of its own; all replicas must have the same number. With 1,
-    /// one replica leads and the others stand by
+    /// The number of shards, each with its own lease; it must be the same for all replicas. With 1, one replica leads
+    /// and the others stand by
     #[arg(
         long,
         value_name = "COUNT",
@@ -218,23 +216,23 @@ pub struct Args {
         requires = "enable_leader_election"
     )]
     pub shards: usize,
-    /// Where other replicas reach this one's artifacts; by default $POD_IP, the address of $HOSTNAME or the one that
+    /// Where other replicas reach this one's artifacts; by default $POD_IP, the address of $HOSTNAME, or the address
     /// artifacts are served at
     #[arg(long, value_name = "ADDRESS", requires = "enable_leader_election")]
     pub peer_address: Option<String>,
-    /// How long a lease holds: longer than the renew deadline
+    /// How long a lease is valid; must exceed the renew deadline
     #[arg(long, value_name = "DURATION", default_value = "19s", value_parser = duration)]
     pub leader_election_lease_duration: Duration,
-    /// How long a lease is renewed in vain before it is given up: longer than 1.2 times the retry period
+    /// How long to retry renewing a lease before giving it up; must exceed 1.2 times the retry period
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
     pub leader_election_renew_deadline: Duration,
-    /// How often a lease is looked at
+    /// How often a lease is checked and renewed
     #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = duration)]
     pub leader_election_retry_period: Duration,
-    /// What is logged: trace, debug, info or error
+    /// The log level: trace, debug, info or error
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: Level,
-    /// How it is logged: json or console
+    /// The log format: json or console
     #[arg(long, value_name = "ENCODING", default_value = "json")]
     pub log_encoding: Encoding,
 }

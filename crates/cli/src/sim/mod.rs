@@ -28,13 +28,13 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Run scenarios under many different faults, and look for what goes wrong for good
+    /// Run scenarios under many different faults, and look for what does not recover
     Run(Run),
     /// Run one seed again
     Replay(Replay),
-    /// Print the scenarios that come with the program
+    /// List the built-in scenarios
     List,
-    /// Print the file of a scenario that comes with the program, to write others like it
+    /// Print the file of a built-in scenario, as a template for your own
     Show {
         /// Its name
         name: String,
@@ -54,10 +54,10 @@ struct Run {
     /// Crash at every effect and delay every message instead of trying seeds
     #[arg(long)]
     systematic: bool,
-    /// Go on after a finding, and list all that there are; the first is told in full
+    /// Continue after a finding and list all of them; the first is printed in full
     #[arg(long)]
     keep_going: bool,
-    /// How many runs at once
+    /// The number of parallel runs
     #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=512))]
     jobs: u16,
 }
@@ -79,16 +79,16 @@ struct Replay {
 
 #[derive(Debug, clap::Args)]
 struct What {
-    /// The name of a scenario, or a file with one; all that come with the program when left out
+    /// The name of a scenario, or a file with one; by default, all built-in scenarios
     #[arg(long, conflicts_with = "path")]
     scenario: Vec<String>,
-    /// A repository: does it converge whatever goes wrong?
+    /// A repository: does it converge under all faults?
     #[arg(long)]
     path: Option<PathBuf>,
-    /// The directory of the repository that the cluster begins with
+    /// The entry directory of the repository
     #[arg(long, requires = "path")]
     entry: Option<String>,
-    /// Within which time after the last fault a repository must have converged
+    /// How long after the last fault a repository may take to converge
     #[arg(long, value_parser = span, default_value = "15m", requires = "path")]
     within: Duration,
 }

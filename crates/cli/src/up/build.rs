@@ -49,7 +49,7 @@ pub struct Args {
     /// Objects that the repository does not contain, such as Secrets with values; may be given several times
     #[arg(long = "with", value_name = "FILE")]
     with: Vec<PathBuf>,
-    /// Take a directory for a source; may be given several times
+    /// Use a directory in place of a source; may be given several times
     #[arg(long = "source", value_name = "[KIND/]NAME=DIR")]
     sources: Vec<String>,
     /// Fetch nothing: charts come from the repository or from the cache

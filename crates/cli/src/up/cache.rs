@@ -16,7 +16,7 @@ pub struct CacheFlags {
     /// $XDG_CACHE_HOME/everflow or ~/.cache/everflow
     #[arg(long, value_name = "DIR", env = "EVERFLOW_CACHE")]
     cache_dir: Option<PathBuf>,
-    /// Keep nothing between runs, and use nothing that is kept
+    /// Neither read nor write the cache
     #[arg(long, conflicts_with = "cache_dir")]
     no_cache: bool,
 }

@@ -44,31 +44,31 @@ pub struct Common {
     /// The repository: a directory with Flux's objects, kustomizations or plain manifests
     #[arg(value_name = "PATH", default_value = ".")]
     pub path: PathBuf,
-    /// The directory to begin with; needed where several fit
+    /// The entry directory; required if several qualify
     #[arg(long, value_name = "DIR")]
     pub entry: Option<String>,
-    /// Fetch nothing: other sources are skipped, and what depends on them
+    /// Fetch nothing; other sources, and what depends on them, are skipped
     #[arg(long)]
     pub offline: bool,
     #[command(flatten)]
     pub cache: CacheFlags,
-    /// Take a directory for another source; may be given several times
+    /// Use a directory in place of another source; may be given several times
     #[arg(long = "source", value_name = "[KIND/]NAME=DIR")]
     pub sources: Vec<String>,
-    /// Definitions of kinds that the repository does not contain; may be given several times
+    /// CRDs that the repository does not contain; may be given several times
     #[arg(long = "crds", value_name = "DIR")]
     pub crds: Vec<PathBuf>,
-    /// Accept kinds that nobody defines, without a schema, and versions that Flux no longer serves
+    /// Accept kinds that nothing defines, without a schema, and versions that Flux no longer serves
     #[arg(long)]
     pub assume_crds: bool,
-    /// Create the namespaces that the repository uses and does not define
+    /// Create namespaces that the repository uses but does not define
     #[arg(long)]
     pub create_namespaces: bool,
-    /// Objects that the cluster has before anything is deployed, such as the Secret with the key
-    /// for decryption; may be given several times
+    /// Objects that exist before anything is deployed, such as the Secret with the decryption key; may be given several
+    /// times
     #[arg(long = "with", value_name = "FILE")]
     pub with: Vec<PathBuf>,
-    /// A file with age keys, for secrets of Kustomizations whose own keys are not there
+    /// A file with age keys, for Kustomizations whose own keys are missing
     #[arg(
         long,
         value_name = "FILE",
@@ -76,19 +76,19 @@ pub struct Common {
         hide_env_values = true
     )]
     pub age_key: Option<PathBuf>,
-    /// Put placeholders where values cannot be had: for secrets that cannot be decrypted, and for
-    /// variables of ConfigMaps and Secrets that the repository does not contain
+    /// Use placeholders for missing values: for secrets that cannot be decrypted, and for variables from ConfigMaps and
+    /// Secrets that the repository does not contain
     #[arg(long, visible_alias = "without-decryption")]
     pub placeholders: bool,
-    /// Feature gates of the cluster and of Flux that are not as by default: HPAScaleToZero=true,
-    /// StrictPostBuildSubstitutions=false or =true. By default variables without a value are
-    /// mistakes, but for `up` and `diff` of repositories that install a Flux before 2.9
+    /// Non-default feature gates of the cluster and of Flux: HPAScaleToZero=true, StrictPostBuildSubstitutions=false or
+    /// =true. By default, variables without a value are errors, except in `up` and `diff` of repositories that install
+    /// a Flux before 2.9
     #[arg(long, value_name = "GATE=BOOL", value_delimiter = ',', value_parser = feature_gate)]
     pub feature_gates: Vec<String>,
-    /// How long to wait until everything is there
+    /// How long to wait for everything to become ready
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span)]
     pub timeout: Duration,
-    /// How long workloads take to come up
+    /// How long simulated workloads take to become ready
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span)]
     pub workload_delay: Duration,
     #[command(flatten)]
@@ -144,13 +144,13 @@ pub struct Args {
     /// Keep running, and deploy what changes on disk
     #[arg(long)]
     watch: bool,
-    /// Open the API for kubectl, write how to reach it to this file, and keep running
+    /// Open the API to kubectl, write a kubeconfig to this file, and keep running
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: Option<PathBuf>,
-    /// Print which notifications the repository's Alerts would have sent; nothing leaves this machine
+    /// Print the notifications that the repository's Alerts would send; nothing leaves this machine
     #[arg(long, conflicts_with = "output")]
     notifications: bool,
-    /// Send them
+    /// Send these notifications
     #[arg(long, requires = "notifications")]
     send: bool,
 }

@@ -29,7 +29,7 @@ pub struct Args {
     /// Print what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
-    /// Go on although something that is in use is not supported
+    /// Continue although a feature in use is not supported
     #[arg(long)]
     force: bool,
     /// A file or directory with the manifests to install

@@ -20,10 +20,10 @@ const DEEPEST: usize = 100;
 /// What goes into an artifact.
 #[derive(clap::Args, Debug)]
 pub struct ContentFlags {
-    /// What to leave out, as .gitignore has it
+    /// Paths to exclude, in .gitignore syntax
     #[arg(long, value_name = "PATTERN", value_delimiter = ',', default_value = IGNORED)]
     ignore_paths: Vec<String>,
-    /// What else to leave out
+    /// Additional paths to exclude
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     add_ignore_paths: Vec<String>,
 }
@@ -31,7 +31,7 @@ pub struct ContentFlags {
 /// Where content comes from.
 #[derive(clap::Args, Debug)]
 pub struct LinkFlags {
-    /// Put in what symbolic links point to, instead of leaving them out
+    /// Include the targets of symbolic links instead of excluding the links
     #[arg(long)]
     pub resolve_symlinks: bool,
 }

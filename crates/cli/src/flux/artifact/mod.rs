@@ -78,7 +78,7 @@ pub struct TagVerb {
 
 #[derive(Subcommand, Debug)]
 enum TagWhat {
-    /// Give an artifact more tags
+    /// Add tags to an artifact
     Artifact(tag::Args),
 }
 

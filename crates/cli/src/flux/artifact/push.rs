@@ -41,7 +41,7 @@ pub struct Args {
         hide_default_value = true
     )]
     source: String,
-    /// What it is there: BRANCH@sha1:COMMIT or TAG
+    /// The revision of the content: BRANCH@sha1:COMMIT or TAG
     #[arg(
         long,
         value_name = "REVISION",
@@ -49,13 +49,13 @@ pub struct Args {
         hide_default_value = true
     )]
     revision: String,
-    /// What else is said of it
+    /// Annotations of the artifact
     #[arg(short, long, value_name = "KEY=VALUE")]
     annotations: Vec<String>,
     /// Print what was pushed: json or yaml
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<DataFormat>,
-    /// The same content gives the same digest: it was made in 1970
+    /// Give the same content the same digest, by setting its creation time to 1970
     #[arg(long)]
     reproducible: bool,
     /// Accepted for compatibility

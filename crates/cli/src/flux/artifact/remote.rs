@@ -19,16 +19,16 @@ use crate::flux::say;
 pub struct RegistryFlags {
     #[arg(
         long,
-        help = "Who to log in as: USER[:PASSWORD]; by default what docker's configuration says",
+        help = "Credentials, as USER[:PASSWORD]; by default those in docker's configuration",
         value_name = "CREDENTIALS",
         default_value = "",
         hide_default_value = true
     )]
     pub creds: String,
-    /// Whose identity is used: generic
+    /// The identity provider: generic
     #[arg(long, value_name = "PROVIDER", default_value = "generic", value_parser = oci_provider)]
     pub provider: String,
-    /// The registry may be spoken to without TLS
+    /// Allow plain HTTP to the registry
     #[arg(long)]
     pub insecure_registry: bool,
 }

@@ -25,7 +25,7 @@ pub struct Args {
     /// Send the password as a bearer token
     #[arg(long)]
     with_bearer_token: bool,
-    /// Take http:// although everybody on the way can read the password
+    /// Allow http:// although anyone on the network can read the password
     #[arg(long)]
     allow_insecure_http: bool,
     /// Do not ask whether the deploy key was added

@@ -31,28 +31,28 @@ pub struct Args {
     /// The object that the chart is taken from: OCIRepository/NAME[.NAMESPACE] or HelmChart/…
     #[arg(long, value_name = "OBJECT", default_value = "")]
     chart_ref: String,
-    /// How often the chart is looked at
+    /// How often the chart is checked
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = go_duration)]
     chart_interval: Duration,
-    /// What a new chart is: ChartVersion or Revision
+    /// What counts as a new chart: ChartVersion or Revision
     #[arg(long, value_name = "STRATEGY", default_value = "ChartVersion")]
     reconcile_strategy: String,
-    /// What must be ready before: [NAMESPACE/]NAME
+    /// Objects that must be ready first: [NAMESPACE/]NAME
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     depends_on: Vec<String>,
     /// The namespace of the release
     #[arg(long, value_name = "NAME", default_value = "")]
     target_namespace: String,
-    /// The namespace of the records of the release
+    /// The namespace of the release records
     #[arg(long, value_name = "NAME", default_value = "")]
     storage_namespace: String,
-    /// Create the namespace of the release where it is missing
+    /// Create the namespace of the release if it is missing
     #[arg(long)]
     create_target_namespace: bool,
     /// The service account to release as
     #[arg(long, value_name = "NAME", default_value = "")]
     service_account: String,
-    /// What becomes of definitions at an upgrade: Skip, Create or CreateReplace
+    /// How CRDs are handled on upgrade: Skip, Create or CreateReplace
     #[arg(long, value_name = "POLICY", value_parser = crds_policy)]
     crds: Option<String>,
     /// Files with values

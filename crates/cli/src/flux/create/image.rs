@@ -83,22 +83,22 @@ struct PolicyArgs {
     /// The ImageRepository
     #[arg(long, value_name = "NAME", default_value = "")]
     image_ref: String,
-    /// Pick the highest version of a range
+    /// Select the highest version in a range
     #[arg(long, value_name = "RANGE", default_value = "")]
     select_semver: String,
-    /// Pick by the alphabet: asc or desc
+    /// Select alphabetically: asc or desc
     #[arg(long, value_name = "ORDER", default_value = "")]
     select_alpha: String,
-    /// Pick by number: asc or desc
+    /// Select numerically: asc or desc
     #[arg(long, value_name = "ORDER", default_value = "")]
     select_numeric: String,
     /// Only tags that match
     #[arg(long, value_name = "REGEX", default_value = "")]
     filter_regex: String,
-    /// What of the tag is compared, such as $group
+    /// The part of the tag to compare, such as $group
     #[arg(long, value_name = "TEMPLATE", default_value = "")]
     filter_extract: String,
-    /// Whether the digest is kept: Never, IfNotPresent or Always
+    /// Whether to store the digest: Never, IfNotPresent or Always
     #[arg(long, value_name = "POLICY", default_value = "")]
     reflect_digest: String,
 }
@@ -190,7 +190,7 @@ struct UpdateArgs {
     /// The branch to check out
     #[arg(long, value_name = "NAME", default_value = "")]
     checkout_branch: String,
-    /// The branch to push to, when it is another
+    /// The branch to push to, if different
     #[arg(long, value_name = "NAME", default_value = "")]
     push_branch: String,
     /// The template of commit messages
@@ -199,13 +199,13 @@ struct UpdateArgs {
     /// The author of commits
     #[arg(long, value_name = "NAME", default_value = "")]
     author_name: String,
-    /// The address of the author
+    /// The email address of the author
     #[arg(long, value_name = "ADDRESS", default_value = "")]
     author_email: String,
     /// The Secret with the key that signs commits
     #[arg(long, value_name = "NAME", default_value = "")]
     signing_key_secret: String,
-    /// What that key is: gpg or ssh
+    /// The type of that key: gpg or ssh
     #[arg(long, value_name = "TYPE", default_value = "")]
     signing_key_type: String,
 }

@@ -19,7 +19,7 @@ pub struct Args {
     /// The name of the object
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The source: [KIND/]NAME[.NAMESPACE], of a GitRepository where no kind is given
+    /// The source: [KIND/]NAME[.NAMESPACE]; a GitRepository if no kind is given
     #[arg(long, value_name = "SOURCE", value_parser = kustomization_source)]
     source: Option<Reference>,
     /// The directory in the source
@@ -28,19 +28,19 @@ pub struct Args {
     /// Delete what the source no longer contains
     #[arg(long)]
     prune: bool,
-    /// Wait until all that is applied is healthy
+    /// Wait until everything applied is healthy
     #[arg(long)]
     wait: bool,
-    /// Wait until this is healthy: KIND/NAME.NAMESPACE
+    /// Wait until this object is healthy: KIND/NAME.NAMESPACE
     #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
     health_check: Vec<String>,
-    /// How long to wait for health
+    /// How long to wait for health checks
     #[arg(long, value_name = "DURATION", default_value = "2m0s", value_parser = go_duration)]
     health_check_timeout: Duration,
     /// Has no effect
     #[arg(long, hide = true, default_value = "")]
     validation: String,
-    /// What must be ready before: [NAMESPACE/]NAME
+    /// Objects that must be ready first: [NAMESPACE/]NAME
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     depends_on: Vec<String>,
     /// The service account to apply as
@@ -58,7 +58,7 @@ pub struct Args {
     /// The Secret with the kubeconfig of another cluster
     #[arg(long, value_name = "NAME", default_value = "")]
     kubeconfig_secret_ref: String,
-    /// When to try again after a failure
+    /// The retry interval after a failure
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = go_duration)]
     retry_interval: Duration,
 }

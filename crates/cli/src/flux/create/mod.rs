@@ -66,7 +66,7 @@ enum What {
     Secret(secret::Args),
     /// Create or update sources
     Source(source::Args),
-    /// Create or update namespaces of a tenant, with an account that deploys to them
+    /// Create or update the namespaces of a tenant, with a service account that deploys to them
     Tenant(tenant::Args),
 }
 

@@ -16,10 +16,10 @@ pub struct AlertArgs {
     /// The Provider that messages go to
     #[arg(long, value_name = "NAME", default_value = "")]
     provider_ref: String,
-    /// Which events: info or error
+    /// The severity of events: info or error
     #[arg(long, value_name = "SEVERITY", default_value = "")]
     event_severity: String,
-    /// Of which objects: KIND/NAME[.NAMESPACE]; * for all
+    /// The objects to watch: KIND/NAME[.NAMESPACE]; * for all
     #[arg(long, value_name = "OBJECT", value_delimiter = ',')]
     event_source: Vec<String>,
 }
@@ -106,7 +106,7 @@ pub struct ReceiverArgs {
     /// The Secret with the token
     #[arg(long, value_name = "NAME", default_value = "")]
     secret_ref: String,
-    /// Which events, by the names of the sender
+    /// The events to accept, by the sender's names
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
     event: Vec<String>,
     /// What is reconciled: KIND/NAME

@@ -64,7 +64,7 @@ struct GitArgs {
     /// The tag
     #[arg(long, value_name = "NAME", default_value = "")]
     tag: String,
-    /// The range of versions that tags are picked by
+    /// The version range to select tags by
     #[arg(long, value_name = "RANGE", default_value = "")]
     tag_semver: String,
     /// The commit
@@ -81,25 +81,25 @@ struct GitArgs {
     password: String,
     #[command(flatten)]
     key: KeyFlags,
-    /// A Secret with credentials that is there already
+    /// An existing Secret with credentials
     #[arg(long, value_name = "NAME", default_value = "")]
     secret_ref: String,
     /// A Secret with the address of a proxy
     #[arg(long, value_name = "NAME", default_value = "")]
     proxy_secret_ref: String,
-    /// Whose identity is used: generic, github, aws or azure
+    /// The identity provider: generic, github, aws or azure
     #[arg(long, value_name = "PROVIDER", value_parser = git_provider)]
     provider: Option<String>,
     /// A file with the certificates to trust
     #[arg(long, value_name = "FILE", default_value = "")]
     ca_file: String,
-    /// With the content of submodules
+    /// Include submodules
     #[arg(long)]
     recurse_submodules: bool,
     /// Do not ask whether the deploy key was added
     #[arg(short, long)]
     silent: bool,
-    /// What to leave out, as .sourceignore has it
+    /// Paths to exclude, in .sourceignore syntax
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     ignore_paths: Vec<String>,
     /// The directories to check out
@@ -225,19 +225,19 @@ struct HelmArgs {
     /// The password of the user
     #[arg(short, long, value_name = "TEXT", default_value = "")]
     password: String,
-    /// A file with the certificate to log in with
+    /// A file with the client certificate
     #[arg(long, value_name = "FILE", default_value = "")]
     cert_file: String,
-    /// A file with the key of that certificate
+    /// A file with the key of the client certificate
     #[arg(long, value_name = "FILE", default_value = "")]
     key_file: String,
     /// A file with the certificates to trust
     #[arg(long, value_name = "FILE", default_value = "")]
     ca_file: String,
-    /// A Secret with credentials that is there already
+    /// An existing Secret with credentials
     #[arg(long, value_name = "NAME", default_value = "")]
     secret_ref: String,
-    /// Whose identity is used for oci://: generic, aws, azure or gcp
+    /// The identity provider for oci://: generic, aws, azure or gcp
     #[arg(long, value_name = "PROVIDER", default_value = "")]
     oci_provider: String,
     /// Send the credentials to other hosts that the index names
@@ -364,16 +364,16 @@ struct OciArgs {
     /// The tag
     #[arg(long, value_name = "NAME", default_value = "")]
     tag: String,
-    /// The range of versions that tags are picked by
+    /// The version range to select tags by
     #[arg(long, value_name = "RANGE", default_value = "")]
     tag_semver: String,
     /// The digest
     #[arg(long, value_name = "DIGEST", default_value = "")]
     digest: String,
-    /// Which layer, and what becomes of it: MEDIA-TYPE:extract or MEDIA-TYPE:copy
+    /// The layer and how to use it: MEDIA-TYPE:extract or MEDIA-TYPE:copy
     #[arg(long, value_name = "SELECTOR", default_value = "")]
     layer_selector: String,
-    /// Whose identity is used: generic, aws, azure or gcp
+    /// The identity provider: generic, aws, azure or gcp
     #[arg(long, value_name = "PROVIDER", default_value = "generic", value_parser = oci_provider)]
     provider: String,
     /// The Secret with credentials
@@ -390,10 +390,10 @@ struct OciArgs {
     proxy_secret_ref: String,
     #[command(flatten)]
     verify: VerifyFlags,
-    /// What to leave out, as .sourceignore has it
+    /// Paths to exclude, in .sourceignore syntax
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     ignore_paths: Vec<String>,
-    /// The registry may be spoken to without TLS
+    /// Allow plain HTTP to the registry
     #[arg(long)]
     insecure: bool,
 }
@@ -459,7 +459,7 @@ struct BucketArgs {
     /// The address of the server
     #[arg(long, value_name = "HOST", default_value = "")]
     endpoint: String,
-    /// What the server is: generic, aws, azure or gcp
+    /// The type of the server: generic, aws, azure or gcp
     #[arg(long, value_name = "PROVIDER", default_value = "generic", value_parser = bucket_provider)]
     provider: String,
     /// The access key
@@ -471,16 +471,16 @@ struct BucketArgs {
     /// The region
     #[arg(long, value_name = "NAME", default_value = "")]
     region: String,
-    /// The server may be spoken to without TLS
+    /// Allow plain HTTP to the server
     #[arg(long)]
     insecure: bool,
-    /// A Secret with credentials that is there already
+    /// An existing Secret with credentials
     #[arg(long, value_name = "NAME", default_value = "")]
     secret_ref: String,
     /// A Secret with the address of a proxy
     #[arg(long, value_name = "NAME", default_value = "")]
     proxy_secret_ref: String,
-    /// What to leave out, as .sourceignore has it
+    /// Paths to exclude, in .sourceignore syntax
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     ignore_paths: Vec<String>,
 }
@@ -541,7 +541,7 @@ struct ChartArgs {
     /// The version of the chart, or a range of versions
     #[arg(long, value_name = "VERSION", default_value = "")]
     chart_version: String,
-    /// What a new chart is: ChartVersion or Revision
+    /// What counts as a new chart: ChartVersion or Revision
     #[arg(long, value_name = "STRATEGY", default_value = "ChartVersion")]
     reconcile_strategy: String,
     #[command(flatten)]

@@ -21,13 +21,13 @@ pub struct Args {
     /// The namespaces of the tenant
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     with_namespace: Vec<String>,
-    /// The role that the account of the tenant gets in them
+    /// The role that the tenant's service account gets in them
     #[arg(long, value_name = "NAME", default_value = "cluster-admin")]
     cluster_role: String,
-    /// The name of the account; by default that of the tenant
+    /// The name of the service account; by default that of the tenant
     #[arg(long, value_name = "NAME", default_value = "")]
     with_service_account: String,
-    /// The namespaces are there already
+    /// The namespaces exist already
     #[arg(long)]
     skip_namespace: bool,
 }

@@ -29,7 +29,7 @@ const DEEPEST: usize = 30;
 pub struct Args {
     #[command(flatten)]
     build: KustomizationArgs,
-    /// Show that something is going on
+    /// Show progress
     #[arg(
         long,
         value_name = "BOOL",
@@ -42,7 +42,7 @@ pub struct Args {
         value_parser = go_bool
     )]
     progress_bar: bool,
-    /// A Kustomization that the cluster does not have is new
+    /// Treat a Kustomization that is not in the cluster as new
     #[arg(long)]
     ignore_not_found: bool,
 }

@@ -15,12 +15,12 @@ use crate::install;
 /// What is compared with something that is there already.
 #[derive(Subcommand, Debug)]
 pub enum What {
-    /// Show what a local directory would change in the cluster; ends with 1 when there is something
+    /// Show what a local directory would change in the cluster; exits with 1 if there are changes
     #[command(visible_alias = "ks")]
     Kustomization(Box<kustomization::Args>),
-    /// Show what a local directory has that an artifact in a registry has not; ends with 1 then
+    /// Compare a local directory with an artifact in a registry; exits with 1 if they differ
     Artifact(Box<ArtifactArgs>),
-    /// Show what a FluxInstance would change in the cluster; ends with 1 when there is something
+    /// Show what a FluxInstance would change in the cluster; exits with 1 if there are changes
     Instance(Box<install::DiffArgs>),
 }
 

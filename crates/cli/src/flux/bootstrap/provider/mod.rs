@@ -27,13 +27,13 @@ pub struct Hosted {
     /// The name of the repository
     #[arg(long, value_name = "NAME", default_value = "")]
     repository: String,
-    /// The owner is a person
+    /// The owner is a user account
     #[arg(long)]
     personal: bool,
     /// Let the deploy key write
     #[arg(long)]
     read_write_key: bool,
-    /// Change a repository that is there already as the flags say
+    /// Update an existing repository to match the flags
     #[arg(long)]
     reconcile: bool,
     #[command(flatten)]
@@ -45,13 +45,13 @@ pub struct Hosted {
 pub struct GiteaArgs {
     #[command(flatten)]
     hosted: Hosted,
-    /// The host, with http:// before it where it has no TLS
+    /// The host, prefixed with http:// if it has no TLS
     #[arg(long, value_name = "HOST", default_value = "gitea.com")]
     hostname: String,
     /// Teams that get access, as NAME or NAME:PERMISSION
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     team: Vec<String>,
-    /// Nobody else sees the repository
+    /// Make the repository private
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set, value_parser = go_bool)]
     private: bool,
@@ -68,7 +68,7 @@ pub struct GithubArgs {
     /// Teams that get access, as NAME or NAME:PERMISSION
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     team: Vec<String>,
-    /// Nobody else sees the repository
+    /// Make the repository private
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set, value_parser = go_bool)]
     private: bool,
@@ -85,14 +85,14 @@ pub struct GitlabArgs {
     /// Groups that get access, as NAME or NAME:PERMISSION
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     team: Vec<String>,
-    /// Who sees the repository: public, internal or private
+    /// The visibility of the repository: public, internal or private
     #[arg(long, value_name = "WORD", default_value = "private", value_parser = ["public", "internal", "private"])]
     visibility: String,
     /// Use --visibility
     #[arg(long, hide = true, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set, value_parser = go_bool)]
     private: bool,
-    /// Let the cluster log in with a deploy token of the project
+    /// Let the cluster authenticate with a deploy token of the project
     #[arg(long)]
     deploy_token_auth: bool,
 }
@@ -111,7 +111,7 @@ pub struct BitbucketArgs {
     /// Groups that get access, as NAME or NAME:PERMISSION
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     group: Vec<String>,
-    /// Nobody else sees the repository
+    /// Make the repository private
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
         default_value = "true", default_missing_value = "true", action = clap::ArgAction::Set, value_parser = go_bool)]
     private: bool,
