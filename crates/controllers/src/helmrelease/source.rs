@@ -21,7 +21,7 @@ use crate::resources;
 use crate::stop::{Failure, RetryPolicy, Stop, Tell};
 
 /// How long a source that has come together with the object may take before it is said that it has nothing yet.
-const A_MOMENT: std::time::Duration = std::time::Duration::from_secs(2);
+const A_MOMENT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Which source is meant.
 #[derive(Debug, Clone)]
