@@ -107,21 +107,39 @@ impl Takeover {
 /// The JSON patch that hands over to server-side apply what a manager wrote by updates, or `None` when there is
 /// nothing of the kind.
 pub fn own_updates(manager: &str, live: &Value) -> Option<Value> {
+    let is_given_up = |entry: &Value| entry["manager"] == manager && entry["operation"] == "Update";
+    given_up(manager, &is_given_up, live)
+}
+
+/// The same of what other managers wrote or applied.
+pub fn handed_over(manager: &str, others: &[String], live: &Value) -> Option<Value> {
+    let is_given_up = |entry: &Value| {
+        let name = entry["manager"].as_str().unwrap_or_default();
+        name != manager && others.iter().any(|other| other == name)
+    };
+    given_up(manager, &is_given_up, live)
+}
+
+fn given_up(manager: &str, is_given_up: &dyn Fn(&Value) -> bool, live: &Value) -> Option<Value> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let is_whole = |entry: &Value| {
         let subresource = entry.get("subresource").and_then(Value::as_str);
-        entry["manager"] == manager && subresource.unwrap_or_default().is_empty()
+        subresource.unwrap_or_default().is_empty()
     };
-    let is = |entry: &Value, operation: &str| is_whole(entry) && entry["operation"] == operation;
-    let updates: Vec<&Value> = entries.iter().filter(|one| is(one, "Update")).collect();
+    let is_own = |entry: &Value| {
+        is_whole(entry) && entry["manager"] == manager && entry["operation"] == "Apply"
+    };
+    let is_theirs = |entry: &Value| is_whole(entry) && is_given_up(entry);
+    let updates: Vec<&Value> = entries.iter().filter(|one| is_theirs(one)).collect();
     if updates.is_empty() {
         return None;
     }
-    let mut own = entries.iter().find(|one| is(one, "Apply")).cloned();
+    let mut own = entries.iter().find(|one| is_own(one)).cloned();
     for update in updates {
         own = Some(match own {
             None => {
                 let mut own = update.clone();
+                own["manager"] = manager.into();
                 own["operation"] = "Apply".into();
                 own
             }
@@ -131,7 +149,7 @@ pub fn own_updates(manager: &str, live: &Value) -> Option<Value> {
             }
         });
     }
-    let is_other = |one: &&Value| !is(one, "Update") && !is(one, "Apply");
+    let is_other = |one: &&Value| !is_theirs(one) && !is_own(one);
     let mut all: Vec<Value> = entries.iter().filter(is_other).cloned().collect();
     all.extend(own);
     let version = &live["metadata"]["resourceVersion"];

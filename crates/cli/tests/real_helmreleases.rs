@@ -281,6 +281,19 @@ async fn helm_and_the_engine_share_releases(
     helm.must(&["get", "notes", "web"]);
     assert_eq!(helm.history("web"), [(1, "deployed".to_owned())]);
     helm.must(&[&["rollback", "web", "1"], helm.force].concat());
+    // What it was rolled back to is what is asked for: no revision is made, and the status says how it came.
+    let engine = Engine::start_with(kubeconfig, &storage, &SHORT_LEASE);
+    let rolled_back = until(&world, "web", |object| {
+        object["status"]["history"][0]["version"] == 2
+    })
+    .await;
+    let released = everflow_api::view::condition(&rolled_back, "Released").unwrap();
+    assert_eq!(released["reason"], "RollbackSucceeded", "{released}");
+    let message = released["message"].as_str().unwrap();
+    let said = "Helm rollback succeeded for release shop/web.v2 with chart web@1.0.0";
+    assert_eq!(message, said);
+    engine.end();
+    assert_eq!(helm.history("web").len(), 2);
     let upgrade = [
         "upgrade",
         "web",

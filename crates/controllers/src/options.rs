@@ -260,6 +260,8 @@ gates! {
     default_to_retry_on_failure "DefaultToRetryOnFailure" = false,
     /// Sources are read from the server, not from memory.
     direct_source_fetch "DirectSourceFetch" = false,
+    /// The version of a chart from an OCIRepository or ExternalArtifact does not hold its digest.
+    disable_chart_digest_tracking "DisableChartDigestTracking" = false,
     /// Changes of ConfigMaps and Secrets are not heeded at once.
     disable_config_watchers "DisableConfigWatchers" = false,
     /// Health checks wait for all objects even when one has failed.
@@ -274,7 +276,19 @@ gates! {
     migrate_api_version "MigrateAPIVersion" = false,
     /// A variable that is not set and has no default is an error.
     strict_post_build_substitutions "StrictPostBuildSubstitutions" = true,
+    /// HelmReleases that say nothing else are released as Helm 3 did: merged by the client, waited for by its rules, and
+    /// without post-rendered hooks.
+    use_helm_3_defaults "UseHelm3Defaults" = false,
 }
+
+/// Gates that Flux knows and that have no effect there any more, or are about a way of working that is not ours: memory is
+/// bounded by limits on each piece of work, not by a watch that ends the process.
+const WITHOUT_EFFECT: [&str; 4] = [
+    "AdoptLegacyReleases",
+    "CorrectDrift",
+    "DetectDrift",
+    "OOMWatch",
+];
 
 impl FeatureGates {
     /// Sets gates from text of the form `NAME=true,OTHER=false`.
@@ -298,7 +312,7 @@ impl FeatureGates {
                 .ok_or_else(|| Error::GateValue {
                     text: gate.to_owned(),
                 })?;
-            if !self.set(name, on) {
+            if !self.set(name, on) && !WITHOUT_EFFECT.contains(&name) {
                 return Err(Error::UnknownGate {
                     name: name.to_owned(),
                     known: Self::NAMES.join(", "),
@@ -317,7 +331,7 @@ mod tests {
     fn gates_are_set_by_name() {
         let mut gates = FeatureGates::default();
         gates
-            .parse("ExternalArtifact=true, StrictPostBuildSubstitutions=false")
+            .parse("ExternalArtifact=true, OOMWatch=true, StrictPostBuildSubstitutions=false")
             .unwrap();
         assert!(gates.external_artifact && !gates.strict_post_build_substitutions);
         assert_eq!(

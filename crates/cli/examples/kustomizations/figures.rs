@@ -10,7 +10,7 @@ use crate::Failure;
 use crate::world::World;
 
 /// Requests by verb and resource.
-type Requests = BTreeMap<String, f64>;
+pub type Requests = BTreeMap<String, f64>;
 
 /// What the engine is measured by.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -111,15 +111,20 @@ impl Usage {
         (all / over, lines.join(", "))
     }
 
+    /// What was asked for, by verb and resource.
+    pub fn asked(&self) -> &Requests {
+        &self.requests
+    }
+
     /// Whether nothing was asked.
     pub fn is_quiet(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// How many requests there were for each Kustomization.
+    /// How many requests there were for each object.
     pub fn requests_each(&self, count: f64) -> String {
         let (all, lines) = self.shown(count);
-        format!("{all:.2} requests for each Kustomization ({lines})")
+        format!("{all:.2} requests for each ({lines})")
     }
 
     /// How many requests there were.

@@ -173,6 +173,13 @@ pub struct Args {
     /// decide differently, and this program elsewhere
     #[arg(long, value_name = "auto|server|local", default_value_t = PreflightChoice::Auto)]
     pub preflight: PreflightChoice,
+    /// A field manager whose fields are taken over when objects are applied, and of releases where drift is put right, as if
+    /// it were ours; may be given several times
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub override_manager: Vec<String>,
+    /// The digest of Helm releases in their history: sha256. What was noted with another one is found again and noted anew
+    #[arg(long, value_name = "NAME", default_value = "sha256", value_parser = ["sha256"])]
+    pub snapshot_digest_algo: String,
     /// Continue Helm actions that another process left unfinished
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub stuck_release_recovery: bool,
@@ -283,6 +290,7 @@ impl Args {
         options.kustomize.concurrent = options.concurrent;
         options.kustomize.build_limits = self.build.limits();
         options.kustomize.preflight = self.preflight;
+        options.kustomize.override_managers = self.override_manager.clone();
         options.helm.concurrent = options.concurrent;
         options.helm.stuck_release_recovery = self.stuck_release_recovery;
         options.helm.foreign_patience = self.stuck_release_patience;

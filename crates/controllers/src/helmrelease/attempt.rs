@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use everflow_api::Reason;
 use everflow_api::condition::Reconciled as _;
-use everflow_api::helm::{HelmRelease, HelmReleaseStatus};
+use everflow_api::helm::{
+    HelmRelease, HelmReleaseSpec, HelmReleaseStatus, PostRenderStrategy, WaitStrategy,
+    WaitStrategyName,
+};
 use everflow_api::object::Object;
 use everflow_apply::effects::AppliedCache;
 use everflow_apply::health::custom::CustomChecks;
@@ -92,8 +95,11 @@ impl<'a> Attempt<'a> {
         controller: &'a HelmReleaseController,
         context: &'a Context,
         value: &'a Value,
-        object: Object<HelmRelease>,
+        mut object: Object<HelmRelease>,
     ) -> Self {
+        if controller.options.gates.use_helm_3_defaults {
+            with_helm_3_defaults(&mut object.spec);
+        }
         Attempt {
             controller,
             context,
@@ -189,6 +195,9 @@ impl<'a> Attempt<'a> {
         if self.object.spec.suspend {
             return Ok(self.suspended());
         }
+        if let Some(moment) = self.controller.moments().get_mut(&self.context.key) {
+            self.events = std::mem::take(&mut moment.news);
+        }
         self.requests = take_requests(&mut self.object);
         let request = self.object.metadata.requested_at().map(str::to_owned);
         self.object.status.handle_request(request.as_deref());
@@ -196,7 +205,11 @@ impl<'a> Attempt<'a> {
         match outcome {
             Ok(report) => Ok(report),
             Err(Halt::Wait(mut report)) => {
-                report.events.splice(0..0, std::mem::take(&mut self.events));
+                let news = std::mem::take(&mut self.events);
+                match report.status {
+                    Some(_) => drop(report.events.splice(0..0, news)),
+                    None => self.keep_news(news),
+                }
                 Ok(*report)
             }
             Err(Halt::Again(why)) => Ok(self.once_more(&why)),
@@ -206,6 +219,13 @@ impl<'a> Attempt<'a> {
                 Ok(silent(Next::retry("Gone"), Verdict::Success))
             }
         }
+    }
+
+    /// Keeps news for the next attempt.
+    fn keep_news(&self, news: Vec<Event>) {
+        let mut moments = self.controller.moments();
+        let moment = moments.entry(self.context.key.clone()).or_default();
+        moment.news.extend(news);
     }
 
     /// A suspended object is left alone; only its generation is noted.
@@ -224,7 +244,8 @@ impl<'a> Attempt<'a> {
         let source = self.source().await?;
         let (values, concealed) = self.values().await?;
         let chart = self.load(&source).await?;
-        let (version, oci_digest) = version(&chart, &source)?;
+        let tracks = !self.options().gates.disable_chart_digest_tracking;
+        let (version, oci_digest) = version(&chart, &source, tracks)?;
         let mut target = self.target().await?;
         target.client = target.client.concealing(Arc::new(concealed));
         if let Some(moved) = moved(&self.object, chart.name()) {
@@ -263,10 +284,26 @@ pub(super) fn configuration(wrong: Misconfigured) -> Stop {
     Failure::from(wrong).telling(text).into()
 }
 
+/// Says what is not said in a spec as Helm 3 did it.
+fn with_helm_3_defaults(spec: &mut HelmReleaseSpec) {
+    let install = spec.install.get_or_insert_default();
+    install.server_side_apply.get_or_insert(false);
+    spec.post_render_strategy
+        .get_or_insert(PostRenderStrategy::NoHooks);
+    spec.wait_strategy.get_or_insert(WaitStrategy {
+        name: WaitStrategyName::Legacy,
+        ..WaitStrategy::default()
+    });
+}
+
 /// The version of a chart; one from a source that can move is known by the digest of the artifact, too.
-fn version(chart: &LoadedChart, source: &Source) -> Result<(String, Option<String>), Stop> {
+fn version(
+    chart: &LoadedChart,
+    source: &Source,
+    tracks: bool,
+) -> Result<(String, Option<String>), Stop> {
     let plain = chart.chart.metadata.version.clone();
-    if !source.tracks_digest {
+    if !source.tracks_digest || !tracks {
         return Ok((plain, None));
     }
     match chart_version::tracked(&plain, &source.artifact.revision) {

@@ -8,7 +8,7 @@ use everflow_helm::template::ReleaseOptions;
 use everflow_json::Value;
 use everflow_release::action::{ActionKind, Begin, Plan, Resume, Run};
 use everflow_release::decide::{Decision, name_in_use};
-use everflow_release::manifest::objects;
+use everflow_release::manifest::{objects, unnamed};
 use everflow_release::record::mark::MadeFrom;
 use everflow_release::record::{
     NewRecord, Status, StoredRecord, first_record, next_record, record_for_rollback,
@@ -141,8 +141,12 @@ impl Attempt<'_> {
             base: ground.base,
             replaced: ground.replaced,
         };
+        let is_new = matches!(begin.plan.kind, ActionKind::Install | ActionKind::Upgrade);
         Ok(match Run::begin(begin, &kinds, self.now()) {
-            Ok(run) => Begun::Run(Box::new(run)),
+            Ok(run) => match unnamed(run.record(), run.objects()).filter(|_| is_new) {
+                Some(why) => Begun::Failed(why),
+                None => Begun::Run(Box::new(run)),
+            },
             Err(error) => Begun::Failed(error.to_string()),
         })
     }

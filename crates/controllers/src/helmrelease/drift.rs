@@ -1,27 +1,29 @@
 //! Objects that are not as their release has them.
 //!
 //! Only fields of our own count: the server is asked what applying would change. What others change back again
-//! and again is said once and then left alone.
+//! and again is said once, noted beside the record of the release, and left alone for longer each time.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use everflow_api::Reason;
 use everflow_api::condition;
-use everflow_api::helm::latest;
+use everflow_api::helm::{DriftDetectionMode, latest};
 use everflow_api::inventory::ObjectId;
-use everflow_api::names::annotation;
 use everflow_api::names::condition::DRIFTED;
+use everflow_api::names::{annotation, manager};
 use everflow_apply::drift::Ignore;
 use everflow_apply::effects::run_concurrently;
+use everflow_apply::takeover::handed_over;
 use everflow_env::BoxFuture;
 use everflow_json::{Map, Value};
-use everflow_release::action::ActionKind;
-use everflow_release::decide::Then;
+use everflow_release::action::{ActionKind, Expected};
+use everflow_release::decide::{Then, drift_mode};
 use everflow_release::manifest::own;
+use everflow_release::record::Contested;
+use everflow_release::record::mark::CONTESTED;
 use everflow_release::status::{self, Changed, Drift};
 use everflow_runtime::Error as ClientError;
-use everflow_runtime::client::Patch;
+use everflow_runtime::client::{At, Patch, Resource, WriteOptions};
 use everflow_runtime::events::{Event, Severity};
 
 use super::attempt::{Attempt, Halt};
@@ -29,7 +31,7 @@ use super::rounds::Work;
 use super::steps::{place, refusal};
 use crate::stop::Stop;
 
-/// So often an object is put right; who changes it more often within a span has his way.
+/// So often an object is put right; when others change it more often within a span it is contested.
 const ROUNDS: (u32, Duration) = (3, Duration::from_secs(600));
 
 /// What differs.
@@ -69,12 +71,12 @@ impl Attempt<'_> {
             tasks.push(Box::pin(self.compare(work, object, &ignore)));
         }
         let compared = run_concurrently(tasks).await;
-        let contested = self.contested();
+        let (contested, now) = (&last.place.contested, self.now());
         let mut drifts = Drifts::default();
         for (object, changed) in objects.into_iter().zip(compared) {
             let id = ObjectId::of(&object);
             if let Some(changed) = changed?
-                && !contested.contains(&id)
+                && !contested.is_left_alone(&id, now)
             {
                 drifts.found.push((Drift { id, changed }, object));
             }
@@ -107,6 +109,10 @@ impl Attempt<'_> {
         if is_exempt(&live) {
             return Ok(None);
         }
+        let live = match self.hand_over(work, &resource, at, live).await? {
+            Some(live) => live,
+            None => return Ok(None),
+        };
         let options = self.apply_options(ActionKind::Rollback).force().dry_run();
         let patch = Patch::Apply(object.clone());
         let mut wanted = match client.patch(&resource, at, &patch, &options).await {
@@ -135,6 +141,31 @@ impl Attempt<'_> {
         }))
     }
 
+    /// Takes the fields over that managers of `--override-manager` have, so that those which the release does not
+    /// have count as drift. None when the server does not let us.
+    async fn hand_over(
+        &self,
+        work: &Work,
+        resource: &Resource,
+        at: At<'_>,
+        live: Value,
+    ) -> Result<Option<Value>, Halt> {
+        let names = &self.options().kustomize.override_managers;
+        let is_telling = drift_mode(&self.object) == DriftDetectionMode::Warn;
+        let Some(patch) = handed_over(manager::HELM, names, &live).filter(|_| !is_telling) else {
+            return Ok(Some(live));
+        };
+        let by = WriteOptions::by(manager::HELM);
+        let client = &work.target.client;
+        match client.patch(resource, at, &Patch::Json(patch), &by).await {
+            Ok(live) => Ok(Some(live)),
+            Err(error) => {
+                refusal(error)?;
+                Ok(None)
+            }
+        }
+    }
+
     /// Tells of what differs.
     pub(super) fn tell_drift(&mut self, work: &Work, is_corrected: bool) {
         let Some(drifts) = &work.drifts else {
@@ -156,6 +187,11 @@ impl Attempt<'_> {
     pub(super) async fn correct_drift(&mut self, work: &mut Work) -> Result<Then, Halt> {
         self.tell_drift(work, true);
         let drifts = work.drifts.take().unwrap_or_default();
+        let last = work.records.storage.last().ok().flatten();
+        let known = last
+            .map(|last| last.place.contested.clone())
+            .unwrap_or_default();
+        let mut contested = Vec::new();
         let mut corrected = Vec::new();
         let mut errors = Vec::new();
         let memory = self.memory(&work.target);
@@ -183,7 +219,9 @@ impl Attempt<'_> {
                         Changed::Fields { .. } => "configured",
                     };
                     corrected.push((drift.id.clone(), word));
-                    self.note_round(&drift.id, &drift.changed);
+                    if self.is_contested(&drift.id, &drift.changed, &known) {
+                        contested.push(drift.id.clone());
+                    }
                 }
                 Err(error) => {
                     memory.forget(&drift.id);
@@ -194,6 +232,9 @@ impl Attempt<'_> {
         }
         let notice = status::note_correction(&self.object, &corrected, &errors);
         self.tell_all(notice.into_iter().collect());
+        if !contested.is_empty() {
+            self.note_contested(work, &contested).await?;
+        }
         if errors.is_empty() {
             work.drifts = Some(Drifts::default());
             return Ok(Then::GoOn);
@@ -201,10 +242,10 @@ impl Attempt<'_> {
         Ok(Then::BackOff)
     }
 
-    /// Counts a correction; an object that was put right often enough is told of once, and left alone from then on.
-    fn note_round(&mut self, id: &ObjectId, changed: &Changed) {
+    /// Counts a correction. Who is put right often enough within a span is contested, and so is at once who was before.
+    fn is_contested(&self, id: &ObjectId, changed: &Changed, known: &Contested) -> bool {
         if *changed == Changed::Removed {
-            return;
+            return false;
         }
         let now = self.context.env.clock.elapsed();
         let mut moments = self.controller.moments();
@@ -214,38 +255,50 @@ impl Attempt<'_> {
             round.0 = 0;
         }
         *round = (round.0 + 1, now);
-        let is_last = round.0 == ROUNDS.0;
-        drop(moments);
-        if !is_last {
-            return;
+        let is_contested = round.0 >= ROUNDS.0 || known.knows(id);
+        if is_contested {
+            moment.rounds.remove(id);
         }
+        is_contested
+    }
+
+    /// Notes beside the record which objects are left alone from now on, and tells of each once.
+    async fn note_contested(&mut self, work: &mut Work, found: &[ObjectId]) -> Result<(), Halt> {
+        let now = self.now();
+        let last = work.records.storage.last().ok().flatten();
+        let Some(place) = last.map(|last| last.place.clone()) else {
+            return Ok(());
+        };
+        let mut contested = place.contested;
+        for id in found {
+            let is_known = contested.knows(id);
+            let span = contested.note(id, now);
+            if !is_known {
+                self.tell_contested(id, span);
+            }
+        }
+        let secret = place.secret.split_once('/').map_or("", |(_, name)| name);
+        let (text, expected) = (
+            contested.to_text(),
+            Expected::Version(place.resource_version),
+        );
+        self.annotate_record(work, secret, (CONTESTED, &text), &expected)
+            .await?;
+        Ok(())
+    }
+
+    fn tell_contested(&mut self, id: &ObjectId, span: Duration) {
         let release = latest(&self.object.status.history).map(|last| last.full_name());
         let message = format!(
-            "{} of release {} is changed again and again after it was corrected {} times: it is left alone for {}s; \
-             take the fields out of the chart or ignore them in spec.driftDetection.ignore",
+            "{} of release {} is changed again and again after it was corrected: it is left alone for {}, and for \
+             longer when that goes on; take the fields out of the chart or ignore them in spec.driftDetection.ignore",
             id.subject(),
             release.unwrap_or_default(),
-            ROUNDS.0,
-            ROUNDS.1.as_secs()
+            everflow_time::Duration::from(span),
         );
         let reason = Reason::DriftCorrectionFailed.as_str();
         self.events
             .push(Event::new(Severity::Error, reason, message));
-    }
-
-    /// Objects that others have a hand in.
-    fn contested(&self) -> BTreeSet<ObjectId> {
-        let now = self.context.env.clock.elapsed();
-        let moments = self.controller.moments();
-        let rounds = moments.get(&self.context.key).into_iter();
-        let rounds = rounds.flat_map(|moment| &moment.rounds);
-        let is_contested = |(count, last): &(u32, Duration)| {
-            *count >= ROUNDS.0 && now.saturating_sub(*last) <= ROUNDS.1
-        };
-        rounds
-            .filter(|(_, round)| is_contested(round))
-            .map(|(id, _)| id.clone())
-            .collect()
     }
 }
 

@@ -5,21 +5,28 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use everflow_api::Reason;
+use everflow_api::names::condition;
+use everflow_api::{Reason, view};
+use everflow_json::Value;
 use everflow_release::decide::Decision;
 use everflow_release::state::GoOn;
 use everflow_release::status::mark_waiting;
-use everflow_runtime::attempt::{Next, Report, Verdict};
+use everflow_runtime::attempt::{Context, Next, Report, Verdict};
 use everflow_runtime::events::{Event, Severity};
 use everflow_runtime::queue::Key;
 
 use super::attempt::Attempt;
 use super::rounds::Work;
+use crate::resources;
 
 /// For how long a release counts as one of those that are in trouble at once.
 const AT_ONCE: Duration = Duration::from_secs(600);
 /// How often one may go on while the guard holds the others.
 const ONE_BY_ONE: Duration = Duration::from_secs(30);
+
+/// What is said of releases that are held, by which the next process knows them.
+const HELD_WORDS: &str = "would be reinstalled, put right or uninstalled at once, and nothing in their specs asks for \
+                          it";
 
 /// The metric of releases that are held.
 const HELD: &str = "everflow_helm_releases_held";
@@ -36,6 +43,8 @@ struct State {
     troubled: BTreeMap<Key, Duration>,
     /// When the last one was let through although the guard holds.
     last: Option<Duration>,
+    /// Whether it was looked which releases the process before has held.
+    is_informed: bool,
 }
 
 /// Whether an action may be done now.
@@ -56,6 +65,10 @@ impl Attempt<'_> {
         let (count, may) = {
             let guard = &self.controller.guard;
             let mut state = guard.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if !std::mem::replace(&mut state.is_informed, true) {
+                let held = held_before(self.context).into_iter();
+                state.troubled.extend(held.map(|key| (key, now)));
+            }
             state
                 .troubled
                 .retain(|_, since| now.saturating_sub(*since) < AT_ONCE);
@@ -71,17 +84,15 @@ impl Attempt<'_> {
             if holds && is_turn {
                 state.last = Some(now);
             }
-            (count, !holds || is_turn)
+            (if holds { count } else { 0 }, !holds || is_turn)
         };
-        let metrics = &self.controller.metrics;
+        let held = u32::try_from(count).unwrap_or(u32::MAX);
+        self.controller.metrics.set(HELD, &[], f64::from(held));
         if may {
             return Allowed::Now;
         }
-        let held = u32::try_from(count).unwrap_or(u32::MAX);
-        metrics.set(HELD, &[], f64::from(held));
         let message = format!(
-            "{count} of {all} releases would be reinstalled, put right or uninstalled at once, and nothing in their \
-             specs asks for it: they are gone on with one by one; look whether records of releases or sources were \
+            "{count} of {all} releases {HELD_WORDS}: they are gone on with one by one; look whether records of releases or sources were \
              lost, and suspend what must not be touched (--helm-guard-rail-most, --helm-guard-rail-percent)"
         );
         let reason = Reason::PendingRelease.as_str();
@@ -108,4 +119,23 @@ impl Attempt<'_> {
             _ => false,
         }
     }
+}
+
+/// The releases that a process before this one has held, as their statuses say.
+fn held_before(context: &Context) -> Vec<Key> {
+    let Some(store) = context.store(&resources::HELM_RELEASES.kind) else {
+        return Vec::new();
+    };
+    let is_held = |value: &Value| {
+        let said = view::condition(value, condition::RECONCILING);
+        let message = said.and_then(|said| said["message"].as_str());
+        message.is_some_and(|message| message.contains(HELD_WORDS))
+    };
+    let all = store.list(None).into_iter();
+    let held = all.filter(|stored| is_held(&stored.value()));
+    held.map(|stored| {
+        let (namespace, name) = stored.key();
+        Key::new(resources::HELM_RELEASES.kind.clone(), namespace, name)
+    })
+    .collect()
 }

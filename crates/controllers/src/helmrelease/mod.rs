@@ -20,6 +20,7 @@ mod depends;
 mod drift;
 mod finalize;
 mod guard;
+mod hook_logs;
 mod inputs;
 mod lookup;
 mod made_up;
@@ -33,7 +34,7 @@ mod steps;
 mod storage;
 mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ use everflow_helm::parsed::TemplateCache;
 use everflow_json::Value;
 use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Report};
 use everflow_runtime::client::Resource;
+use everflow_runtime::events::Event;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::queue::Key;
 
@@ -98,6 +100,10 @@ struct Moment {
     looks: u32,
     /// Since when definitions are waited for.
     definitions: Option<Duration>,
+    /// What is as asked for of what is waited for, and stays so.
+    steady: BTreeSet<everflow_apply::ObjectId>,
+    /// News of an attempt that ended with nothing else to say; they are told with what the next one says.
+    news: Vec<Event>,
     /// Whether a source that has come together with the object was waited for.
     patient: bool,
     /// How often the drift of each object was put right lately, and when last.

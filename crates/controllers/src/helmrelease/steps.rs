@@ -82,8 +82,12 @@ impl Attempt<'_> {
                 server_side,
             } => self.create_hook(work, objects, *server_side).await,
             Step::AwaitHook(hook) => self.await_hook(work, hook).await,
-            // Logs are read by nobody here.
-            Step::PrintHookLogs { .. } => Ok(StepResult::Done),
+            Step::PrintHookLogs { objects } => {
+                if !self.options().kustomize.alone {
+                    self.print_hook_logs(work, objects).await;
+                }
+                Ok(StepResult::Done)
+            }
             Step::Apply(apply) => self.apply(work, run, apply).await,
             Step::Delete(delete) => self.delete(work, delete).await,
             Step::AwaitHealth(wait) => self.await_health(work, wait).await,
@@ -187,7 +191,19 @@ impl Attempt<'_> {
         progress: &str,
         expected: &Expected,
     ) -> Result<StepResult, Halt> {
-        let mut patch = json!({"metadata": {"annotations": {(PROGRESS): progress}}});
+        self.annotate_record(work, secret, (PROGRESS, progress), expected)
+            .await
+    }
+
+    /// Notes something beside a record, and writes nothing else.
+    pub(super) async fn annotate_record(
+        &self,
+        work: &mut Work,
+        secret: &str,
+        (name, text): (&str, &str),
+        expected: &Expected,
+    ) -> Result<StepResult, Halt> {
+        let mut patch = json!({"metadata": {"annotations": {(name): text}}});
         if let Expected::Version(version) = expected {
             patch["metadata"]["resourceVersion"] = json!(version);
         }

@@ -1,13 +1,16 @@
 //! Waits that hold no worker: objects, hooks and ends are looked at, and watched until the next look.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use everflow_api::helm::WaitStrategyName;
 use everflow_api::inventory::ObjectId;
 use everflow_apply::effects::{causes, run_concurrently};
 use everflow_apply::health::{Assessment, Health};
 use everflow_apply::inventory::Entry;
 use everflow_env::{BoxFuture, within};
 use everflow_json::Value;
+use everflow_release::action::legacy_wait::{Readiness, readiness};
 use everflow_release::action::{Await, StepResult, Wait};
 use everflow_release::status::messages::{deletion_timed_out, wait_failed_early, wait_timed_out};
 use everflow_runtime::Error as ClientError;
@@ -21,6 +24,23 @@ use super::steps::{place, refusal};
 const LOOK: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
 /// When objects are looked at for the second time; then after thrice the span each time.
 const SECOND_LOOK: Duration = Duration::from_millis(300);
+/// When so few objects that were applied just now are looked at again before others have their turn: most controllers
+/// have seen what is small by then, and it takes no second attempt.
+const SOON: [Duration; 2] = [Duration::from_millis(80), Duration::from_millis(200)];
+const FEW: usize = 4;
+/// Kinds whose objects are as asked for when they were once.
+const STEADY: [(&str, &str); 10] = [
+    ("", "ConfigMap"),
+    ("", "Secret"),
+    ("", "Service"),
+    ("", "ServiceAccount"),
+    ("networking.k8s.io", "Ingress"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+];
 /// So many objects are looked into for the cause of a failure, and for so long.
 const LOOKED_INTO: (usize, Duration) = (5, Duration::from_secs(10));
 
@@ -32,22 +52,64 @@ impl Attempt<'_> {
         wait: &Await,
     ) -> Result<StepResult, Halt> {
         let now = self.now();
+        let is_fresh = !work.lives.is_empty();
+        let steady = self.steady(is_fresh);
+        let is_open = |object: &&Value| !steady.contains(&ObjectId::of(object));
+        let asked = wait.objects.iter().filter(is_open).collect();
+        let mut open = self.not_yet(work, wait, asked).await?;
+        // The next look is at the server.
+        work.lives.clear();
+        for pause in SOON.into_iter().filter(|_| is_fresh) {
+            let has_failed = |(_, found): &(&Value, Assessment)| found.health == Health::Failed;
+            if open.is_empty() || open.len() > FEW || open.iter().any(has_failed) {
+                break;
+            }
+            self.context.env.clock.sleep(pause).await;
+            self.context.check()?;
+            let asked = open.into_iter().map(|(object, _)| object).collect();
+            open = self.not_yet(work, wait, asked).await?;
+        }
+        let entry = |(object, found): (&Value, Assessment)| (Entry::of(object), found);
+        let open = open.into_iter().map(entry).collect();
+        self.standing(work, wait, open, now).await
+    }
+
+    /// Those of some objects that are not as asked for.
+    async fn not_yet<'o>(
+        &self,
+        work: &Work,
+        wait: &Await,
+        objects: Vec<&'o Value>,
+    ) -> Result<Vec<(&'o Value, Assessment)>, Halt> {
         let mut tasks: Vec<BoxFuture<'_, Result<Assessment, Halt>>> = Vec::new();
-        for object in &wait.objects {
-            let shared = &*work;
-            tasks.push(Box::pin(self.health(shared, object, wait.what)));
+        for object in &objects {
+            tasks.push(Box::pin(self.health(work, object, wait.what)));
         }
         let looked = run_concurrently(tasks).await;
         let mut open = Vec::new();
-        for (object, assessed) in wait.objects.iter().zip(looked) {
-            let assessed = assessed?;
+        let mut steady = Vec::new();
+        for (object, assessed) in objects.into_iter().zip(looked) {
+            let (assessed, id) = (assessed?, ObjectId::of(object));
             if assessed.health != Health::Current {
-                open.push((Entry::of(object), assessed));
+                open.push((object, assessed));
+            } else if is_steady(&id) && !work.checks.has(&id.group, &id.kind) {
+                steady.push(id);
             }
         }
-        // The next look is at the server.
-        work.lives.clear();
-        self.standing(work, wait, open, now).await
+        let mut moments = self.controller.moments();
+        let moment = moments.entry(self.context.key.clone()).or_default();
+        moment.steady.extend(steady);
+        Ok(open)
+    }
+
+    /// Objects that were there before and have nothing more to become; none of those that were applied just now.
+    fn steady(&self, is_fresh: bool) -> BTreeSet<ObjectId> {
+        let mut moments = self.controller.moments();
+        let moment = moments.entry(self.context.key.clone()).or_default();
+        if is_fresh {
+            moment.steady.clear();
+        }
+        moment.steady.clone()
     }
 
     async fn health(&self, work: &Work, object: &Value, what: Wait) -> Result<Assessment, Halt> {
@@ -59,6 +121,9 @@ impl Attempt<'_> {
         let Some(live) = found else {
             return Ok(missing());
         };
+        if self.waits_as_helm_3() {
+            return Ok(as_helm_3(&live, what));
+        }
         let assessed = work.checks.assess(&live, self.now());
         let is_job = (id.group.as_str(), id.kind.as_str()) == ("batch", "Job");
         let runs = live["status"]["startTime"].is_string();
@@ -66,6 +131,11 @@ impl Attempt<'_> {
             return Ok(current());
         }
         Ok(assessed)
+    }
+
+    fn waits_as_helm_3(&self) -> bool {
+        let strategy = self.object.spec.wait_strategy.as_ref();
+        strategy.is_some_and(|strategy| strategy.name == WaitStrategyName::Legacy)
     }
 
     async fn live(&self, work: &Work, object: &Value) -> Result<Option<Value>, Halt> {
@@ -287,6 +357,7 @@ impl Attempt<'_> {
         let mut moments = self.controller.moments();
         if let Some(moment) = moments.get_mut(&self.context.key) {
             moment.looks = 0;
+            moment.steady.clear();
             moment.definitions = None;
         }
     }
@@ -305,6 +376,23 @@ fn named<'a>(open: &[&'a (Entry, Assessment)]) -> Vec<(ObjectId, &'a str)> {
         (entry.id.clone(), health)
     };
     open.iter().map(one).collect()
+}
+
+fn is_steady(id: &ObjectId) -> bool {
+    STEADY.contains(&(id.group.as_str(), id.kind.as_str()))
+}
+
+fn as_helm_3(live: &Value, what: Wait) -> Assessment {
+    let (health, message) = match readiness(live, what == Wait::Jobs) {
+        Readiness::Ready => (Health::Current, String::new()),
+        Readiness::Waiting(why) => (Health::InProgress, why),
+        Readiness::Failed(why) => (Health::Failed, why),
+    };
+    Assessment {
+        health,
+        message,
+        ..current()
+    }
 }
 
 fn is_going(live: &Value) -> bool {

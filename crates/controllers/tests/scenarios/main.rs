@@ -27,6 +27,7 @@ mod mistakes;
 mod net;
 mod preflight;
 mod registry;
+mod releases;
 mod remote;
 mod remotes;
 mod replicas;

@@ -6,6 +6,7 @@
 mod abandon;
 mod event;
 mod hooks;
+pub mod legacy_wait;
 mod plan;
 mod run;
 mod step;

@@ -17,6 +17,9 @@ pub const PROGRESS: &str = "release.everflow.dev/progress";
 /// The annotation that says for which HelmRelease, and from what, a revision was made.
 pub const MADE_FROM: &str = "release.everflow.dev/made-from";
 
+/// The annotation that says which objects others change back again and again.
+pub const CONTESTED: &str = "release.everflow.dev/contested";
+
 /// A process that acts on releases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holder {

@@ -5,6 +5,7 @@
 //! Secret ([`mark`]): Helm does not keep these when it writes, so they never speak of what it wrote.
 
 mod build;
+mod contested;
 pub mod mark;
 mod origin;
 mod prune;
@@ -18,6 +19,7 @@ mod summary;
 use std::fmt;
 
 pub use build::{NewRecord, first_record, next_record, record_for_rollback, retire_replaced};
+pub use contested::Contested;
 pub use prune::surplus;
 pub use read::{Entry, Place, Storage, StoredRecord, StoredSummary};
 pub use secret::{LARGEST_RECORD, RecordWrite};

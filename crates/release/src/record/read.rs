@@ -5,8 +5,8 @@ use everflow_json::Value;
 use everflow_limits::Budget;
 use everflow_time::Timestamp;
 
-use super::mark::{MADE_FROM, MadeFrom, PROGRESS, Progress, Stage};
-use super::{HookRun, Status, Summary};
+use super::mark::{CONTESTED, MADE_FROM, MadeFrom, PROGRESS, Progress, Stage};
+use super::{Contested, HookRun, Status, Summary};
 use crate::error::{Error, Unreadable};
 
 /// Where a record stands, and what is noted beside it.
@@ -26,6 +26,8 @@ pub struct Place {
     pub progress: Option<Progress>,
     /// What the revision was made from.
     pub made_from: Option<MadeFrom>,
+    /// Objects of it that others change back again and again.
+    pub contested: Contested,
 }
 
 /// A record without its chart and manifest, and where it stands.
@@ -248,6 +250,7 @@ impl Place {
             writer: last_writer(metadata),
             progress: annotation(PROGRESS).and_then(Progress::of),
             made_from: annotation(MADE_FROM).and_then(MadeFrom::of),
+            contested: annotation(CONTESTED).map(Contested::of).unwrap_or_default(),
         }
     }
 }

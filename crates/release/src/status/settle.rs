@@ -41,26 +41,23 @@ pub fn settle(object: &mut Object<HelmRelease>, defaults: Defaults, now: Timesta
     let conditions = &object.status.conditions;
     if !is_true(conditions, READY) || !is_true(conditions, RELEASED) {
         let said = find(conditions, RELEASED).map(|released| released.reason.as_str());
-        let is_install = match said.and_then(Reason::from_text) {
-            Some(Reason::InstallFailed) => Some(true),
-            Some(Reason::UpgradeFailed) => Some(false),
+        let action = match said.and_then(Reason::from_text) {
+            Some(Reason::InstallFailed) => Some(ActionKind::Install),
+            Some(Reason::UpgradeFailed) => Some(ActionKind::Upgrade),
             Some(Reason::InstallSucceeded | Reason::UpgradeSucceeded) => None,
             // The status was lost, or speaks of an action that was left in the middle.
-            _ => Some(was_installed(object, &current)),
+            _ => Some(made_by(object, &current)),
         };
-        if let Some(is_install) = is_install {
-            let (reason, action) = match is_install {
-                true => (Reason::InstallSucceeded, "install"),
-                false => (Reason::UpgradeSucceeded, "upgrade"),
+        if let Some(action) = action {
+            let reason = match action {
+                ActionKind::Install => Reason::InstallSucceeded,
+                // Somebody went back to what is asked for, with the helm CLI.
+                ActionKind::Rollback => Reason::RollbackSucceeded,
+                _ => Reason::UpgradeSucceeded,
             };
-            mark(
-                object,
-                RELEASED,
-                ConditionStatus::True,
-                reason,
-                succeeded(action),
-                now,
-            );
+            let message = succeeded(action.as_str());
+            let done = ConditionStatus::True;
+            mark(object, RELEASED, done, reason, message, now);
         }
     }
     let tests = object.spec.test.as_ref().is_some_and(|test| test.enable);
@@ -97,14 +94,18 @@ pub fn settle(object: &mut Object<HelmRelease>, defaults: Defaults, now: Timesta
     summarize(object, now);
 }
 
-fn was_installed(
+/// The action that made a revision, as far as it is known.
+fn made_by(
     object: &Object<HelmRelease>,
     current: &everflow_api::helm::ReleaseSnapshot,
-) -> bool {
+) -> ActionKind {
     match current.action.as_deref().and_then(ActionKind::of) {
-        Some(ActionKind::Install) => true,
-        Some(_) => false,
-        None => object.status.last_attempted_release_action == Some(AttemptedAction::Install),
+        Some(action @ (ActionKind::Install | ActionKind::Rollback)) => action,
+        Some(_) => ActionKind::Upgrade,
+        None if object.status.last_attempted_release_action == Some(AttemptedAction::Install) => {
+            ActionKind::Install
+        }
+        None => ActionKind::Upgrade,
     }
 }
 
