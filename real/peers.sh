@@ -16,7 +16,7 @@ usage: peers.sh COMMAND
   build [NAME...]   build the named peers (default: all) unless the cache has them
   path NAME         print where the peer's binary is; fails when it is not built
   list              print every peer, its version and whether it is built
-  start [--dir D] [--controller-manager]
+  start [--dir D] [--controller-manager] [--scheduler]
                     start etcd and kube-apiserver on free loopback ports, wait until they are
                     ready and print the path of a kubeconfig (D/kubeconfig)
   stop --dir D      stop what start left running in D
@@ -331,11 +331,12 @@ YAML
 }
 
 cmd_start() {
-  local dir="" controllers=no client peer secure
+  local dir="" controllers=no scheduler=no client peer secure
   while [ $# -gt 0 ]; do
     case $1 in
       --dir) dir=${2:?--dir needs a directory}; shift 2 ;;
       --controller-manager) controllers=yes; shift ;;
+      --scheduler) scheduler=yes; shift ;;
       *) fail "start does not know '$1'" ;;
     esac
   done
@@ -367,13 +368,16 @@ cmd_start() {
       --controllers=deployment-controller,replicaset-controller,namespace-controller \
       --secure-port=0 --kube-api-qps=2000 --kube-api-burst=4000
   fi
+  if [ "$scheduler" = yes ]; then
+    launch "$dir" kube-scheduler --kubeconfig="$dir/kubeconfig" --leader-elect=false --secure-port=0
+  fi
   echo "$dir/kubeconfig"
 }
 
 cmd_stop() {
   [ "${1:-}" = --dir ] && [ -n "${2:-}" ] || fail "stop needs --dir D, the directory that start used"
   local dir=$2 name pid
-  for name in kube-controller-manager kube-apiserver etcd; do
+  for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do
     [ -e "$dir/$name.pid" ] || continue
     pid=$(cat "$dir/$name.pid")
     # Only a process that still is the peer: process ids are used again.

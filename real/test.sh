@@ -11,7 +11,7 @@ if ! command -v go >/dev/null 2>&1; then
   exit 0
 fi
 
-real/peers.sh build kustomize helm helm3 sops crane versitygw etcd kube-apiserver
+real/peers.sh build kustomize helm helm3 sops crane versitygw etcd kube-apiserver kube-controller-manager kube-scheduler
 # Not everybody has Debian's packages; the test that misses them says so.
 real/peers.sh build sshd || true
 # Gitea takes long to build, too, and wants gcc.
@@ -39,3 +39,6 @@ echo "EVERFLOW_SEED=$EVERFLOW_SEED EVERFLOW_OPERATIONS=$EVERFLOW_OPERATIONS EVER
 
 # The whole workspace, so that what is built for the other tests is used again.
 cargo test --locked --workspace --test "differential*" --test "real*" --test "peer*"
+
+# The image, where buildah and a static program are there; it says so where they are not.
+real/image.sh

@@ -33,9 +33,14 @@ use crate::exit::Failure;
 fn main() -> std::process::ExitCode {
     let words = flux::usage::reordered(std::env::args_os());
     let mut program = args::program();
-    let cli = program
-        .try_get_matches_from_mut(words.clone())
-        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let matches = program.try_get_matches_from_mut(words.clone());
+    let matches = matches.and_then(|matches| {
+        match flux::context_namespace::followed(&matches, words.clone()) {
+            Some(words) => program.try_get_matches_from_mut(words),
+            None => Ok(matches),
+        }
+    });
+    let cli = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
     let cli = match cli {
         Ok(cli) => cli,
         Err(error) => match flux::usage::complaint(&error, &program, &words) {

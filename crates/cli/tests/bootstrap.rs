@@ -290,6 +290,21 @@ async fn bootstrap_refuses_bad_input_before_any_change() {
         .await;
     assert!(!done);
     refused(&told, "pass --allow-insecure-http=true");
+    // Nobody listens there for the key that the cluster would log in with.
+    let more = ["--token-auth=false", "--ssh-hostname=127.0.0.1:1"];
+    let (done, told) = place.bootstrap(&more).await;
+    assert!(!done);
+    refused(&told, "SSH key scan for host '127.0.0.1:1' failed");
+    refused(&told, "say --token-auth for it to use the password");
+    let (done, told) = place.bootstrap(&["--gpg-key-ring=nothing.gpg"]).await;
+    assert!(!done);
+    refused(&told, "failed to open the PGP key ring: nothing.gpg");
+    let (done, told) = place.bootstrap(&["--token=bogus"]).await;
+    assert!(!done);
+    refused(
+        &told,
+        "Unauthorized: the API server does not take the credentials",
+    );
     let (done, told) = place.bootstrap(&["--manifests=nothing.yaml"]).await;
     assert!(!done);
     refused(&told, "nothing.yaml");

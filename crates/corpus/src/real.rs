@@ -92,6 +92,14 @@ impl ApiServer {
     /// # Panics
     /// When it is wanted and does not start.
     pub fn start(name: &str) -> Option<Self> {
+        Self::start_with(name, &[])
+    }
+
+    /// Starts one with further programs: `--controller-manager`, `--scheduler`.
+    ///
+    /// # Panics
+    /// When it is wanted and does not start.
+    pub fn start_with(name: &str, more: &[&str]) -> Option<Self> {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         if !wanted(&format!("{name} on a real API server")) {
             return None;
@@ -100,7 +108,7 @@ impl ApiServer {
         let process = std::process::id();
         let directory =
             std::env::temp_dir().join(format!("everflow-real-{name}-{process}-{number}"));
-        let started = script(&["start", "--dir"], Some(&directory));
+        let started = script(&[&["start"], more, &["--dir"]].concat(), Some(&directory));
         let said = String::from_utf8_lossy(&started.stderr);
         assert!(started.status.success(), "real/peers.sh start: {said}");
         let kubeconfig = std::fs::read_to_string(directory.join("kubeconfig")).unwrap_or_default();

@@ -32,6 +32,9 @@ pub struct Connection {
         default_value = "flux-system"
     )]
     pub namespace: String,
+    /// Take the namespace of the kubeconfig's context, unless one is given; also $FLUX_NS_FOLLOWS_KUBE_CONTEXT
+    #[arg(long, global = true, hide_short_help = true)]
+    pub ns_follows_kube_context: bool,
     /// How long to wait
     #[arg(long, global = true, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
@@ -109,12 +112,13 @@ impl Session {
     /// What is told of an error of a request for a kind.
     pub fn told(&self, kind: &Kind, error: &Error) -> String {
         match error {
-            Error::Transport { .. } => self.told_of(error),
+            Error::Transport { .. } | Error::Unauthorized(_) => self.told_of(error),
             error => kind.told(error),
         }
     }
 
-    /// What is told of an error: that nobody listens at the address, in flux's words.
+    /// What is told of an error, and what to do about it where the API server does not say: that nobody listens at the
+    /// address, in flux's words.
     pub fn told_of(&self, error: &Error) -> String {
         match error {
             Error::Transport { source, .. } if source.why.contains("onnection refused") => {
@@ -124,6 +128,13 @@ impl Session {
                     "failed to get server groups: Get \"{url}/api\": dial tcp {host}: connect: \
                      connection refused"
                 )
+            }
+            Error::Unauthorized(_) => format!(
+                "{error}: the API server does not take the credentials of this context, or they have expired; log in \
+                 again, or choose others with --context or --kubeconfig"
+            ),
+            Error::Forbidden(_) => {
+                format!("{error}; do this as somebody who may, as with the role cluster-admin")
             }
             error => error.to_string(),
         }

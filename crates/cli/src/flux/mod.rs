@@ -8,6 +8,7 @@ pub mod check;
 pub mod completion;
 pub mod confirm;
 pub mod connection;
+pub mod context_namespace;
 pub mod create;
 pub mod debug;
 pub mod delete;

@@ -19,7 +19,7 @@ pub struct Common {
     /// The branch
     #[arg(long, global = true, value_name = "NAME", default_value = "main")]
     pub branch: String,
-    /// Accepted for compatibility; one program does the work of all controllers
+    /// Which of Flux's controllers to stand for
     #[arg(
         long,
         global = true,
@@ -130,32 +130,14 @@ pub struct Common {
     /// Sign with the key in --private-key-file
     #[arg(long, global = true)]
     pub ssh_signing_reuse_private_key: bool,
-    /// Not supported: sign with --ssh-signing-key-file
-    #[arg(
-        long,
-        global = true,
-        hide = true,
-        value_name = "FILE",
-        default_value = ""
-    )]
+    /// A file with PGP keys, one of which signs the commits: what gpg --export-secret-keys prints
+    #[arg(long, global = true, value_name = "FILE", default_value = "")]
     pub gpg_key_ring: String,
-    /// Not supported
-    #[arg(
-        long,
-        global = true,
-        hide = true,
-        value_name = "TEXT",
-        default_value = ""
-    )]
+    /// The passphrase of that key
+    #[arg(long, global = true, value_name = "TEXT", default_value = "")]
     pub gpg_passphrase: String,
-    /// Not supported
-    #[arg(
-        long,
-        global = true,
-        hide = true,
-        value_name = "ID",
-        default_value = ""
-    )]
+    /// Which key of the ring: the end of its fingerprint; the first one without it
+    #[arg(long, global = true, value_name = "ID", default_value = "")]
     pub gpg_key_id: String,
     /// Include submodules
     #[arg(long, global = true)]
@@ -188,10 +170,11 @@ impl Common {
 
     /// What cannot be done, told before anything else.
     pub fn check(&self) -> Result<(), Failure> {
-        if !self.gpg_key_ring.is_empty() {
+        let signs_by_ssh =
+            self.ssh_signing_reuse_private_key || !self.ssh_signing_key_file.is_empty();
+        if signs_by_ssh && !self.gpg_key_ring.is_empty() {
             return Err(work(
-                "--gpg-key-ring: commits are signed with SSH keys only; give --ssh-signing-key-file, \
-                 or leave the flag out",
+                "--gpg-key-ring and --ssh-signing-key-file: a commit has one signature; give one of them",
             ));
         }
         let own = concat!("v", env!("CARGO_PKG_VERSION"));
@@ -251,6 +234,16 @@ impl Common {
             true => (&self.private_key_file, password),
             false => (&self.ssh_signing_key_file, &*self.ssh_signing_password),
         };
+        if !self.gpg_key_ring.is_empty() {
+            let path = &self.gpg_key_ring;
+            let ring = std::fs::read(path);
+            let ring = ring.map_err(|error| {
+                work(format!("failed to open the PGP key ring: {path}: {error}"))
+            })?;
+            let passphrase = self.gpg_passphrase.clone().into();
+            let key = SigningKey::of_ring(&ring, passphrase, &self.gpg_key_id);
+            return key.map(Some).map_err(work);
+        }
         if file.is_empty() {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
 //! `everflow bootstrap git`
 
-use everflow_fetch::git::{GitAuth, Remote, SshAuth};
+use everflow_fetch::git::{GitAuth, Opening, Remote, SshAgent, SshAuth};
 use everflow_fetch::http::{Auth, TlsOptions};
 use everflow_fetch::{Secret, Url};
 
@@ -114,23 +114,51 @@ async fn ssh(
     bootstrap: &Bootstrap<'_>,
 ) -> Result<GitAuth, Failure> {
     let common = bootstrap.common;
-    if common.private_key_file.is_empty() {
-        return Err(work(
-            "to commit over SSH a key is needed: give it with --private-key-file (keys of an SSH agent are \
-             not asked for)",
-        ));
-    }
-    let key = read_file(&common.private_key_file, "failed to open private key file")?;
-    let password = Some(password).filter(|word| !word.is_empty());
-    let password = password.map(|word| Secret::new(word.to_owned()));
-    let hosts = known_hosts(bootstrap, &host(url)).await?;
-    let auth = SshAuth::new(Secret::new(key.into_bytes()), password, hosts.into_bytes());
+    let agent = match common.private_key_file.as_str() {
+        "" => Some(ssh_agent()?),
+        _ => None,
+    };
+    let hosts = known_hosts(bootstrap, &host(url)).await?.into_bytes();
+    let auth = match agent {
+        Some(agent) => SshAuth::by_agent(agent, hosts),
+        None => {
+            let key = read_file(&common.private_key_file, "failed to open private key file")?;
+            let password = Some(password).filter(|word| !word.is_empty());
+            let password = password.map(|word| Secret::new(word.to_owned()));
+            SshAuth::new(Secret::new(key.into_bytes()), password, hosts)
+        }
+    };
     let mut auth = auth.map_err(work)?;
     auth.host_keys = common.ssh_hostkey_algos.clone();
     if url.username.is_none() {
         auth.username = args.username.clone();
     }
     Ok(GitAuth::Ssh(auth))
+}
+
+/// The agent of whoever runs this program.
+#[cfg(unix)]
+fn ssh_agent() -> Result<SshAgent, Failure> {
+    let Some(socket) = std::env::var_os("SSH_AUTH_SOCK").filter(|path| !path.is_empty()) else {
+        return Err(work(
+            "to commit over SSH a key is needed: give a file with --private-key-file, or add the key to an SSH \
+             agent (ssh-add), of which $SSH_AUTH_SOCK says where it is",
+        ));
+    };
+    Ok(SshAgent::new(move || -> Opening {
+        let socket = socket.clone();
+        Box::pin(async move {
+            let stream = tokio::net::UnixStream::connect(socket).await?;
+            Ok(Box::new(stream) as Box<dyn everflow_env::Stream>)
+        })
+    }))
+}
+
+#[cfg(not(unix))]
+fn ssh_agent() -> Result<SshAgent, Failure> {
+    Err(work(
+        "to commit over SSH a key is needed: give a file with --private-key-file",
+    ))
 }
 
 /// Host and port, the latter where it is not the usual one.

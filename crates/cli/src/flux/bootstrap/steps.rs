@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use everflow_env::{Env, RealDisk};
 use everflow_fetch::Deadline;
 use everflow_fetch::git::{Change, FileEdit, GitClient, Person, Published, Remote, SigningKey};
-use everflow_json::{Value, json};
+use everflow_json::{Map, Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, meta_text};
 
@@ -107,10 +107,11 @@ impl Run<'_> {
 
     async fn all(&self) -> Result<(), Failure> {
         let found = self.check().await?;
+        let secret = self.prepared_secret().await?;
         let plan = self.plan().await?;
         self.commit_components(&plan).await?;
         self.install(&plan, &found).await?;
-        self.source_secret().await?;
+        self.source_secret(secret).await?;
         let head = self.sync(&plan).await?;
         self.report(&plan, &head).await
     }
@@ -289,7 +290,7 @@ impl Run<'_> {
         let (namespace, name) = (self.namespace(), &common.image_pull_secret);
         let host = common.registry.split('/').next().unwrap_or_default();
         let login = json!({"auths": {host: {"username": username, "password": password}}});
-        let mut data = everflow_json::Map::new();
+        let mut data = Map::new();
         data.insert(".dockerconfigjson".into(), json!(login.to_string()));
         say::action(&format!("generating image pull secret {name:?}"));
         let existing = secret::read(&self.session, namespace, name).await?;
@@ -304,19 +305,41 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn source_secret(&self) -> Result<(), Failure> {
+    /// The Secret that is there, and its new content where it has one. A key that cannot be read and a server that
+    /// shows none are told here, before anything is changed.
+    async fn prepared_secret(&self) -> Result<(Option<Value>, Option<Map>), Failure> {
+        let (namespace, name) = (self.namespace(), &self.bootstrap.common.secret_name);
+        let existing = secret::read(&self.session, namespace, name).await?;
+        let access = &self.target.access;
+        if existing.is_some() && !access.is_given(self.bootstrap) {
+            return Ok((existing, None));
+        }
+        let data = access.data(self.bootstrap).await.map_err(|failure| {
+            let is_key = matches!(access, Access::Key { .. });
+            match is_key && self.target.remote.url.scheme != "ssh" {
+                true => work(format!(
+                    "{failure}. The cluster would log in over SSH: say --token-auth for it to use the password, or \
+                     --ssh-hostname where SSH is served elsewhere; nothing was changed"
+                )),
+                false => failure,
+            }
+        })?;
+        Ok((existing, Some(data)))
+    }
+
+    async fn source_secret(
+        &self,
+        (existing, data): (Option<Value>, Option<Map>),
+    ) -> Result<(), Failure> {
         let (namespace, name) = (self.namespace(), &self.bootstrap.common.secret_name);
         say::action(&format!(
             "determining if source secret \"{namespace}/{name}\" exists"
         ));
-        let existing = secret::read(&self.session, namespace, name).await?;
-        let access = &self.target.access;
-        if existing.is_some() && !access.is_given(self.bootstrap) {
+        let Some(data) = data else {
             say::success("source secret up to date");
             return Ok(());
-        }
+        };
         say::action("generating source secret");
-        let data = access.data(self.bootstrap).await?;
         if let Some(key) = data.get("identity.pub").and_then(Value::as_str) {
             self.show_key(key.trim()).await?;
         }
