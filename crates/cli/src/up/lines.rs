@@ -82,8 +82,17 @@ pub fn headline(message: &str) -> String {
     let first = lines.next().unwrap_or_default();
     match lines.next_back() {
         Some(last) if first.ends_with(['`', ':']) => format!("{first}…{last}"),
+        // Where a template fails comes first, what it fails with last.
+        Some(last) if ends_with_place(first) => format!("{first}: {}", last.trim()),
         _ => first.to_owned(),
     }
+}
+
+/// Whether a text ends with `FILE:LINE:COLUMN`.
+fn ends_with_place(text: &str) -> bool {
+    let mut parts = text.rsplitn(3, ':');
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
+    is_number(parts.next()) && is_number(parts.next())
 }
 
 fn made_elsewhere(node: &Node) -> bool {
@@ -459,6 +468,12 @@ mod tests {
         assert_eq!(
             headline(message),
             "trouble with config: `…`: must specify --enable-helm"
+        );
+        let message =
+            "failed: web/templates/a.yaml:5:15\n  executing \"a\" at <.Values.x>:\n    nil pointer";
+        assert_eq!(
+            headline(message),
+            "failed: web/templates/a.yaml:5:15: nil pointer"
         );
         assert_eq!(headline("one\ntwo"), "one");
         assert_eq!(headline("one:"), "one:");

@@ -22,6 +22,7 @@ use everflow_release::state::{TakeOver, Wanted};
 use everflow_release::status::{self, Attempted};
 use everflow_runtime::Error as ClientError;
 use everflow_runtime::attempt::{Context, Interrupted, Next, Report, Verdict};
+use everflow_runtime::client::Concealed;
 use everflow_runtime::events::Event;
 use everflow_time::Timestamp;
 
@@ -48,6 +49,8 @@ pub(super) struct Attempt<'a> {
     pub(super) events: Vec<Event>,
     /// What people ask for by annotations.
     pub(super) requests: Requests,
+    /// What Secrets have brought to the values: it is not told again.
+    pub(super) concealed: Arc<Concealed>,
 }
 
 /// How an attempt stops before it has a result.
@@ -108,6 +111,7 @@ impl<'a> Attempt<'a> {
             object,
             events: Vec::new(),
             requests: Requests::default(),
+            concealed: Arc::default(),
         }
     }
 
@@ -247,7 +251,8 @@ impl<'a> Attempt<'a> {
         let tracks = !self.options().gates.disable_chart_digest_tracking;
         let (version, oci_digest) = version(&chart, &source, tracks)?;
         let mut target = self.target().await?;
-        target.client = target.client.concealing(Arc::new(concealed));
+        self.concealed = Arc::new(concealed);
+        target.client = target.client.concealing(self.concealed.clone());
         if let Some(moved) = moved(&self.object, chart.name()) {
             return self.move_away(moved, &target, &checks).await;
         }

@@ -261,6 +261,8 @@ impl Attempt<'_> {
                 outcome
             }
             Begun::Failed(message) => {
+                // A template may print what it fails about.
+                let message = self.concealed.hide(&message);
                 let outcome = Outcome::Failed {
                     message,
                     stored: false,

@@ -174,6 +174,28 @@ async fn legacy_wait_does_not_ask_custom_objects() {
     world.stop_engine().await;
 }
 
+/// A template prints what it was given by a Secret, and fails with it.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn failing_template_does_not_show_values_of_secrets() {
+    let template = "{{ fail (printf \"bad password %s\" .Values.password) }}";
+    let mut world = world(template, recorded_options()).await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "values"},
+        "stringData": {"values.yaml": "password: hunter2hunter2\n"}});
+    world.apply(&secret).await.unwrap();
+    let from = json!({"valuesFrom": [{"kind": "Secret", "name": "values"}]});
+    world.apply(&release("app", from)).await.unwrap();
+    world.sleep(Duration::from_secs(20)).await;
+    let (_, message) = ready(&world, "app").await;
+    assert!(
+        message.contains("bad password (a value of a Secret)"),
+        "{message}"
+    );
+    assert!(message.contains("app/templates/all.yaml:1:3"), "{message}");
+    assert!(!get(&world, "app").await.to_string().contains("hunter2"));
+    assert_eq!(told(&world, "hunter2").await, 0);
+    world.stop_engine().await;
+}
+
 const GENERATED: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {generateName: gen-}

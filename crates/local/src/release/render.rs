@@ -15,6 +15,7 @@ use everflow_json::Value;
 use everflow_limits::Budget;
 use everflow_release::names::ReleaseTarget;
 use everflow_release::{chart_version, manifest, values};
+use everflow_runtime::client::Concealed;
 
 use super::Prepared;
 use crate::Error;
@@ -109,7 +110,14 @@ fn rendered(
         &mut warnings,
         budget,
     );
-    let rendered = rendered.map_err(Error::Rendering)?;
+    let rendered = rendered.map_err(|error| {
+        // A template may print what it fails about.
+        let mut concealed = Concealed::default();
+        for value in values::brought_by_secrets(&spec.values_from, holder, budget) {
+            concealed.add_texts_of(&value);
+        }
+        Error::Release(concealed.hide(&error.to_string()))
+    })?;
     let policy = install.and_then(|install| install.crds);
     let definitions = match policy == Some(CrdsPolicy::Skip) {
         true => Vec::new(),
