@@ -189,6 +189,23 @@ async fn one_write_of_the_status(world: &World) {
         .await
         .unwrap();
     assert_eq!(again, Written::Unchanged);
+    // Letters that Go escapes: the server compares texts.
+    let odd = |text: &str| json!({"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "False", "message": text}]});
+    let patches = || {
+        let requests = world.client.meter().requests();
+        let patches = requests.iter().filter(|((method, _), _)| method == "PATCH");
+        patches.map(|(_, count)| count).sum::<u64>()
+    };
+    for text in [
+        "GET /api?limit=1&x=<none> > 2",
+        "\u{2028}\u{2029}\u{e9}\u{1f600}",
+        "fine",
+    ] {
+        let (known, before) = (world.toy("still").await, patches());
+        let written = writer.write(&known, &odd(text), || false).await.unwrap();
+        assert!(matches!(written, Written::Stored(_)), "{written:?}");
+        assert_eq!(patches() - before, 1, "{text:?}");
+    }
     let mut namesake = suspended.clone();
     namesake["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000".into();
     let gone = writer.write(&namesake, &status, || false).await.unwrap();
