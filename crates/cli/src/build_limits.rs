@@ -32,7 +32,7 @@ impl BuildCounts {
 pub struct BuildLimits {
     #[command(flatten)]
     pub counts: BuildCounts,
-    /// How many bytes of memory one build, template or archive may use; by default a quarter of what there is,
+    /// How many bytes of memory one build, template or archive may use; by default three eighths of what there is,
     /// 512 MiB at most
     #[arg(long, value_name = "BYTES")]
     pub max_work_memory: Option<u64>,

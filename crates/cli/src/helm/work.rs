@@ -7,8 +7,8 @@ use everflow_limits::{Budget, Stop};
 /// Options that bound a chart.
 #[derive(clap::Args, Debug)]
 pub struct WorkFlags {
-    /// How many bytes of memory the chart may use; by default a quarter of what its control group or else the machine
-    /// has, 512 MiB at most
+    /// How many bytes of memory the chart may use; by default three eighths of what its control group or else the
+    /// machine has, 512 MiB at most
     #[arg(long, value_name = "BYTES")]
     max_work_memory: Option<u64>,
     /// How many objects the chart may render to

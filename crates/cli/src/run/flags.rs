@@ -58,8 +58,8 @@ pub struct Args {
     /// How many bytes of memory this process may use; by default what its control group or else the machine has
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<u64>,
-    /// How many bytes of memory one build, template or archive may use; by default a quarter of --memory-limit, 512 MiB
-    /// at most
+    /// How many bytes of memory one build, template or archive may use; by default three eighths of --memory-limit,
+    /// 512 MiB at most
     #[arg(long, value_name = "BYTES")]
     pub max_work_memory: Option<u64>,
     #[command(flatten)]
