@@ -70,6 +70,19 @@ impl Found {
         (self.duration + more).min(*most)
     }
 
+    /// The Leases that keep these shards, or the whole, from us, as namespace and name.
+    pub(super) fn names(&self, args: &Args, wanted: &BTreeSet<usize>) -> Vec<(String, String)> {
+        let base = lease_name(CONTROLLER, &args.watch_label_selector);
+        let in_namespace = |name: String| (args.engine_namespace.clone(), name);
+        match self.shards {
+            1 => vec![in_namespace(base)],
+            shards => wanted
+                .iter()
+                .map(|shard| in_namespace(shard_lease(&base, *shard, shards)))
+                .collect(),
+        }
+    }
+
     /// Says what is waited for.
     pub(super) fn tell(&self, wanted: &BTreeSet<usize>) {
         let lease = &self.lease;

@@ -1,5 +1,7 @@
 //! `everflow rescue`: delivers from this machine what the engine in the cluster cannot.
 
+mod engine_flags;
+mod gone;
 mod leases;
 mod progress;
 mod targets;
@@ -41,8 +43,12 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The leases of the engine are taken first. Replicas that live are asked for what is needed and hand it over; those of
-replicas that are dead or cut off are waited for until they have run out, which takes less than a minute. A single leader
-that lives is not disturbed: scale it down first, or let it do the work.
+replicas that are cut off are waited for until they have run out, which takes less than a minute. Those of a pod that does
+not exist any more, has ended, or was on a node that does not exist any more are taken at once. A single leader that lives
+is not disturbed: scale it down first, or let it do the work.
+
+--default-service-account and --no-cross-namespace-refs are those of the Deployments in the engine's namespace, unless
+they are given.
 
 Examples:
   everflow rescue kustomization/apps
@@ -73,6 +79,8 @@ pub struct Args {
     #[arg(long)]
     engine_is_stopped: bool,
     #[command(flatten)]
+    flags: engine_flags::EngineFlags,
+    #[command(flatten)]
     connection: Connection,
 }
 
@@ -85,6 +93,7 @@ async fn rescue(args: &Args) -> Result<(), Failure> {
     let session = args.connection.open()?;
     let targets = Targets::find(&session, args).await?;
     let found = leases::look(&session.client, args).await?;
+    let options_of_engine = engine_flags::options(&session.client, args).await?;
     let scratch = Scratch::new()?;
     let disk = RealDisk::new(&scratch.directory)?;
     let env = Env::system_with(
@@ -101,6 +110,7 @@ async fn rescue(args: &Args) -> Result<(), Failure> {
     });
     options.only = targets.keys.clone().map(Arc::new);
     let wanted = options.wanted.clone().unwrap_or_default();
+    gone::free(&session.client, &found.names(args, &wanted)).await;
     let election = ShardElection::new(&env, &session.client, options, &log, &metrics);
     let mut held = election.shards();
     let (leave, over) = (Signal::new(), Signal::new());
@@ -128,6 +138,7 @@ async fn rescue(args: &Args) -> Result<(), Failure> {
                 log: &log,
                 metrics: &metrics,
                 targets: &targets,
+                options: options_of_engine,
             };
             world.deliver(held).await
         }
@@ -167,6 +178,8 @@ struct World<'w> {
     log: &'w Logger,
     metrics: &'w Metrics,
     targets: &'w Targets,
+    /// As the engine in the cluster runs.
+    options: Options,
 }
 
 impl World<'_> {
@@ -226,7 +239,7 @@ impl World<'_> {
         let storage = Storage::open(self.env, storage)
             .await
             .map_err(|error| work(&error))?;
-        let mut options = Options::default();
+        let mut options = self.options.clone();
         // What the engine in the cluster serves cannot be had here; the sources are fetched anew.
         options.kustomize.http_retry = 0;
         options.runtime.watch_label_selector = self.args.watch_label_selector.clone();
