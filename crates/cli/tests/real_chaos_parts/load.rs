@@ -36,6 +36,11 @@ const REPOSITORIES: Resource = Resource::namespaced(
 const MAPS: Resource = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 
+/// After so long it is said what is missing.
+const LONG: Duration = Duration::from_secs(15);
+/// So many Kustomizations show whether something is delivered.
+const PROBES: usize = 6;
+
 /// What is delivered, and by which change it stands.
 pub struct Load {
     client: Client,
@@ -93,11 +98,16 @@ impl Load {
         load.apply(source("GitRepository", "shop", git)).await;
         let helm = json!({"interval": "10m", "url": load._charts.url, "timeout": "20s"});
         load.apply(source("HelmRepository", "charts", helm)).await;
-        for number in 0..kustomizations {
-            load.apply(kustomization(number)).await;
-        }
-        load.apply_releases().await;
+        load.create().await;
         load
+    }
+
+    /// Creates the Kustomizations and the HelmReleases.
+    pub async fn create(&self) {
+        for number in 0..self.kustomizations {
+            self.apply(kustomization(number)).await;
+        }
+        self.apply_releases().await;
     }
 
     async fn apply(&self, object: Value) {
@@ -150,6 +160,11 @@ impl Load {
                 &map(&format!("app-{number}-at-{change}")),
             );
         }
+        for number in 0..PROBES {
+            let map =
+                format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: probe-{number}}}\n");
+            write(&self.work, &format!("probe-{number}/probe.yaml"), &map);
+        }
         git(&self.work, 1, &["add", "-A"]);
         git(
             &self.work,
@@ -157,6 +172,49 @@ impl Load {
             &["commit", "-qm", "change"],
         );
         self.head = git(&self.work, 1, &["rev-parse", "HEAD"]).trim().to_owned();
+    }
+
+    /// Creates six Kustomizations that were not there; how long until all are Ready.
+    pub async fn probe(&self, patience: Duration) -> Result<Duration, Vec<String>> {
+        let begun = Instant::now();
+        for number in 0..PROBES {
+            self.apply(kustomization_of("probe", number)).await;
+        }
+        loop {
+            let of_probes = |object: &Value| view::name(object).starts_with("probe-");
+            let objects = self.list(&KUSTOMIZATIONS).await.unwrap_or_default();
+            let probes: Vec<&Value> = objects.iter().filter(|object| of_probes(object)).collect();
+            if probes.len() == PROBES && probes.iter().all(|object| view::is_current(object)) {
+                return Ok(begun.elapsed());
+            }
+            if begun.elapsed() > patience {
+                return Err(probes.into_iter().map(shown).collect());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Deletes them again, and waits until they are gone.
+    pub async fn unprobe(&self) {
+        for number in 0..PROBES {
+            let name = format!("probe-{number}");
+            let at = At::new(NAMESPACE, &name);
+            let _ = self
+                .client
+                .delete(&KUSTOMIZATIONS, at, &DeleteOptions::default())
+                .await;
+        }
+        for _ in 0..600 {
+            let objects = self.list(&KUSTOMIZATIONS).await;
+            if objects.is_some_and(|all| {
+                !all.iter()
+                    .any(|object| view::name(object).starts_with("probe-"))
+            }) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        panic!("the Kustomizations do not go");
     }
 
     async fn apply_releases(&self) {
@@ -257,7 +315,7 @@ impl Load {
 
     /// Waits until all is as the last change wants it; how long that took.
     pub async fn until_delivered(&self, patience: Duration) -> Result<Duration, Vec<String>> {
-        let begun = Instant::now();
+        let (begun, mut told) = (Instant::now(), false);
         loop {
             let missing = self.missing().await;
             if missing.is_empty() {
@@ -265,6 +323,10 @@ impl Load {
             }
             if begun.elapsed() > patience {
                 return Err(missing);
+            }
+            if begun.elapsed() > LONG && !told {
+                told = true;
+                println!("  not there after {LONG:?}: {missing:#?}");
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -313,12 +375,17 @@ fn shown(object: &Value) -> String {
     format!("{} {} {told}", object["kind"], view::name_of(object))
 }
 
-pub fn kustomization(number: usize) -> Value {
+fn kustomization(number: usize) -> Value {
+    kustomization_of("app", number)
+}
+
+fn kustomization_of(name: &str, number: usize) -> Value {
+    let name = format!("{name}-{number}");
     json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-        "metadata": {"namespace": NAMESPACE, "name": format!("app-{number}")},
+        "metadata": {"namespace": NAMESPACE, "name": name},
         "spec": {
-            "interval": "10m", "retryInterval": "2s", "prune": true, "path": format!("./app-{number}"), "wait": true,
+            "interval": "10m", "retryInterval": "2s", "prune": true, "path": format!("./{name}"), "wait": true,
             "timeout": "1m", "targetNamespace": NAMESPACE,
             "sourceRef": {"kind": "GitRepository", "name": "shop"},
         },
