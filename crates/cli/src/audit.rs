@@ -140,18 +140,13 @@ fn told(findings: &[Finding]) -> String {
             }
         }
     }
-    let count = |severity| {
-        findings
-            .iter()
-            .filter(|found| found.severity == severity)
-            .count()
+    let count = |severity: Severity| {
+        let of = findings.iter().filter(|found| found.severity == severity);
+        let (count, word) = (of.count(), severity.word());
+        format!("{count} {word}{}", if count == 1 { "" } else { "s" })
     };
-    text.push_str(&format!(
-        "{} errors, {} warnings, {} notes\n",
-        count(Severity::Error),
-        count(Severity::Warning),
-        count(Severity::Note)
-    ));
+    let all = [Severity::Error, Severity::Warning, Severity::Note].map(count);
+    text.push_str(&format!("{}\n", all.join(", ")));
     text
 }
 

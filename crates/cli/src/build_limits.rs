@@ -32,7 +32,7 @@ impl BuildCounts {
 pub struct BuildLimits {
     #[command(flatten)]
     pub counts: BuildCounts,
-    /// How much memory one build, template or archive may use; by default a quarter of the available memory, at most
+    /// How much memory one build, template or archive may use; by default three eighths of the available memory, at most
     /// 512 MiB
     #[arg(long, value_name = "BYTES")]
     pub max_work_memory: Option<u64>,

@@ -3,7 +3,8 @@
 //! Ready; at the end the API servers' audit logs are held against who held what.
 //!
 //! `EVERFLOW_CHAOS_EPISODES` and `EVERFLOW_CHAOS_SEED` choose more and others, `EVERFLOW_CHAOS_LOAD` as `100,50` how many
-//! Kustomizations and HelmReleases are delivered, `EVERFLOW_CHAOS_DIRECTORY` where logs are kept.
+//! Kustomizations and HelmReleases are delivered, `EVERFLOW_CHAOS_DIRECTORY` where logs are kept, `EVERFLOW_CHAOS_FLAGS` with
+//! which flags the replicas run: leases that end soon else.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -41,6 +42,9 @@ mod replica;
 use std::time::Duration;
 
 use episode::{Chance, Fault, Scene};
+use everflow_json::{Value, json};
+use everflow_runtime::queue::Key;
+use everflow_runtime::shards::shard_of;
 use load::Load;
 use place::Place;
 use replica::{Replica, SHORT};
@@ -71,7 +75,8 @@ async fn replicas_deliver_whatever_fails() {
     );
     let place = Place::start(3).await;
     let shards = format!("--shards={}", audit_log::SHARDS);
-    let mut flags = SHORT.to_vec();
+    let given = std::env::var("EVERFLOW_CHAOS_FLAGS").unwrap_or_else(|_| SHORT.join(" "));
+    let mut flags: Vec<&str> = given.split_whitespace().collect();
     flags.push(&shards);
     let replicas = (0..3)
         .map(|number| Replica::new(&place, number, &flags))
@@ -159,4 +164,100 @@ async fn time_without_delivery() {
             );
         }
     }
+}
+
+/// What so many Kustomizations cost the API servers with one replica, and with three.
+#[tokio::test(flavor = "multi_thread")]
+async fn three_replicas_ask_little_more_than_one() {
+    let count = usize::try_from(number("EVERFLOW_CHAOS_REQUESTS", 0)).unwrap();
+    if count == 0 {
+        println!(
+            "skipped: set EVERFLOW_CHAOS_REQUESTS=1000 to count the requests of three replicas and of one"
+        );
+        return;
+    }
+    if !place::is_inside("three_replicas_ask_little_more_than_one") {
+        return;
+    }
+    let place = Place::start_with(3, place::AUDIT_ALL).await;
+    let load = Load::start(&place, count, 0).await;
+    load.delete_all(Duration::ZERO).await;
+    let mut replicas: Vec<Replica> = (0..3)
+        .map(|number| Replica::new(&place, number, &[]))
+        .collect();
+    let mut totals = Vec::new();
+    for running in [1, 3] {
+        replicas[..running].iter_mut().for_each(Replica::start);
+        // Leases are shared out, and watches are open.
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        let left = load.delete_all(PATIENCE).await;
+        assert!(left.is_empty(), "{left:?}");
+        let before = audit_log::requests(&place.audit_logs());
+        load.create().await;
+        let took = load.until_delivered(PATIENCE * 4).await.unwrap();
+        let after = audit_log::requests(&place.audit_logs());
+        let of = |what: &String| after[what] - before.get(what).copied().unwrap_or_default();
+        let counts: Vec<(String, usize)> =
+            after.keys().map(|what| (what.clone(), of(what))).collect();
+        let total: usize = counts.iter().map(|(_, count)| count).sum();
+        println!("{running} replicas, {count} Kustomizations, {took:.1?}: {total} requests");
+        for (what, count) in counts.iter().filter(|(_, count)| *count > 0) {
+            println!("  {count:6} {what}");
+        }
+        totals.push(total);
+    }
+    let ratio = totals[1] as f64 / totals[0] as f64;
+    println!("three replicas ask {ratio:.2} times as much as one");
+    assert!(ratio <= 1.2, "{ratio:.2}");
+}
+
+/// A line of an audit log, by its time in seconds.
+fn line(at: u32, user: &str, resource: &str, verb: &str, object: &Value) -> String {
+    let time = format!("2026-01-01T00:00:{at:02}.000000Z");
+    let code = if verb == "create" { 201 } else { 200 };
+    let event = json!({
+        "verb": verb, "user": {"username": user}, "requestURI": "/", "responseStatus": {"code": code},
+        "objectRef": {"resource": resource, "namespace": delivery::NAMESPACE, "name": object["metadata"]["name"].clone()},
+        "requestReceivedTimestamp": time, "stageTimestamp": time, "responseObject": object.clone(),
+    });
+    format!("{event}\n")
+}
+
+#[test]
+fn audit_log_shows_old_holders_repeated_effects_and_old_content() {
+    let key = Key::new("Kustomization", delivery::NAMESPACE, "app-1");
+    let shard = shard_of(&key, audit_log::SHARDS);
+    let lease = |holder: &str| {
+        let name = format!("x-shard-{shard}-of-{}", audit_log::SHARDS);
+        json!({"metadata": {"name": name}, "spec": {"holderIdentity": holder}})
+    };
+    let map = |version: &str, level: &str| json!({"metadata": {"name": "app-1", "resourceVersion": version}, "data": {"level": level}});
+    let good = [
+        line(1, "engine-0", "leases", "create", &lease("a")),
+        line(2, "engine-0", "configmaps", "create", &map("2", "1")),
+        line(3, "engine-0", "leases", "update", &lease("")),
+        line(4, "engine-1", "leases", "update", &lease("b")),
+        line(5, "engine-1", "configmaps", "patch", &map("5", "2")),
+    ];
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("audit.log");
+    let found = |more: &[String]| {
+        std::fs::write(&log, [&good[..], more].concat().concat()).unwrap();
+        audit_log::findings(std::slice::from_ref(&log))
+    };
+    assert_eq!(found(&[]), Vec::<String>::new());
+    for (verb, content, told) in [
+        ("patch", map("6", "2"), "engine-0 patch configmaps app-1"),
+        ("patch", map("6", "1"), "went back from 2 to 1"),
+        ("create", map("6", "2"), "was made 2 times"),
+    ] {
+        let findings = found(&[line(6, "engine-0", "configmaps", verb, &content)]);
+        assert!(
+            findings.iter().any(|finding| finding.contains(told)),
+            "{findings:?}"
+        );
+    }
+    let released = line(6, "engine-1", "leases", "update", &lease(""));
+    let after = line(7, "engine-1", "configmaps", "patch", &map("7", "2"));
+    assert_eq!(found(&[released, after]).len(), 1);
 }

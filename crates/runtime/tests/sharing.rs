@@ -243,6 +243,48 @@ async fn after_a_kill_the_survivor_delivers_all() {
     }
 }
 
+/// Who takes the place of one that was killed sees the record of the dead, and must not leave a share to it.
+#[tokio::test(start_paused = true)]
+async fn replacement_of_a_dead_replica_leaves_no_shard_without_a_holder() {
+    for seed in 0..8_u32 {
+        let world = World::new(u64::from(seed)).await;
+        let one = Replica::start(&world, "one");
+        let two = Replica::start(&world, "two");
+        until(&world, 20.0, || {
+            one.held().len() == 4 && two.held().len() == 4
+        })
+        .await;
+        one.kill().await;
+        // Before and after the others have found out that it is dead.
+        world.sleep(2.0 + 4.0 * f64::from(seed)).await;
+        let three = Replica::start(&world, "three");
+        until(&world, 22.0, || {
+            two.held().len() + three.held().len() == SHARDS
+        })
+        .await;
+        let mut alone = [0_u32; SHARDS];
+        for _ in 0..400 {
+            world.sleep(0.1).await;
+            let held = &two.held() | &three.held();
+            for shard in (0..SHARDS).filter(|shard| !held.contains(shard)) {
+                alone[shard] += 1;
+            }
+        }
+        let longest = alone.iter().max().unwrap();
+        assert!(
+            *longest <= 20,
+            "seed {seed}: tenths of a second without a holder: {alone:?}"
+        );
+        assert_eq!(
+            (two.held().len(), three.held().len()),
+            (4, 4),
+            "seed {seed}"
+        );
+        two.kill().await;
+        three.kill().await;
+    }
+}
+
 /// Whatever the network does to a replica, no shard has two holders, and nothing is written by an old one.
 #[tokio::test(start_paused = true)]
 async fn no_effect_by_an_old_holder() {

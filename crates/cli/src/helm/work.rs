@@ -7,7 +7,7 @@ use everflow_limits::{Budget, Stop};
 /// Options that bound a chart.
 #[derive(clap::Args, Debug)]
 pub struct WorkFlags {
-    /// How much memory the chart may use; by default a quarter of the limit of the control group or the machine, at
+    /// How much memory the chart may use; by default three eighths of the limit of the control group or the machine, at
     /// most 512 MiB
     #[arg(long, value_name = "BYTES")]
     max_work_memory: Option<u64>,

@@ -58,7 +58,7 @@ pub struct Args {
     /// How much memory this process may use; by default the limit of its control group, or that of the machine
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<u64>,
-    /// How much memory one build, template or archive may use; by default a quarter of --memory-limit, at most 512 MiB
+    /// How much memory one build, template or archive may use; by default three eighths of --memory-limit, at most 512 MiB
     #[arg(long, value_name = "BYTES")]
     pub max_work_memory: Option<u64>,
     #[command(flatten)]

@@ -132,6 +132,31 @@ pub fn findings(logs: &[PathBuf]) -> Vec<String> {
     found
 }
 
+/// How many requests of engines were answered until now, by verb and resource.
+pub fn requests(logs: &[PathBuf]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for log in logs {
+        let file = std::fs::File::open(log).unwrap();
+        for line in std::io::BufReader::new(file).lines() {
+            let event: Value = everflow_json::from_str(&line.unwrap()).unwrap_or_default();
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            // A long request is told when it begins, and again when it ends.
+            let counted =
+                text(&event["stage"]) == "ResponseStarted" || text(&event["verb"]) != "watch";
+            if counted && text(&event["user"]["username"]).starts_with("engine-") {
+                let at = &event["objectRef"];
+                let parts = [
+                    text(&event["verb"]),
+                    text(&at["resource"]),
+                    text(&at["subresource"]),
+                ];
+                *counts.entry(parts.join(" ").trim().to_owned()).or_default() += 1;
+            }
+        }
+    }
+    counts
+}
+
 /// How many writes of engines were looked at.
 pub fn count(logs: &[PathBuf]) -> usize {
     let writes = read(logs);

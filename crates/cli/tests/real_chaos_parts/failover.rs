@@ -30,6 +30,7 @@ pub trait Pair {
 
 impl Pair for Vec<Replica> {
     fn start(&mut self, number: usize) {
+        self[number].ended_by_itself();
         self[number].start();
     }
 

@@ -98,11 +98,16 @@ impl Load {
         load.apply(source("GitRepository", "shop", git)).await;
         let helm = json!({"interval": "10m", "url": load._charts.url, "timeout": "20s"});
         load.apply(source("HelmRepository", "charts", helm)).await;
-        for number in 0..kustomizations {
-            load.apply(kustomization(number)).await;
-        }
-        load.apply_releases().await;
+        load.create().await;
         load
+    }
+
+    /// Creates the Kustomizations and the HelmReleases.
+    pub async fn create(&self) {
+        for number in 0..self.kustomizations {
+            self.apply(kustomization(number)).await;
+        }
+        self.apply_releases().await;
     }
 
     async fn apply(&self, object: Value) {

@@ -89,6 +89,11 @@ pub struct Place {
 impl Place {
     /// Starts everything, with namespaces for so many replicas.
     pub async fn start(replicas: usize) -> Self {
+        Place::start_with(replicas, AUDIT_POLICY).await
+    }
+
+    /// The same with another policy of the audit logs.
+    pub async fn start_with(replicas: usize, policy: &str) -> Self {
         let kept = tempfile::tempdir().unwrap();
         let directory = match std::env::var_os("EVERFLOW_CHAOS_DIRECTORY") {
             Some(given) => PathBuf::from(given),
@@ -108,6 +113,7 @@ impl Place {
             _kept: kept,
         };
         place.write_credentials();
+        std::fs::write(place.directory.join("audit.yaml"), policy).unwrap();
         for number in 0..2 {
             place.start_server(number);
         }
@@ -196,7 +202,6 @@ impl Place {
         }
         std::fs::write(self.directory.join("tokens.csv"), tokens).unwrap();
         self.write_kubeconfig("kubeconfig", &format!("https://{}:6443", SERVERS[0]), ADMIN);
-        std::fs::write(self.directory.join("audit.yaml"), AUDIT_POLICY).unwrap();
     }
 
     fn write_kubeconfig(&self, name: &str, server: &str, token: &str) {
@@ -303,4 +308,11 @@ rules:
   - {group: helm.toolkit.fluxcd.io, resources: [helmreleases/status]}
 - {level: None, resources: [{group: '', resources: [events]}, {group: events.k8s.io, resources: [events]}]}
 - {level: Metadata}
+";
+
+/// Every request is logged, without its content.
+pub const AUDIT_ALL: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
 ";

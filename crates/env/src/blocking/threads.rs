@@ -30,14 +30,15 @@ pub struct ThreadOptions {
 }
 
 impl ThreadOptions {
-    /// Bounds that fit a process that may use so many bytes: a quarter for one job, but no more than
-    /// [`DEFAULT_SHARE`], and a half for all of them.
+    /// Bounds that fit a process that may use so many bytes: three eighths for one job, but no more than
+    /// [`DEFAULT_SHARE`], and a half for all of them. With 64 MiB, what a chart takes that brings a megabyte of definitions
+    /// fits just in.
     pub fn for_memory(process: Option<u64>) -> Self {
         let Some(limit) = process else {
             return ThreadOptions::default();
         };
         ThreadOptions {
-            share: (limit / 4).clamp(16 << 20, DEFAULT_SHARE),
+            share: (limit / 8 * 3).clamp(16 << 20, DEFAULT_SHARE),
             pool: limit / 2,
             process,
             ..ThreadOptions::default()
@@ -370,7 +371,7 @@ mod tests {
     #[test]
     fn bounds_follow_the_memory_of_the_process() {
         let small = ThreadOptions::for_memory(Some(64 << 20));
-        assert_eq!((small.share, small.pool), (16 << 20, 32 << 20));
+        assert_eq!((small.share, small.pool), (24 << 20, 32 << 20));
         let large = ThreadOptions::for_memory(Some(24 << 30));
         assert_eq!((large.share, large.pool), (DEFAULT_SHARE, 12 << 30));
     }

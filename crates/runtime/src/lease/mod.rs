@@ -84,6 +84,9 @@ pub enum LeaseTimesError {
     /// A Lease is counted in whole seconds.
     #[error("the lease duration ({0:?}) must be at least one second")]
     TooShort(Duration),
+    /// Kubernetes counts the seconds of a Lease in 32 bits.
+    #[error("the lease duration ({0:?}) must be at most 2147483647 seconds")]
+    TooLong(Duration),
     /// It would be renewed without a pause.
     #[error("the retry period must be longer than zero")]
     NoPause,
@@ -95,6 +98,9 @@ impl LeaseOptions {
         let (duration, deadline, period) = (self.duration, self.renew_deadline, self.retry_period);
         if duration < Duration::from_secs(1) {
             return Err(LeaseTimesError::TooShort(duration));
+        }
+        if duration > Duration::from_secs(i32::MAX.unsigned_abs().into()) {
+            return Err(LeaseTimesError::TooLong(duration));
         }
         if duration <= deadline {
             return Err(LeaseTimesError::Overlap { duration, deadline });
@@ -149,6 +155,7 @@ mod tests {
             (30.0, 30.0, 5.0, "before the holder has stopped"),
             (10.0, 9.0, 8.0, "1.2 times the retry period (8s)"),
             (0.5, 0.4, 0.1, "at least one second"),
+            (3.6e9, 30.0, 5.0, "at most 2147483647 seconds"),
             (10.0, 5.0, 0.0, "longer than zero"),
         ];
         for (duration, deadline, period, word) in refused {

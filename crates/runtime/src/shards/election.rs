@@ -31,8 +31,6 @@ const SETTLE: Duration = Duration::from_secs(1);
 const SAMPLES: usize = 32;
 /// After so many rounds with answers a replica judges how fast it is: by then the others have told how they fare.
 const JUDGED_AFTER: u32 = 2;
-/// A record of a replica that has been silent for so many times its Lease's duration is deleted.
-const FORGET: u32 = 20;
 
 /// How the work is shared.
 #[derive(Debug, Clone)]
@@ -252,6 +250,11 @@ impl ShardElection {
         self.options.lease.retry_period
     }
 
+    /// After so long without a holder, anybody takes a shard.
+    fn patience(&self) -> Duration {
+        self.period() * 2
+    }
+
     fn now(&self) -> Duration {
         self.env.clock.elapsed()
     }
@@ -356,7 +359,7 @@ impl ShardElection {
             members: &members,
             claims: &claims,
             now,
-            patience: self.period() * 2,
+            patience: self.patience(),
             drain: DRAIN,
         };
         let mut moves = plan(&view, &seen);
@@ -434,6 +437,7 @@ impl ShardElection {
 
     async fn carry_out(&mut self, moves: &[Move], now: Duration) {
         let layout = self.layout.epoch().cloned();
+        let (patience, lasts) = (self.patience(), self.options.lease.duration);
         let mut requests: Vec<BoxFuture<'_, _>> = Vec::new();
         for (slot, what) in self.slots.iter_mut().zip(moves) {
             let leaving = |slot: &Slot, leaving| {
@@ -444,6 +448,10 @@ impl ShardElection {
             match what {
                 Move::Leave => {}
                 Move::Take => {
+                    // Whoever should have had it did not come: it stays until that one shows.
+                    if slot.free_since.is_some_and(|since| now >= since + patience) {
+                        slot.kept_until = now + lasts;
+                    }
                     if let Some(layout) = &layout {
                         slot.lock.above = Some(layout.clone());
                         requests.push(Box::pin(slot.lock.take()));
@@ -509,7 +517,8 @@ impl ShardElection {
         self.slow = slow;
     }
 
-    /// Deletes one record of a replica that is long gone. Whoever holds the first shard does it.
+    /// Deletes one record of a replica that is gone: who starts now would take it for alive as long as its Lease lasts, and
+    /// leave a share to it. Whoever holds the first shard does it. Who lives after all writes it anew.
     async fn forget_the_dead(&mut self) {
         let now = self.now();
         if self
@@ -519,9 +528,8 @@ impl ShardElection {
         {
             return;
         }
-        let span = self.options.lease.duration * FORGET;
         let mut dead = self.members.values();
-        let Some(dead) = dead.find(|seen| now >= seen.since + span) else {
+        let Some(dead) = dead.find(|seen| !seen.is_alive(now)) else {
             return;
         };
         let at = At::of(&dead.lease);
@@ -556,7 +564,7 @@ impl ShardElection {
             let moment = match (slot.lock.epoch(), slot.giving_since, slot.free_since) {
                 (Some(_), Some(since), _) => since + DRAIN,
                 (Some(epoch), None, _) => now + epoch.remaining().unwrap_or_default(),
-                (None, _, Some(since)) => since + self.period() * 2,
+                (None, _, Some(since)) => since + self.patience(),
                 (None, ..) => slot.lock.free_from(),
             };
             if moment > now {
