@@ -2,215 +2,27 @@
 //! `EVERFLOW_REAL` is set and `real/peers.sh build gitea` was run.
 #![allow(clippy::unwrap_used, clippy::print_stdout, dead_code)]
 
+#[path = "real_gitea_parts/bootstrap.rs"]
+mod bootstrap;
 #[path = "common/cluster.rs"]
 mod cluster;
 #[path = "common/delivery.rs"]
 mod delivery;
+#[path = "common/gitea.rs"]
+mod gitea;
+#[path = "bootstrap_parts/manifests.rs"]
+mod manifests;
 #[path = "../../fetch/tests/support/mod.rs"]
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cluster::Cluster;
 use delivery::{Engine, NAMESPACE, World, write};
 use everflow_json::{Value, json};
-
-/// A Gitea with one private repository, ended with the test.
-struct Gitea {
-    place: tempfile::TempDir,
-    port: u16,
-    child: Option<Child>,
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-fn must(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-fn is_root() -> bool {
-    must(Command::new("id").arg("-u")) == "0"
-}
-
-impl Gitea {
-    fn new(binary: &Path) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let gitea = Gitea {
-            place,
-            port: free_port(),
-            child: None,
-        };
-        let work = gitea.work();
-        std::fs::create_dir_all(work.join("data")).unwrap();
-        // It does not run as root, and another user does not reach the cache.
-        let beside = binary.parent().unwrap();
-        must(Command::new("cp").arg(binary).arg(work.join("gitea")));
-        must(
-            Command::new("cp")
-                .arg("-r")
-                .arg(beside.join("static"))
-                .arg(work.join("static")),
-        );
-        std::fs::write(work.join("app.ini"), gitea.settings("channel")).unwrap();
-        if is_root() {
-            must(Command::new("chown").args(["-R", "nobody"]).arg(&work));
-            must(Command::new("chmod").arg("711").arg(gitea.place.path()));
-        }
-        gitea.must(&["migrate"]);
-        gitea.must(&[
-            "admin",
-            "user",
-            "create",
-            "--admin",
-            "--username",
-            "dev",
-            "--password",
-            "everflow-dev",
-            "--email",
-            "dev@example.com",
-            "--must-change-password=false",
-        ]);
-        gitea
-    }
-
-    fn work(&self) -> PathBuf {
-        self.place.path().join("work")
-    }
-
-    fn settings(&self, queue: &str) -> String {
-        let (work, port) = (self.work().display().to_string(), self.port);
-        format!(
-            "WORK_PATH = {work}\n[server]\nHTTP_ADDR = 127.0.0.1\nHTTP_PORT = {port}\n\
-             ROOT_URL = http://127.0.0.1:{port}/\nSTATIC_ROOT_PATH = {work}/static\nOFFLINE_MODE = true\n\
-             LFS_START_SERVER = false\nDISABLE_SSH = true\n[database]\nDB_TYPE = sqlite3\nPATH = {work}/gitea.db\n\
-             SQLITE_JOURNAL_MODE = WAL\n[security]\nINSTALL_LOCK = true\nSECRET_KEY = everflow\n\
-             [oauth2]\nENABLED = false\n[service]\nDISABLE_REGISTRATION = true\n\
-             [webhook]\nALLOWED_HOST_LIST = loopback\n[queue]\nTYPE = {queue}\n[session]\nPROVIDER = memory\n\
-             [indexer]\nISSUE_INDEXER_TYPE = db\n[actions]\nENABLED = false\n[packages]\nENABLED = false\n\
-             [cron]\nENABLED = false\n[log]\nMODE = console\nLEVEL = Warn\n"
-        )
-    }
-
-    fn command(&self) -> Command {
-        let work = self.work();
-        let path = std::env::var("PATH").unwrap();
-        let mut command = match is_root() {
-            true => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]);
-                command.arg(work.join("gitea"));
-                command
-            }
-            false => Command::new(work.join("gitea")),
-        };
-        command
-            .env_clear()
-            .env("HOME", &work)
-            .env("PATH", path)
-            .current_dir(&work);
-        command.arg("-c").arg(work.join("app.ini"));
-        command
-    }
-
-    fn must(&self, arguments: &[&str]) -> String {
-        must(self.command().args(arguments))
-    }
-
-    fn token(&self, name: &str) -> String {
-        self.must(&[
-            "admin",
-            "user",
-            "generate-access-token",
-            "--username",
-            "dev",
-            "--token-name",
-            name,
-            "--scopes",
-            "all",
-            "--raw",
-        ])
-    }
-
-    fn start(&mut self) {
-        let child = self
-            .command()
-            .arg("web")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        self.child = Some(child.unwrap());
-        for _ in 0..300 {
-            let url = format!("http://127.0.0.1:{}/api/healthz", self.port);
-            let healthy = Command::new("curl")
-                .args(["-fs", "-o", "/dev/null", &url])
-                .status();
-            if healthy.unwrap().success() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("Gitea does not come up");
-    }
-
-    fn stop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
-    fn api(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Value {
-        let url = format!("http://127.0.0.1:{}/api/v1/{path}", self.port);
-        let authorization = format!("Authorization: token {token}");
-        let mut curl = Command::new("curl");
-        curl.args(["-fsS", "-X", method, "-H", &authorization, &url]);
-        if let Some(body) = body {
-            curl.args([
-                "-H",
-                "Content-Type: application/json",
-                "-d",
-                &body.to_string(),
-            ]);
-        }
-        everflow_json::from_str(&must(&mut curl)).unwrap_or_default()
-    }
-
-    /// Waits for a status of a commit: success, by Kustomization `apps`.
-    async fn status_of(&self, token: &str, commit: &str) -> Duration {
-        let since = Instant::now();
-        for _ in 0..600 {
-            let path = format!("repos/openova/flux/commits/{commit}/statuses");
-            let all = self.api(token, "GET", &path, None);
-            let found = all.as_array().unwrap().iter().any(|status| {
-                let context = status["context"].as_str().unwrap_or_default();
-                status["status"] == "success" && context.starts_with("kustomization/apps/")
-            });
-            if found {
-                return since.elapsed();
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("no status of {commit} by the Kustomization");
-    }
-}
-
-impl Drop for Gitea {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
+use gitea::{Gitea, free_port, must};
 
 fn git(work: &Path, arguments: &[&str]) -> String {
     let mut git = Command::new("git");
@@ -343,6 +155,24 @@ async fn webhook_path(world: &World) -> String {
     panic!("the Receiver gets no path");
 }
 
+/// Waits for a status of a commit: success, by Kustomization `apps`.
+async fn status_of(gitea: &Gitea, token: &str, commit: &str) -> Duration {
+    let since = Instant::now();
+    for _ in 0..600 {
+        let path = format!("repos/openova/flux/commits/{commit}/statuses");
+        let all = gitea.api(token, "GET", &path, None);
+        let found = all.as_array().unwrap().iter().any(|status| {
+            let context = status["context"].as_str().unwrap_or_default();
+            status["status"] == "success" && context.starts_with("kustomization/apps/")
+        });
+        if found {
+            return since.elapsed();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("no status of {commit} by the Kustomization");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_to_gitea_is_applied_and_its_status_comes_back() {
     if !everflow_corpus::real::wanted("the run with a real Gitea") {
@@ -355,9 +185,7 @@ async fn a_push_to_gitea_is_applied_and_its_status_comes_back() {
     let mut gitea = Gitea::new(&binary);
     gitea.start();
     let token = gitea.token("first");
-    gitea.api(&token, "POST", "orgs", Some(json!({"username": "openova"})));
-    let repository = json!({"name": "flux", "private": true, "default_branch": "main"});
-    gitea.api(&token, "POST", "orgs/openova/repos", Some(repository));
+    gitea.repository(&token, "flux");
 
     let cluster = Cluster::start("gitea", &[]);
     let kubeconfig = cluster.directory.join("kubeconfig");
@@ -407,27 +235,41 @@ async fn a_push_to_gitea_is_applied_and_its_status_comes_back() {
     });
     gitea.api(&token, "POST", "repos/openova/flux/hooks", Some(hook));
 
-    let second = commit(&work, "two");
-    let taken = applied(&world, "two", Instant::now()).await;
-    let told = gitea.status_of(&token, &second).await;
-    println!("push to applied: {taken:?}; from then to the status of the commit: {told:?}");
-    assert!(taken < Duration::from_secs(10), "{taken:?}");
+    // The machine is busy at times: the quickest of a few pushes counts.
+    let mut quickest = Duration::MAX;
+    for value in ["two", "three", "four"] {
+        let commit = commit(&work, value);
+        let taken = applied(&world, value, Instant::now()).await;
+        let told = status_of(&gitea, &token, &commit).await;
+        println!("push to applied: {taken:?}; from then to the status of the commit: {told:?}");
+        quickest = quickest.min(taken);
+    }
+    assert!(quickest < Duration::from_secs(2), "{quickest:?}");
 
     // The token is rotated, and Gitea is away in between.
     let rotated = gitea.token("second");
-    gitea.api(&rotated, "GET", "user", None);
     put_token(&world, &rotated).await;
     let basic = format!(
         "http://127.0.0.1:{}/api/v1/users/dev/tokens/first",
         gitea.port
     );
     must(Command::new("curl").args(["-fsS", "-X", "DELETE", "-u", "dev:everflow-dev", &basic]));
+    gitea.queue_by("level");
     gitea.stop();
     gitea.start();
-    let third = commit(&work, "three");
-    let taken = applied(&world, "three", Instant::now()).await;
-    println!("after a restart and with another token, push to applied: {taken:?}");
-    gitea.status_of(&rotated, &third).await;
+    let rotation = commit(&work, "rotated");
+    let taken = applied(&world, "rotated", Instant::now()).await;
+    println!("with another token, push to applied: {taken:?}");
+    status_of(&gitea, &rotated, &rotation).await;
+
+    // It ends right after a push: its webhook is on disk, and so is the status that nobody takes meanwhile.
+    let restart = commit(&work, "restarted");
+    gitea.stop();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    gitea.start();
+    let taken = applied(&world, "restarted", Instant::now()).await;
+    println!("after a restart, start to applied: {taken:?}");
+    status_of(&gitea, &rotated, &restart).await;
     let log = std::fs::read_to_string(world.place.path().join("log")).unwrap();
     for secret in [&token, &rotated, "everflow-hook"] {
         assert!(!log.contains(secret), "the log shows a secret");

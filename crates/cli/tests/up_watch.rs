@@ -17,6 +17,19 @@ fn map(value: &str) -> String {
     )
 }
 
+const ALERT: &str = "apiVersion: notification.toolkit.fluxcd.io/v1beta3
+kind: Provider
+metadata: {name: chat, namespace: flux-system}
+spec: {type: slack, channel: c, address: 'http://127.0.0.1:9/chat'}
+---
+apiVersion: notification.toolkit.fluxcd.io/v1beta3
+kind: Alert
+metadata: {name: chat, namespace: flux-system}
+spec:
+  providerRef: {name: chat}
+  eventSources: [{kind: Kustomization, name: '*'}]
+";
+
 #[test]
 fn changes_are_deployed_while_others_look() {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("up-watch");
@@ -25,13 +38,15 @@ fn changes_are_deployed_while_others_look() {
     fs::create_dir_all(&repository).unwrap();
     fs::write(
         repository.join("kustomization.yaml"),
-        "resources: [a.yaml]\n",
+        "resources: [a.yaml, alert.yaml]\n",
     )
     .unwrap();
+    fs::write(repository.join("alert.yaml"), ALERT).unwrap();
     fs::write(repository.join("a.yaml"), map("one")).unwrap();
     let kubeconfig = root.join("kubeconfig");
     let mut up = Command::new(PROGRAM)
-        .args(["up", "--offline", "--watch", "--kubeconfig-out"])
+        .args(["up", "--offline", "--watch", "--notifications"])
+        .arg("--kubeconfig-out")
         .arg(&kubeconfig)
         .arg(&repository)
         .stdout(Stdio::piped())
@@ -54,6 +69,7 @@ fn changes_are_deployed_while_others_look() {
         }
         panic!("{wanted} was not said:\n{said}");
     };
+    until("notifications would be sent");
     until("watching for changes");
     let look = || {
         let output = Command::new(PROGRAM)
@@ -70,6 +86,9 @@ fn changes_are_deployed_while_others_look() {
     until("► ConfigMap/default/a configured");
     until("+   key: two");
     until("objects deployed");
+    until("Progressing: ConfigMap/default/a configured");
+    until("POST http://127.0.0.1:9/chat");
+    until("1 notifications would be sent");
     let second = look();
     assert!(
         second.contains("Applied revision: local@sha256:"),

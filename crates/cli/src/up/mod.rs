@@ -34,6 +34,7 @@ use crate::exit::Failure;
 use crate::output::{DataFormat, print_data, print_text};
 use cache::CacheFlags;
 use lines::Paint;
+use notifications::Notifications;
 use repository::Opened;
 pub use repository::open_tree;
 use screen::Screen;
@@ -197,11 +198,14 @@ async fn up(args: &Args) -> Result<(), Failure> {
     };
     let (mut session, ended) = unless_interrupted(work, &progress).await?;
     session.conclude(ended, begun.elapsed())?;
-    if let Some(notices) = &common.notices {
-        notifications::show(&session.world, notices, args.send).await?;
+    let notices = common.notices.as_ref();
+    let mut notifications = notices.map(|notices| Notifications::new(notices, args.send));
+    if let Some(notifications) = &mut notifications {
+        notifications.show(&session.world).await?;
     }
     if args.watch || args.kubeconfig_out.is_some() {
-        watch::stay(&mut session, args.watch, args.kubeconfig_out.as_deref()).await?;
+        let kubeconfig = args.kubeconfig_out.as_deref();
+        watch::stay(&mut session, args.watch, kubeconfig, notifications).await?;
     }
     session.end(ended).await
 }

@@ -9,6 +9,7 @@ use everflow_json::Value;
 use everflow_local::picture::SOURCES;
 use everflow_local::tree::File;
 
+use super::notifications::Notifications;
 use super::{Session, diff, told_to_stop};
 use crate::exit::Failure;
 use crate::output::print_text;
@@ -21,6 +22,7 @@ pub async fn stay(
     session: &mut Session,
     follow: bool,
     kubeconfig: Option<&Path>,
+    mut notifications: Option<Notifications>,
 ) -> Result<(), Failure> {
     let serving = match kubeconfig {
         Some(file) => Some({
@@ -68,7 +70,7 @@ pub async fn stay(
             known = now;
             let progress = session.progress.clone();
             tokio::select! {
-                done = redeploy(session) => done?,
+                done = redeploy(session, notifications.as_mut()) => done?,
                 stopped = &mut stopped => {
                     stopped?;
                     return Err(Failure::Interrupted(progress.told()));
@@ -111,7 +113,10 @@ fn changes(before: &Fingerprint, now: &Fingerprint) -> String {
     }
 }
 
-async fn redeploy(session: &mut Session) -> Result<(), Failure> {
+async fn redeploy(
+    session: &mut Session,
+    notifications: Option<&mut Notifications>,
+) -> Result<(), Failure> {
     let begun = Instant::now();
     let before = manifests(session).await?;
     let sources = session.picture.sources.iter().map(|node| node.id.clone());
@@ -128,7 +133,11 @@ async fn redeploy(session: &mut Session) -> Result<(), Failure> {
         let changes = diff::changes(before, manifests(session).await?);
         print_text(&diff::text(&changes))?;
     }
-    session.conclude(ended, begun.elapsed())
+    session.conclude(ended, begun.elapsed())?;
+    match notifications {
+        Some(notifications) => notifications.show(&session.world).await,
+        None => Ok(()),
+    }
 }
 
 async fn manifests(session: &Session) -> Result<BTreeMap<ObjectId, Value>, Failure> {
