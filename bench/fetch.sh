@@ -16,7 +16,7 @@ server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
 
 ours=${OURS:-${CARGO_TARGET_DIR:-target}/dist/examples/memory}
-[ -n "${OURS:-}" ] || cargo build --profile dist --quiet -p everflow-fetch --example memory
+[ -n "${OURS:-}" ] || cargo build --profile dist --quiet -p everflow-git --example memory
 
 "$ours" generate "$work/repository" "$size"
 tar -C "$work/repository" -cf - . | gzip -1 >"$work/layer.tar.gz"

@@ -4,7 +4,7 @@
 #   fuzz/run.sh                    a minute for each reader
 #   SECONDS_EACH=600 fuzz/run.sh   longer
 #   fuzz/run.sh yaml cel           the readers of some crates only, which builds less
-#   fuzz/run.sh fetch/pack         one reader
+#   fuzz/run.sh git/pack         one reader
 #
 # Inputs that a reader fails on are left in fuzz/artifacts/CRATE/READER; one that is mended goes to
 # crates/CRATE/tests/hostile_input/found/READER, where `cargo test` feeds it again.

@@ -33,6 +33,9 @@ mod envsubst;
 #[cfg(feature = "fetch")]
 #[path = "../../crates/fetch/tests/hostile_input/readers.rs"]
 mod fetch;
+#[cfg(feature = "git")]
+#[path = "../../crates/git/tests/hostile_input/readers.rs"]
+mod git;
 #[cfg(feature = "gotemplate")]
 #[path = "../../crates/gotemplate/tests/hostile_input/readers.rs"]
 mod gotemplate;
@@ -93,6 +96,8 @@ const ALL: &[Readers] = &{
         ("envsubst", envsubst::ALL),
         #[cfg(feature = "fetch")]
         ("fetch", fetch::ALL),
+        #[cfg(feature = "git")]
+        ("git", git::ALL),
         #[cfg(feature = "gotemplate")]
         ("gotemplate", gotemplate::ALL),
         #[cfg(feature = "helm")]

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use cluster::Cluster;
 use delivery::{Engine, World, write};
-use everflow_fetch::testing::keygen;
+use everflow_git::testing::keygen;
 use everflow_json::Value;
 use everflow_runtime::client::At;
 use support::{GitServer, git, git_is_here};

@@ -206,6 +206,7 @@ fn the_simulator_can_steer_the_controllers() {
         "connect",
         "serve",
         "fetch",
+        "git",
         "runtime",
         "dispatch",
         "apply",

@@ -65,12 +65,6 @@ pub enum Error {
         #[source]
         exceeded: Exceeded,
     },
-    /// Two contents were made on purpose to have the same name.
-    #[error(
-        "the object {0} was made to collide with another one under SHA-1 and is refused: \
-         whoever wrote it can exchange its content; remove it from the repository"
-    )]
-    Collision(String),
     /// Keys, certificates or passwords that cannot be used, or were refused.
     #[error("{0}")]
     Authentication(String),
@@ -91,23 +85,6 @@ pub enum Error {
     /// A digest that is not one, or does not fit its content.
     #[error("{0}")]
     Digest(String),
-    /// A git operation that failed.
-    #[error("{0}")]
-    Git(String),
-    /// The branch or tag is not there.
-    #[error("{0}")]
-    RefMissing(String),
-    /// There is no commit in the repository.
-    #[error("git repository is empty")]
-    EmptyRepository,
-    /// The server does not have what we asked for by its id.
-    #[error("object not found")]
-    NotOurRef,
-    /// A directory of a sparse checkout is not there.
-    #[error(
-        "sparse checkout dir '{0}' does not exist in repository: lstat {0}: no such file or directory"
-    )]
-    SparseMissing(String),
     /// A signature that does not verify.
     #[error("{message}")]
     Signature {
@@ -148,9 +125,6 @@ pub enum Error {
         /// What it is, and what can be done instead.
         message: String,
     },
-    /// A path of an artifact that should be included is not there.
-    #[error("cannot stat {0}: stat {0}: no such file or directory")]
-    IncludeMissing(String),
     /// Work that was given away ended without a result.
     #[error("an internal task failed; this is a bug, and the next attempt starts afresh")]
     Lost,
@@ -178,11 +152,6 @@ impl Error {
             Error::Authentication(_) => "AuthenticationFailed",
             Error::Disk { .. } => "StorageOperationFailed",
             Error::Archive(_) | Error::Digest(_) => "ArchiveOperationFailed",
-            Error::Git(_)
-            | Error::Collision(_)
-            | Error::RefMissing(_)
-            | Error::NotOurRef
-            | Error::SparseMissing(_) => "GitOperationFailed",
             Error::Limit(exceeded) => exceeded.reason(),
             Error::Signature { reason, .. }
             | Error::Storage { reason, .. }
@@ -190,8 +159,6 @@ impl Error {
             | Error::LimitIn { reason, .. }
             | Error::Unsupported { reason, .. } => reason,
             Error::Registry { .. } => "OCIArtifactPullFailed",
-            Error::IncludeMissing(_) => "CopyFailure",
-            Error::EmptyRepository => "EmptyGitRepository",
             Error::Request { cause, .. } => cause.reason(),
             Error::Dial(_)
             | Error::Tls(_)

@@ -8,7 +8,6 @@
 //! - [`http`]: a client for one request after another, with TLS, proxies, redirects and limits.
 //! - [`archive`]: deterministic `.tar.gz` files, digests, ignore patterns, careful unpacking.
 //! - [`bucket`]: what is in a bucket of the S3 kind, and an archive of it.
-//! - [`git`]: which commit a name stands for, and an archive of it, over HTTP and SSH.
 //! - [`oci`]: which artifact of a registry a name stands for, and an archive of it.
 //! - [`helm`]: indexes of chart repositories, and charts.
 //! - [`storage`]: the artifact store and its HTTP server.
@@ -20,7 +19,6 @@ pub mod bucket;
 mod docker_config;
 mod download;
 mod error;
-pub mod git;
 pub mod helm;
 pub mod http;
 pub mod oci;

@@ -72,6 +72,9 @@ pub enum Error {
     /// The artifact could not be made or stored.
     #[error(transparent)]
     Fetch(#[from] everflow_fetch::Error),
+    /// A repository cannot be read.
+    #[error(transparent)]
+    Git(#[from] everflow_git::Error),
     /// The directory is not part of a git repository.
     #[error("{path} is not in a git repository, so there is no revision to compare with")]
     NoRepository {
@@ -121,6 +124,7 @@ impl Error {
             Error::Refused { .. } => "Refused",
             Error::Runtime(_) | Error::Server(_) => "SetupFailed",
             Error::Fetch(error) => error.reason(),
+            Error::Git(error) => error.reason(),
             Error::NoRepository { .. } => "NoRepository",
             Error::NoRelease { .. } => "ReleaseNotFound",
             Error::SeveralReleases { .. } => "ReleaseAmbiguous",

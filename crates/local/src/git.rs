@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use everflow_env::disk::write_whole;
 use everflow_env::{Disk, MemoryDisk, RealDisk};
-use everflow_fetch::git::LocalRepository;
+use everflow_git::LocalRepository;
 
 use crate::Error;
 use crate::tree::Tree;
@@ -32,7 +32,7 @@ pub fn tree_at(directory: &Path, revision: &str) -> Result<Tree, Error> {
     let commit = repository.commit(revision)?;
     let disk = MemoryDisk::new();
     repository.files(commit, &below, |path, content| {
-        write_whole(&disk, path, content).map_err(|cause| everflow_fetch::Error::Disk {
+        write_whole(&disk, path, content).map_err(|cause| everflow_git::Error::Disk {
             action: "keep",
             path: path.to_owned(),
             cause,

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use everflow_env::{Dialer as _, MemoryDialer};
-use everflow_fetch::testing::{SshHost, SshStream, serve_ssh};
+use everflow_git::testing::{SshHost, SshStream, serve_ssh};
 use everflow_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use everflow_corpus::Random;
 use crate::template::{PARTIALS, Writer};
+use everflow_corpus::Random;
 
 const SCALARS: &[&str] = &[
     "1",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-pub use everflow_fetch::testing::{File, Repository, advertisement};
+pub use everflow_git::testing::{File, Repository, advertisement};
 
 use super::net::{Answer, Asked};
 

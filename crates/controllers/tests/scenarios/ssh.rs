@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everflow_controllers::ControllerKind;
-use everflow_fetch::testing::{SshHost, SshStream, keygen, serve_ssh};
+use everflow_git::testing::{SshHost, SshStream, keygen, serve_ssh};
 use everflow_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

@@ -173,7 +173,7 @@ async fn github_token(
     app: &GithubApp,
     deadline: &Deadline,
 ) -> Reply {
-    let asked = everflow_fetch::git::GithubApp {
+    let asked = everflow_git::GithubApp {
         app_id: app.app_id.clone(),
         private_key: FetchSecret::new(app.private_key.reveal().clone()),
         installation_id: app.installation_id.clone(),

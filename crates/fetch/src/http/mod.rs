@@ -26,9 +26,9 @@ use hyper_util::rt::TokioIo;
 
 pub use body::Body;
 use body::Connection;
-pub(crate) use everflow_connect::printable;
+pub use everflow_connect::printable;
 pub use everflow_connect::{Proxy, TlsOptions};
-pub(crate) use origin::may_send_credentials;
+pub use origin::may_send_credentials;
 pub(crate) use private::is_private;
 
 use crate::{Deadline, Error, Secret, Url};
@@ -251,7 +251,7 @@ impl Response {
 
     /// The start of the body of a refusal, to be shown; nothing of a server that was not asked, since
     /// whoever redirects to it could read it so.
-    pub(crate) async fn complaint(self, bound: usize) -> Vec<u8> {
+    pub async fn complaint(self, bound: usize) -> Vec<u8> {
         match self.foreign {
             true => Vec::new(),
             false => self.body.read_some(bound).await,

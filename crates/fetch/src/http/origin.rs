@@ -8,7 +8,7 @@ use crate::Url;
 /// Whether credentials that were given for one address may be sent to another: only when scheme, host
 /// and port are the same. This is the rule for git, OCI, Helm and buckets, and for redirects. A server
 /// that redirects from `http` to `https` is another one: whoever can answer for the first can name any.
-pub(crate) fn may_send_credentials(given_for: &Url, to: &Url) -> bool {
+pub fn may_send_credentials(given_for: &Url, to: &Url) -> bool {
     given_for.same_origin(to)
 }
 

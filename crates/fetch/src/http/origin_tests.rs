@@ -7,7 +7,6 @@ use everflow_env::{BoxFuture, Dialer, Env, MemoryDialer, Stream};
 
 use super::*;
 use crate::bucket::{BucketAuth, BucketClient, Ldap, Remote as Bucket};
-use crate::git::{GitAuth, GitClient, GitRef, Remote};
 use crate::helm::{HelmClient, Repository};
 use crate::oci::{OciClient, RegistryAuth};
 use crate::testing::{answer, serve};
@@ -107,78 +106,6 @@ async fn redirects_carry_credentials_to_the_same_origin_only() {
         let seen = noted(&log);
         assert!(seen[0].ends_with(" with") && seen.len() == 2, "{seen:?}");
         assert_eq!(seen[1].ends_with(" with"), *with, "{target}: {seen:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn git_credentials_stay_with_their_server() {
-    for target in [
-        "http://a:8080/x.git",
-        "http://b/x.git",
-        "http://u:y@b/x.git",
-    ] {
-        let (dialer, log, env) = world();
-        let location = format!("{target}/info/refs?service=git-upload-pack");
-        noting(&dialer, &log, ("a", 80), move |_| moved(&location));
-        for place in [("a", 8080), ("b", 80)] {
-            noting(&dialer, &log, place, |path| {
-                let greeting = "000eversion 2\n000cls-refs\n0000";
-                match path.contains("info/refs") {
-                    true => answer("200 OK", "", greeting.as_bytes()),
-                    false => answer("401 No", "Content-Type: text/plain\r\n", b"inner words"),
-                }
-            });
-        }
-        let mut remote = Remote::new(Url::parse("http://a/x.git").unwrap());
-        remote.auth = GitAuth::Http(login());
-        let client = GitClient::new(&env, remote).unwrap();
-        let deadline = Deadline::after(&env.clock, Duration::from_secs(60));
-        let error = client
-            .resolve(&GitRef::default(), &deadline)
-            .await
-            .unwrap_err();
-        let seen = noted(&log);
-        let (first, others) = seen.split_first().unwrap();
-        assert_eq!(first, "a:80 GET with");
-        assert!(
-            others.iter().all(|one| one.ends_with("without")),
-            "{seen:?}"
-        );
-        assert!(others.iter().any(|one| one.contains("POST")), "{seen:?}");
-        assert!(
-            error.to_string().contains("authentication required"),
-            "{error}"
-        );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn git_shows_nothing_of_servers_that_were_not_asked() {
-    for said in [
-        answer("401 No", "Content-Type: text/plain\r\n", b"inner words"),
-        answer("403 No", "Content-Type: text/plain\r\n", b"inner words"),
-        answer("200 OK", "", b"inner words"),
-        answer("200 OK", "", b"0013ERR inner words"),
-    ] {
-        let (dialer, log, env) = world();
-        let own = said.clone();
-        noting(&dialer, &log, ("b", 80), move |_| said.clone());
-        noting(&dialer, &log, ("a", 80), |_| moved("http://b/x/info/refs"));
-        noting(&dialer, &log, ("c", 80), move |_| own.clone());
-        let ask = async |host: &str| {
-            let url = Url::parse(&format!("http://{host}/x")).unwrap();
-            let client = GitClient::new(&env, Remote::new(url)).unwrap();
-            let deadline = Deadline::after(&env.clock, Duration::from_secs(60));
-            let resolved = client.resolve(&GitRef::default(), &deadline).await;
-            resolved.unwrap_err().to_string()
-        };
-        let error = ask("a").await;
-        assert!(
-            !error.contains("inner") && error.contains("redirected"),
-            "{error}"
-        );
-        // What the server that was asked says is shown.
-        assert!(ask("c").await.contains("inner"));
     }
 }
 

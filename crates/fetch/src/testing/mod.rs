@@ -1,32 +1,25 @@
 //! Servers in the same process, for tests and for the simulator.
 
 mod bucket;
-mod git;
 pub mod parsers;
 mod registry;
 mod reply;
-mod ssh;
 
-#[cfg(test)]
 use std::sync::Arc;
 
 pub use bucket::Buckets;
-pub use git::{File, Repositories, Repository, advertisement};
 pub use registry::{Push, Registry};
 pub use reply::Fault;
-pub(crate) use reply::{Faults, Reply, converse_with};
-pub use ssh::{SshHost, SshStream, keygen, serve_certified_ssh, serve_ssh};
+pub use reply::{Faults, Reply, converse_with};
 
 use everflow_env::MemoryDialer;
-#[cfg(test)]
 use everflow_env::Stream;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, DuplexStream};
-#[cfg(test)]
 use tokio::io::{AsyncWriteExt, BufReader};
 
 /// A request as a server saw it.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     pub head: String,
     pub body: Vec<u8>,
 }
@@ -46,9 +39,8 @@ impl Seen {
     }
 }
 
-#[cfg(test)]
 /// An answer with a length.
-pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+pub fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let mut bytes = format!(
         "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n",
         body.len()
@@ -59,7 +51,7 @@ pub(crate) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Reads one request; `None` when the other side is done.
-pub(crate) async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> Option<Seen> {
+pub async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> Option<Seen> {
     let mut head = Vec::with_capacity(512);
     while !head.ends_with(b"\r\n\r\n") {
         if stream.read_until(b'\n', &mut head).await.ok()? == 0 {
@@ -77,9 +69,8 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncBufRead + Unpin)) -> Op
     Some(seen)
 }
 
-#[cfg(test)]
 /// Answers requests on one connection until it closes or an empty answer is given.
-pub(crate) async fn converse(stream: impl Stream, answer: impl Fn(&Seen) -> Vec<u8>) {
+pub async fn converse(stream: impl Stream, answer: impl Fn(&Seen) -> Vec<u8>) {
     let mut stream = BufReader::new(stream);
     while let Some(seen) = read_request(&mut stream).await {
         let bytes = answer(&seen);
@@ -90,7 +81,7 @@ pub(crate) async fn converse(stream: impl Stream, answer: impl Fn(&Seen) -> Vec<
 }
 
 /// Serves every connection that is made to a host and port in memory.
-pub(crate) fn accept<S>(
+pub fn accept<S>(
     dialer: &MemoryDialer,
     host: &str,
     port: u16,
@@ -106,9 +97,8 @@ pub(crate) fn accept<S>(
     });
 }
 
-#[cfg(test)]
 /// A server that answers every request by a function.
-pub(crate) fn serve(
+pub fn serve(
     dialer: &MemoryDialer,
     host: &str,
     port: u16,
@@ -121,9 +111,8 @@ pub(crate) fn serve(
     });
 }
 
-#[cfg(test)]
 /// The same over TLS.
-pub(crate) fn serve_tls(
+pub fn serve_tls(
     dialer: &MemoryDialer,
     host: &str,
     port: u16,

@@ -31,7 +31,7 @@ pub enum Fault {
 
 /// Which requests go wrong.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     all: Mutex<Vec<(String, Fault, bool)>>,
 }
 
@@ -77,7 +77,7 @@ enum Ending {
 
 /// An answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Reply {
+pub struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     body: Bytes,
@@ -149,7 +149,7 @@ impl Reply {
 }
 
 /// Answers requests on one connection until it closes.
-pub(crate) async fn converse_with(stream: impl Stream, answer: impl Fn(&Seen) -> Reply) {
+pub async fn converse_with(stream: impl Stream, answer: impl Fn(&Seen) -> Reply) {
     let mut stream = BufReader::with_capacity(2_048, stream);
     while let Some(seen) = read_request(&mut stream).await {
         let reply = answer(&seen);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use everflow_api::names::FINALIZER;
 use everflow_apply::inventory::Inventory;
 use everflow_env::BoxFuture;
-use everflow_fetch::git::{GitClient, GitRef, Remote};
 use everflow_fetch::{Deadline, Url};
+use everflow_git::{GitClient, GitRef, Remote};
 use everflow_json::Value;
 use everflow_runtime::attempt::{
     Context, Controller, ControllerWrapper, Interrupted, Next, Report, Verdict,

@@ -11,7 +11,7 @@ use crate::flux::connection::Connection;
 use crate::flux::go_flags::{
     ecdsa_curve, go_bool, go_duration, key_algorithm, rsa_bits, safe_relative_path,
 };
-use everflow_fetch::git::{KeyKind, SigningKey};
+use everflow_git::{KeyKind, SigningKey};
 
 /// What is installed, who commits, and how the cluster logs in.
 #[derive(clap::Args, Debug)]

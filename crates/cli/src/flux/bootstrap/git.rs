@@ -1,8 +1,8 @@
 //! `everflow bootstrap git`
 
-use everflow_fetch::git::{GitAuth, Opening, Remote, SshAgent, SshAuth};
 use everflow_fetch::http::{Auth, TlsOptions};
 use everflow_fetch::{Secret, Url};
+use everflow_git::{GitAuth, Opening, Remote, SshAgent, SshAuth};
 
 use super::flags::Place;
 use super::secret::{Access, known_hosts};

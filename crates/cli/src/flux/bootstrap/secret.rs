@@ -1,7 +1,7 @@
 //! The Secret that the cluster logs in to the repository with.
 
 use everflow_fetch::Deadline;
-use everflow_fetch::git::{KeyPair, scan_host_key};
+use everflow_git::{KeyPair, scan_host_key};
 use everflow_json::{Map, Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, Resource, WriteOptions};

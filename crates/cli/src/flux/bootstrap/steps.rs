@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use everflow_env::{Env, RealDisk};
 use everflow_fetch::Deadline;
-use everflow_fetch::git::{Change, FileEdit, GitClient, Person, Published, Remote, SigningKey};
+use everflow_git::{Change, FileEdit, GitClient, Person, Published, Remote, SigningKey};
 use everflow_json::{Map, Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, meta_text};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use everflow_fetch::git::{Checkout, Found};
+use everflow_git::{Checkout, Found};
 use everflow_json::Value;
 use everflow_kustomize::{FileView, LoadRestriction, Located, Options, Plugins, ViewError, build};
 use everflow_limits::Budget;

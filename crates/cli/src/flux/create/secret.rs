@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Subcommand;
 use everflow_env::{Env, RealDisk};
 use everflow_fetch::Deadline;
-use everflow_fetch::git::{KeyKind, KeyPair, scan_host_key};
+use everflow_git::{KeyKind, KeyPair, scan_host_key};
 use everflow_json::{Map, Value, json};
 use everflow_runtime::Error;
 use everflow_runtime::client::{At, Resource, WriteOptions};
@@ -194,7 +194,7 @@ pub fn ssh_data(
     host: &str,
     creation: &Creation<'_>,
 ) -> Result<Spec, Failure> {
-    let failed = |error: everflow_fetch::Error| work(error.to_string());
+    let failed = |error: everflow_git::Error| work(error.to_string());
     let pair = match flags.private_key_file.as_str() {
         "" => KeyPair::generate(flags.kind(), &mut |bytes| {
             // Without randomness nothing secret can be made.

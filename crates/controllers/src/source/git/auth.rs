@@ -3,9 +3,9 @@
 use everflow_api::Reason;
 use everflow_api::names::condition as types;
 use everflow_api::source::{GitProvider, GitRepository};
-use everflow_fetch::git::{GitAuth, GithubApp, Remote, SshAuth};
 use everflow_fetch::http::{Auth, Client, ClientOptions, TlsOptions};
 use everflow_fetch::{Deadline, Secret, Url, shown};
+use everflow_git::{GitAuth, GithubApp, Remote, SshAuth};
 use everflow_runtime::attempt::Context;
 
 use super::Git;

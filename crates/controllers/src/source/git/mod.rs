@@ -14,13 +14,13 @@ use everflow_api::source::{
     DEFAULT_TIMEOUT, GitRepository, GitRepositorySpec, GitVerificationMode,
 };
 use everflow_api::{Object, Reason};
-use everflow_fetch::git::signature::{TrustedKeys, VerifyMode, verify};
-use everflow_fetch::git::{
-    Checkout, CheckoutOptions, GitClient, GitRef, Include, Remote, Resolution, Update,
+use everflow_fetch::storage::{Owner, Storage, Stored};
+use everflow_fetch::{Deadline, Error as FetchError};
+use everflow_git::signature::{TrustedKeys, VerifyMode, verify};
+use everflow_git::{
+    Checkout, CheckoutOptions, Error, GitClient, GitRef, Include, Remote, Resolution, Update,
     write_archive,
 };
-use everflow_fetch::storage::{Owner, Storage, Stored};
-use everflow_fetch::{Deadline, Error};
 use everflow_runtime::attempt::Context;
 use everflow_runtime::client::Resource;
 use everflow_runtime::queue::WakeOn;
@@ -82,8 +82,8 @@ impl Git {
                 .publish_copy(&archive.path, &owner, &name, content)
                 .await
         };
-        let copied = copying.await;
-        copied.map_err(|error| self.not_stored(draft, &error))
+        let copied: Result<_, FetchError> = copying.await;
+        copied.map_err(|error| self.not_stored(draft, &error.into()))
     }
 
     /// Asks the remote, and fetches what is not stored yet.
@@ -256,11 +256,12 @@ impl Git {
             let named = draft.object.status.artifact.as_ref();
             let name = file_name(&hash, &summary.digest, named);
             let size = summary.size;
-            self.storage
-                .publish(&path, &owner, &name, summary.digest, size)
-                .await
+            let published = self
+                .storage
+                .publish(&path, &owner, &name, summary.digest, size);
+            Ok(published.await?)
         };
-        let written = written.await;
+        let written: Result<Stored, Error> = written.await;
         let stored = written.map_err(|error| self.not_stored(draft, &error))?;
         if let Some(form) = form {
             let archive = archive_cache::Archive {
@@ -301,7 +302,7 @@ impl Git {
                 let message = format!("{text}{error}");
                 (types::STORAGE_OPERATION_FAILED, "CopyFailure", message)
             }
-            Error::Storage { reason, message } => {
+            Error::Fetch(FetchError::Storage { reason, message }) => {
                 (types::STORAGE_OPERATION_FAILED, *reason, message.clone())
             }
             error => (

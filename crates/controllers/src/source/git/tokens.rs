@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use everflow_fetch::git::GithubToken;
+use everflow_git::GithubToken;
 use everflow_time::Timestamp;
 
 use crate::Fingerprint;

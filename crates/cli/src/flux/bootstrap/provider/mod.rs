@@ -4,7 +4,7 @@ mod api;
 mod repository;
 
 use everflow_fetch::Url;
-use everflow_fetch::git::Remote;
+use everflow_git::Remote;
 use everflow_json::Value;
 
 use super::flags::Place;

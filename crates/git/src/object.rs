@@ -6,7 +6,7 @@ use everflow_limits::at_most;
 
 use super::checkout::{MOST_PATHS, PATHS_FLAG};
 use crate::Error;
-use crate::archive::digest::hex;
+use everflow_fetch::archive::digest::hex;
 
 /// The name of an object: the SHA-1 of its content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use everflow_env::{MemoryDialer, Stream};
+use everflow_fetch::testing::{Reply, Seen, accept, converse_with};
 use everflow_json::{Map, Value};
 use sha1::{Digest as _, Sha1};
 
-use super::{Reply, Seen, accept, converse_with};
-use crate::git::{Kind, ObjectId};
+use crate::{Kind, ObjectId};
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use everflow_env::RealDisk;
-use everflow_fetch::git::LocalRepository;
+use everflow_git::LocalRepository;
 
 fn git(directory: &Path, arguments: &[&str]) -> bool {
     let status = Command::new("git")

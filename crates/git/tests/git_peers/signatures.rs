@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use everflow_fetch::git::GitRef;
-use everflow_fetch::git::signature::{TrustedKeys, VerifyMode, verify};
-use everflow_fetch::testing::keygen;
+use everflow_git::GitRef;
+use everflow_git::signature::{TrustedKeys, VerifyMode, verify};
+use everflow_git::testing::keygen;
 
 use crate::support::{GitServer, git, git_is_here};
 use crate::world::{World, branch, remote};

@@ -10,10 +10,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use everflow_env::{Env, RealDisk};
-use everflow_fetch::git::{CheckoutOptions, GitClient, GitRef, Remote, Update, write_archive};
-use everflow_fetch::testing::keygen;
-use everflow_fetch::{Deadline, Error, Url};
-use support::{Running, free_port, git, git_is_here, ssh_auth, until_it_listens};
+use everflow_fetch::{Deadline, Url};
+use everflow_git::Error;
+use everflow_git::testing::keygen;
+use everflow_git::{CheckoutOptions, GitClient, GitRef, Remote, Update, write_archive};
+use support::running::{Running, free_port, until_it_listens};
+use support::{git, git_is_here, ssh_auth};
 
 struct World {
     place: tempfile::TempDir,

@@ -11,8 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::pkt::{Decoder, Packet, text};
 use super::protocol::{self, Capabilities, OldGreeting, Ref, Wants};
 use super::{GitAuth, Remote};
-use crate::http::{Auth, Body, Client, Request, Response, may_send_credentials, printable};
 use crate::{Deadline, Error, Url};
+use everflow_fetch::http::{
+    Auth, Body, Client, Request, Response, may_send_credentials, printable,
+};
 
 /// Where frames come from.
 enum Source {

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use everflow_fetch::Deadline;
-use everflow_fetch::git::{GitClient, GitRef, Update};
+use everflow_git::{GitClient, GitRef, Update};
 use support::{GitServer, git, git_is_here};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use world::{World, branch, commit, remote, with_deltas};
@@ -191,8 +191,8 @@ async fn submodules_nest_and_are_relative() {
 
 #[tokio::test]
 async fn apps_of_github_get_tokens_by_id_and_by_owner() {
-    use everflow_fetch::git::GithubApp;
     use everflow_fetch::http::{Client, ClientOptions};
+    use everflow_git::GithubApp;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app");
     let made = Command::new("ssh-keygen")

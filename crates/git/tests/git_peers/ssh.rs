@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use everflow_fetch::Error;
-use everflow_fetch::git::Remote;
-use everflow_fetch::testing::{SshHost, SshStream, keygen, serve_certified_ssh, serve_ssh};
+use everflow_git::Error;
+use everflow_git::Remote;
+use everflow_git::testing::{SshHost, SshStream, keygen, serve_certified_ssh, serve_ssh};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{git_is_here, ssh_auth};

@@ -11,8 +11,9 @@ use everflow_limits::{Budget, at_most};
 
 use super::checkout::{PATHS_FLAG, Visit, Visitor};
 use crate::Error;
-use crate::archive::unpack::copy_content;
-use crate::archive::{Budgeted, Item, Limits, Links, read_archive};
+use everflow_fetch::Error as Fetch;
+use everflow_fetch::archive::unpack::copy_content;
+use everflow_fetch::archive::{Budgeted, Item, Limits, Links, read_archive};
 
 /// An artifact of another source that is put into this one's archive.
 #[derive(Debug, Clone)]
@@ -109,14 +110,14 @@ struct Unpacking<'a> {
 }
 
 impl Unpacking<'_> {
-    fn directory(&mut self, path: &str) -> Result<(), Error> {
+    fn directory(&mut self, path: &str) -> Result<(), Fetch> {
         if !self.all.contains_key(path) {
             self.insert(path.to_owned(), Node::Directory)?;
         }
         Ok(())
     }
 
-    fn insert(&mut self, path: String, node: Node) -> Result<(), Error> {
+    fn insert(&mut self, path: String, node: Node) -> Result<(), Fetch> {
         self.budget.charge(path.len() + NODE_WEIGHT)?;
         self.all.insert(path, node);
         let (count, limit) = (self.all.len() as u64, self.limits.entries.most);
@@ -130,9 +131,9 @@ impl Unpacking<'_> {
         executable: bool,
         size: u64,
         content: &mut dyn io::Read,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fetch> {
         let whole = self.limits.total.most;
-        self.limits.total.most = whole.checked_sub(size).ok_or_else(|| Error::TooLarge {
+        self.limits.total.most = whole.checked_sub(size).ok_or_else(|| Fetch::TooLarge {
             what: format!("the included content at {target:?}"),
             limit: whole,
         })?;
@@ -140,7 +141,7 @@ impl Unpacking<'_> {
         let place = format!("{}/{}", self.directory, self.places);
         self.places += 1;
         let file = self.disk.create(&place);
-        let mut file = file.map_err(|error| Error::disk("write", &place, error))?;
+        let mut file = file.map_err(|error| Fetch::disk("write", &place, error))?;
         copy_content(content, &mut file, &place)?;
         let node = Node::File {
             executable,

@@ -11,8 +11,8 @@ use russh::keys::ssh_key::rand_core::{TryCryptoRng, TryRng};
 use russh::keys::ssh_key::{Algorithm, EcdsaCurve, LineEnding};
 use russh::keys::{PrivateKey, PublicKeyOrCertificate};
 
-use crate::http::Limits;
 use crate::{Deadline, Error, Secret};
+use everflow_fetch::http::Limits;
 
 /// What key is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

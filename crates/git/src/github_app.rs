@@ -8,8 +8,8 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::http::{Auth, Client, Request, printable};
-use crate::{Deadline, Error, Secret, Url};
+use everflow_fetch::http::{Auth, Client, Request, printable};
+use everflow_fetch::{Deadline, Error, Secret, Url};
 
 /// An app and where it is installed.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use super::object::ObjectId;
 use super::pkt::{Decoder, Packet, put_flush, put_line, text};
 use super::protocol::Capabilities;
 use super::session::{Service, Session};
-use crate::http::printable;
 use crate::{Deadline, Error};
+use everflow_fetch::http::printable;
 
 /// A name on the server that is to name another commit.
 pub(super) struct RefUpdate {

@@ -12,10 +12,12 @@ use super::pack::Pack;
 use super::submodule::{self, Submodule};
 use super::{MOST_MODULES, too_many_modules};
 use crate::Error;
-use crate::archive::ignore::{IGNORE_FILE, read_patterns, read_patterns_within};
-use crate::archive::unpack::SIZE_FLAG;
-use crate::archive::{Algorithm, ArchiveWriter, Budgeted, Ignore, Limit, Limits, Pattern, Summary};
-use crate::temporary::TemporaryDirectory;
+use everflow_fetch::TemporaryDirectory;
+use everflow_fetch::archive::ignore::{IGNORE_FILE, read_patterns, read_patterns_within};
+use everflow_fetch::archive::unpack::SIZE_FLAG;
+use everflow_fetch::archive::{
+    Algorithm, ArchiveWriter, Budgeted, Ignore, Limit, Limits, Pattern, Summary,
+};
 
 /// A fetched commit with all that belongs to it.
 #[derive(Debug)]
@@ -151,7 +153,7 @@ impl Checkout {
             budget,
         };
         self.walk(&sparse, &included, paths, &mut archiving, budget)?;
-        archiving.writer.finish()
+        Ok(archiving.writer.finish()?)
     }
 
     /// What it takes in memory with its submodules, in bytes.
@@ -542,14 +544,14 @@ impl<W: Write> Visitor for Archiving<'_, W> {
         match what {
             Visit::Directory => match self.leaves_out(path, true)? {
                 true => Ok(()),
-                false => self.writer.directory(path),
+                false => Ok(self.writer.directory(path)?),
             },
             Visit::File {
                 executable,
                 size,
                 content,
             } => match self.wants(path)? {
-                true => self.writer.file(path, executable, size, content),
+                true => Ok(self.writer.file(path, executable, size, content)?),
                 false => Ok(()),
             },
             Visit::Other => Ok(()),

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use everflow_env::{Env, RealDisk};
 use everflow_fetch::archive::{Algorithm, digest_of, digest_reader};
-use everflow_fetch::git::{CheckoutOptions, GitClient, GitRef, Update, write_archive};
 use everflow_fetch::oci::{OciClient, OciRef, PullOptions, Remote};
 use everflow_fetch::storage::{Storage, StorageOptions};
-use everflow_fetch::{Deadline, Url, git};
+use everflow_fetch::{Deadline, Url};
+use everflow_git::{CheckoutOptions, GitClient, GitRef, Update, write_archive};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -190,7 +190,7 @@ fn fetch(kind: &str, address: &str, store: &str) {
                 (pulled.digest.clone(), pulled.size)
             }
             _ => {
-                let remote = git::Remote::new(Url::parse(address).unwrap());
+                let remote = everflow_git::Remote::new(Url::parse(address).unwrap());
                 let client = GitClient::new(&env, remote).unwrap();
                 let wanted = GitRef {
                     branch: "main".to_owned(),

@@ -282,7 +282,7 @@ fn verify_pgp(
 }
 
 fn hex_upper(bytes: &[u8]) -> String {
-    crate::archive::digest::hex(bytes).to_uppercase()
+    everflow_fetch::archive::digest::hex(bytes).to_uppercase()
 }
 
 fn expired(
@@ -383,7 +383,7 @@ fn primary_may_sign(key: &SignedPublicKey) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::ObjectId;
+    use crate::ObjectId;
 
     fn commit(signature: &str, signed: &[u8]) -> Commit {
         let text = format!("tree {}\n\nx", "1".repeat(40));

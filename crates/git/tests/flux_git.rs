@@ -16,11 +16,11 @@ use std::time::Duration;
 
 use everflow_corpus::{Outcome, find};
 use everflow_env::{Env, MemoryDialer};
-use everflow_fetch::git::{
-    CheckoutOptions, GitAuth, GitClient, GitRef, Include, Remote, Update, write_archive,
-};
 use everflow_fetch::http::{Auth, Proxy};
 use everflow_fetch::{Deadline, Url};
+use everflow_git::{
+    CheckoutOptions, GitAuth, GitClient, GitRef, Include, Remote, Update, write_archive,
+};
 use everflow_json::Value;
 use support::{GitServer, git, git_is_here};
 
@@ -229,8 +229,8 @@ impl Play {
             "" | "60s" => Duration::from_secs(60),
             _ => Duration::from_millis(300),
         };
-        let prefix = |error: everflow_fetch::Error| match error {
-            everflow_fetch::Error::SparseMissing(_) => {
+        let prefix = |error: everflow_git::Error| match error {
+            everflow_git::Error::SparseMissing(_) => {
                 format!("failed to sparse checkout directories : {error}")
             }
             error => format!("failed to checkout and determine revision: {error}"),

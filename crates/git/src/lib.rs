@@ -5,23 +5,28 @@
 //! Whatever the server sends is checked against the names of the
 //! objects, which are hashes of their content.
 
+#![forbid(unsafe_code)]
+
 mod agent;
 mod checkout;
-pub(crate) mod delta;
+mod delta;
 mod deploy_key;
+mod error;
 mod github_app;
 mod host_key;
 mod include;
-pub(crate) mod known_hosts;
+mod known_hosts;
 #[cfg(test)]
 mod limit_tests;
 mod local;
-pub(crate) mod object;
-pub(crate) mod pack;
-pub(crate) mod pack_index;
+mod object;
+#[cfg(test)]
+mod origin_tests;
+mod pack;
+mod pack_index;
 mod pgp_signing;
-pub(crate) mod pkt;
-pub(crate) mod protocol;
+mod pkt;
+mod protocol;
 mod push;
 mod reference;
 mod send;
@@ -29,7 +34,9 @@ mod session;
 pub mod signature;
 mod signing;
 mod ssh;
-pub(crate) mod submodule;
+mod submodule;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -39,11 +46,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use everflow_env::{Env, run_blocking, run_budgeted};
+use everflow_fetch::TemporaryDirectory;
+use everflow_fetch::archive::Summary;
+use everflow_fetch::http::{
+    Auth, Client, ClientOptions, Limits, Proxy, TlsOptions, may_send_credentials,
+};
+use everflow_fetch::{Deadline, Secret, Url};
 use everflow_limits::Budget;
 
 pub use agent::{Opening, SshAgent};
 pub use checkout::{Checkout, CheckoutOptions};
 pub use deploy_key::{KeyKind, KeyPair, scan_host_key};
+pub use error::Error;
 pub use github_app::{GithubApp, GithubToken};
 pub use include::Include;
 pub use local::LocalRepository;
@@ -57,10 +71,6 @@ pub use ssh::SshAuth;
 pub use submodule::Submodule;
 pub use write::FileEdit;
 
-use crate::archive::Summary;
-use crate::http::{Auth, Client, ClientOptions, Limits, Proxy, TlsOptions, may_send_credentials};
-use crate::temporary::TemporaryDirectory;
-use crate::{Deadline, Error, Url};
 use checkout::Module;
 use protocol::Wants;
 use reference::{Answer, Question};

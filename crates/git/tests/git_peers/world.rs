@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use everflow_env::{Env, MemoryDialer};
-use everflow_fetch::git::{
-    Checkout, CheckoutOptions, GitClient, GitRef, Remote, Update, write_archive,
-};
-use everflow_fetch::{Deadline, Error, Url};
+use everflow_fetch::{Deadline, Url};
+use everflow_git::Error;
+use everflow_git::{Checkout, CheckoutOptions, GitClient, GitRef, Remote, Update, write_archive};
 
 use crate::support::git;
 

@@ -10,8 +10,8 @@ use everflow_limits::{Budget, Exceeded, Stop};
 use super::checkout::Module;
 use super::tests::{deflated, head, name_delta, open_pack, pack_of, whole};
 use super::*;
-use crate::archive::{Algorithm, ArchiveWriter};
-use crate::testing::{answer, serve};
+use everflow_fetch::archive::{Algorithm, ArchiveWriter};
+use everflow_fetch::testing::{answer, serve};
 
 /// A directory: names with mode and content.
 fn tree(entries: &[(&str, &str, ObjectId)]) -> Vec<u8> {
@@ -175,7 +175,7 @@ fn artifact(env: &Env, name: &str, files: &[(&str, &str)]) -> String {
     let mut writer = ArchiveWriter::new(
         Vec::new(),
         Algorithm::Sha256,
-        crate::archive::Limit::new(1 << 20, "--max"),
+        everflow_fetch::archive::Limit::new(1 << 20, "--max"),
     )
     .unwrap();
     for (path, text) in files {
@@ -220,13 +220,13 @@ fn included_artifacts_share_the_limits_and_replace_each_other() {
         .archive(Vec::new(), &options(9, 1 << 20), &Budget::unlimited())
         .unwrap();
     let mut found = Vec::new();
-    crate::archive::read_archive(
+    everflow_fetch::archive::read_archive(
         &bytes[..],
-        crate::archive::artifact_limits(1 << 20, 100),
-        crate::archive::Links::Refuse,
+        everflow_fetch::archive::artifact_limits(1 << 20, 100),
+        everflow_fetch::archive::Links::Refuse,
         &Budget::unlimited(),
         &mut |path, item| {
-            if let crate::archive::Item::File { content, .. } = item {
+            if let everflow_fetch::archive::Item::File { content, .. } = item {
                 let mut text = String::new();
                 content.read_to_string(&mut text).unwrap();
                 found.push(format!("{path}={text}"));

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use everflow_fetch::git::{
+use everflow_fetch::Deadline;
+use everflow_fetch::http::Auth;
+use everflow_git::Error;
+use everflow_git::testing::{keygen, serve_ssh};
+use everflow_git::{
     Change, FileEdit, GitAuth, GitClient, Opening, Person, Published, Remote, SigningKey, SshAgent,
     SshAuth,
 };
-use everflow_fetch::http::Auth;
-use everflow_fetch::testing::{keygen, serve_ssh};
-use everflow_fetch::{Deadline, Error};
 use everflow_limits::Budget;
 
 use crate::ssh::{UploadPack, ssh_remote};

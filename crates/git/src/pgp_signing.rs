@@ -5,7 +5,9 @@ use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{SignatureConfig, SignatureType, Subpacket, SubpacketData};
 use pgp::types::{KeyDetails, KeyVersion, Password, SigningKey, Timestamp};
 
-use crate::{Error, Secret};
+use everflow_fetch::Secret;
+
+use crate::Error;
 
 /// The longest ring of keys that is read.
 const LONGEST: usize = 16 << 20;
