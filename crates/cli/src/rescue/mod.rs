@@ -269,7 +269,7 @@ impl World<'_> {
                 }),
                 false => inner,
             };
-            progress.around(inner)
+            progress.around(inner, self.env.clock.clone())
         };
         let builder = setup.builder(&ControllerKind::deploying()).wrap(around);
         Ok((builder.build(recorder), events))

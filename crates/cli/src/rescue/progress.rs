@@ -2,16 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use everflow_api::view;
-use everflow_env::BoxFuture;
+use everflow_env::{BoxFuture, Clock};
 use everflow_json::Value;
 use everflow_runtime::attempt::{
     Broken, Context, Controller, ControllerWrapper, Interrupted, Report, Verdict,
 };
 use everflow_runtime::queue::Key;
 
+use super::targets::needs;
 use crate::flux::say;
+
+/// How long a source may take that something is delivered from, and how long a chart, which its release may have to make
+/// first.
+const SOURCE_FIRST: Duration = Duration::from_secs(60);
+const CHART_FIRST: Duration = Duration::from_secs(10);
+/// How often it is looked whether it is there.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What the last attempt of an object came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,18 +30,41 @@ pub(super) struct Outcome {
 }
 
 /// What attempts came to.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     outcomes: Arc<Mutex<BTreeMap<Key, Outcome>>>,
 }
 
 impl Progress {
     /// A controller whose attempts are shown.
-    pub(super) fn around(&self, inner: Arc<dyn Controller>) -> Arc<dyn Controller> {
+    pub(super) fn around(
+        &self,
+        inner: Arc<dyn Controller>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<dyn Controller> {
         Arc::new(Shown {
             inner,
-            outcomes: self.outcomes.clone(),
+            clock,
+            progress: self.clone(),
         })
+    }
+
+    /// Waits until the sources of an object have been fetched here. What their statuses name is served by an engine that
+    /// may be dead, or hang.
+    async fn sources_of(&self, key: &Key, object: &Value, clock: &dyn Clock) {
+        let begun = clock.elapsed();
+        let mut object = object.clone();
+        object["kind"] = key.kind.as_str().into();
+        for source in needs(&object) {
+            let most = match source.kind.as_str() {
+                "GitRepository" | "OCIRepository" | "Bucket" => SOURCE_FIRST,
+                "HelmChart" => CHART_FIRST,
+                _ => continue,
+            };
+            while self.of(&source).is_none() && clock.elapsed() < begun + most {
+                clock.sleep(LOOK).await;
+            }
+        }
     }
 
     /// What the last attempt of an object came to, if there was one.
@@ -45,7 +77,8 @@ impl Progress {
 #[derive(Debug)]
 struct Shown {
     inner: Arc<dyn Controller>,
-    outcomes: Arc<Mutex<BTreeMap<Key, Outcome>>>,
+    clock: Arc<dyn Clock>,
+    progress: Progress,
 }
 
 impl Shown {
@@ -61,7 +94,8 @@ impl Shown {
             verdict: report.verdict,
             message: message.unwrap_or_default().to_owned(),
         };
-        let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcomes = &self.progress.outcomes;
+        let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let before = outcomes.insert(key.clone(), outcome.clone());
         drop(outcomes);
         for event in &report.events {
@@ -93,6 +127,8 @@ impl ControllerWrapper for Shown {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Report, Interrupted>> {
         Box::pin(async move {
+            let clock = &*self.clock;
+            self.progress.sources_of(&context.key, object, clock).await;
             let report = self.inner.attempt(object, context).await?;
             self.show(&context.key, object, &report);
             Ok(report)

@@ -69,7 +69,7 @@ fn named(reference: &Value, namespace: &str) -> Option<Key> {
 }
 
 /// What an object is delivered from.
-fn needs(object: &Value) -> Vec<Key> {
+pub(super) fn needs(object: &Value) -> Vec<Key> {
     let (namespace, spec) = (view::namespace(object), &object["spec"]);
     let mut needed = Vec::new();
     match object["kind"].as_str().unwrap_or_default() {
