@@ -42,6 +42,10 @@ pub enum Place {
     Decision,
     /// The records of a release, as the server lists them: a `Vec<Value>`.
     Records,
+    /// Until when the holder of a Lease may count on it: a `Duration` of its clock.
+    EpochEnds,
+    /// In which turn an object is worked on whose shard has come: an `Option<Priority>`.
+    TakenUp,
 }
 
 /// A mistake: what it makes of the values at the places it knows.

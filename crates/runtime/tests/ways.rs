@@ -280,6 +280,38 @@ async fn watches_end_with_their_way_and_begin_again_on_the_next() {
     assert_eq!(world.taken(), "http://one:80");
 }
 
+/// Leases are renewed every three seconds, and each renewal is given up after as long: so connections are made anew while
+/// it is looked whether the way works.
+#[tokio::test(start_paused = true)]
+async fn watches_on_older_connections_end_with_their_way() {
+    let world = World::new();
+    let (all, span) = (Selection::default(), Duration::from_secs(120));
+    let from = WatchFrom::Revision(7);
+    let opened = world.client.watch(&MAPS, None, &all, from, span).await;
+    let mut watch = opened.unwrap();
+    watch.next().await.unwrap().unwrap();
+    world.sleep(10).await;
+    world.servers.set("service", Mood::BlackHole);
+    let started = world.env.clock.elapsed();
+    let (client, clock) = (world.client.clone(), world.env.clock.clone());
+    let renewing = tokio::spawn(async move {
+        let client = client.with_deadline(Duration::from_secs(3));
+        let map = everflow_json::json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
+        let by = WriteOptions::by("tester");
+        loop {
+            let next = clock.elapsed() + Duration::from_secs(3);
+            let at = At::new("default", "a");
+            let _ = client.update(&MAPS, at, &map, &by).await;
+            clock.sleep(next.saturating_sub(clock.elapsed())).await;
+        }
+    });
+    let ended = watch.next().await.unwrap();
+    let took = world.env.clock.elapsed() - started;
+    renewing.abort();
+    assert!(ended.is_none() && took < Duration::from_secs(4), "{took:?}");
+    assert_eq!(world.taken(), "http://one:80");
+}
+
 #[tokio::test]
 async fn a_token_is_not_sent_in_clear_because_a_flag_says_so() {
     let env = Env::simulated(1, MemoryDialer::new());

@@ -5,6 +5,7 @@ use everflow_env::{Random, SeededRandom};
 use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, HostFate, Millis, Plan, Weather};
 use crate::run::Stats;
 use crate::scenario::Scenario;
+use crate::ways::CLUSTER_IP;
 
 /// No request is done later than this after its client has lost it: by then the server has given it up, too.
 const LATEST: Millis = 30_000;
@@ -117,7 +118,11 @@ impl Profile<'_> {
     }
 
     fn fault(&self, chance: &Chance) -> Option<Fault> {
-        let replica = usize::try_from(chance.below(self.scenario.replicas as u64)).unwrap_or(0);
+        let processes = self.scenario.processes() as u64;
+        let replica = usize::try_from(chance.below(processes)).unwrap_or(0);
+        if !self.scenario.ways.is_empty() && chance.below(2) == 0 {
+            return self.way(chance, replica);
+        }
         match chance.below(100) {
             0..40 => self.request(chance, replica),
             40..58 => self.event(chance, replica),
@@ -260,6 +265,26 @@ impl Profile<'_> {
             replica,
             nth: chance.between(1, (count + count / 3).min(200) + 1),
             fate,
+        })
+    }
+
+    /// Something that is wrong with one way to the API servers.
+    fn way(&self, chance: &Chance, replica: usize) -> Option<Fault> {
+        let further = self.scenario.ways.iter().map(String::as_str);
+        let all: Vec<&str> = std::iter::once(CLUSTER_IP).chain(further).collect();
+        let way = || chance.one(&all).copied().unwrap_or(CLUSTER_IP).to_owned();
+        let slow = [200, 1_200, 5_000][chance.below(3) as usize];
+        let kinds = [
+            Weather::WayDown(way()),
+            Weather::WayCut(way()),
+            Weather::WayMute(way()),
+            Weather::WaySlow(way(), slow),
+        ];
+        Some(Fault::Weather {
+            replica,
+            from: chance.below(self.scenario.lasts * 1_000),
+            lasts: chance.span(),
+            what: chance.one(&kinds)?.clone(),
         })
     }
 

@@ -82,7 +82,11 @@ impl World<'_> {
                 wrong = differences(&calm.world, &picture(&self.server, self.since));
             }
             let now = self.shared.history.now();
-            let all_alive = self.shared.replicas().iter().all(|state| state.alive);
+            let all_alive = self
+                .shared
+                .replicas()
+                .iter()
+                .all(|state| state.alive || state.gone);
             let (to_do, last_deed) = {
                 let state = self.shared.state();
                 (state.to_do, state.last_deed)

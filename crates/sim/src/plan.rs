@@ -67,6 +67,32 @@ pub enum Fate {
     HangsAndLands(Millis),
 }
 
+impl Fate {
+    /// For how long after the request something is wrong.
+    pub fn lasts(&self) -> Millis {
+        match self {
+            Fate::Late(millis)
+            | Fate::AnswerLate(millis)
+            | Fate::Stops(millis)
+            | Fate::LandsLate(millis)
+            | Fate::HangsAndLands(millis) => *millis,
+            Fate::TooBusy(seconds) => u64::from(*seconds).min(60) * 1_000,
+            _ => 0,
+        }
+    }
+}
+
+impl EventFate {
+    /// For how long after the event something is wrong. What was lost is found when the watch compares with the server.
+    pub fn lasts(&self) -> Millis {
+        match self {
+            EventFate::Late(millis) => *millis,
+            EventFate::Lost | EventFate::Behind(_) => 12 * 60_000,
+            _ => 0,
+        }
+    }
+}
+
 /// What becomes of a watch event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -170,6 +196,14 @@ pub enum Weather {
     ApiBusy(u32),
     /// The process dies whenever it has worked on the foreign input of an object, `KIND/NAMESPACE/NAME`.
     Poisoned(String),
+    /// One way to the API servers, by its name, refuses connections.
+    WayDown(String),
+    /// Nothing gets through by one way: no connection, no request, no answer.
+    WayCut(String),
+    /// One way takes connections and requests, and never answers.
+    WayMute(String),
+    /// Answers by one way take so long.
+    WaySlow(String, Millis),
 }
 
 /// One thing that goes wrong.
@@ -356,6 +390,10 @@ impl Fault {
                 Weather::Forbidden(_) => "rights gone",
                 Weather::ApiBusy(_) => "API too busy",
                 Weather::Poisoned(_) => "poisonous object",
+                Weather::WayDown(_) => "way to the API refuses",
+                Weather::WayCut(_) => "way to the API cut",
+                Weather::WayMute(_) => "way to the API never answers",
+                Weather::WaySlow(..) => "way to the API slow",
             },
             Fault::Crash { wiped: false, .. } => "crash",
             Fault::Crash { wiped: true, .. } => "crash and disk lost",

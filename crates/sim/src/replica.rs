@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use everflow_api::names::{group, manager};
+use everflow_api::names::group;
 use everflow_cluster::ApiService;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::Line;
-use everflow_controllers::{ControllerKind, Options, RemoteClusters, Setup};
+use everflow_controllers::{ControllerKind, Named, Options, RemoteClusters, Setup, mirror};
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport};
-use everflow_env::{Blocking, BoxFuture, Env, InlineBlocking, Job, MemoryDialer, SeededRandom};
+use everflow_env::{BoxFuture, Env, MemoryDialer, SeededRandom, watch};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::Value;
 use everflow_local::skipped_release::SkippedReleases;
@@ -18,8 +18,8 @@ use everflow_runtime::attempt::{
     Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report,
 };
 use everflow_runtime::client::{Client, Transport};
-use everflow_runtime::events::recorder;
-use everflow_runtime::lease::{Election, LeaseOptions};
+use everflow_runtime::engine::Engine;
+use everflow_runtime::events::{EventSender, recorder};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::queue::Key;
@@ -28,13 +28,20 @@ use tokio::task::JoinSet;
 
 use crate::disk::JudgedDisk;
 use crate::history::Who;
+use crate::holding::Holding;
 use crate::hooks::Hook;
 use crate::net::JudgedDialer;
-use crate::plan::{Millis, Weather};
+use crate::plan::Millis;
+use crate::poisoned::PoisonedBlocking;
+use crate::served;
 use crate::shared::Shared;
+use crate::sharing::Sharing;
+use crate::ways;
 
 /// The key of the Lease.
 pub const LEASE: &str = "flux-system/source-controller-leader-election";
+/// The Service of the replicas, by which artifacts are fetched.
+pub const SERVICE: &str = "storage";
 /// When a start fails it is tried again after so long.
 const START_AGAIN: Millis = 5_000;
 
@@ -93,39 +100,6 @@ impl ControllerWrapper for Noted {
     }
 }
 
-/// How long a process is down that died of an object.
-const DOWN: Millis = 1_000;
-
-/// Work on the spot, of which the process dies where the weather says so.
-#[derive(Debug)]
-struct PoisonedBlocking {
-    shared: Arc<Shared>,
-    replica: usize,
-    life: u32,
-}
-
-impl Blocking for PoisonedBlocking {
-    fn run(&self, job: Job) -> BoxFuture<'static, ()> {
-        let lane = format!("{}/{}/{}", job.lane.kind, job.lane.namespace, job.lane.name);
-        let weather = self.shared.weather(self.replica);
-        let poisoned = weather.iter().find(|(_, what, _)| {
-            job.foreign && matches!(what, Weather::Poisoned(object) if *object == lane)
-        });
-        let class = poisoned.map(|(fault, ..)| fault.class());
-        let work = InlineBlocking.run(job);
-        let Some(class) = class else {
-            return work;
-        };
-        let (shared, replica, life) = (self.shared.clone(), self.replica, self.life);
-        Box::pin(async move {
-            work.await;
-            shared.hit(class, || format!("work on {lane} ends the process"));
-            shared.kill(replica, life, DOWN, false);
-            std::future::pending::<()>().await;
-        })
-    }
-}
-
 /// When the next attempt is, in words.
 fn in_words(next: &Next) -> String {
     let changes = |of: &[Key]| {
@@ -157,8 +131,14 @@ pub struct Life {
     pub seed: u64,
     /// Whether there are others.
     pub elected: bool,
-    /// The label selector of each replica, when they share the work.
+    /// How many replicas there are.
+    pub replicas: usize,
+    /// The label selector of each replica, when each looks after its own.
     pub shards: Vec<String>,
+    /// How they share the work, when they do.
+    pub sharing: Option<Sharing>,
+    /// Further ways to the API servers.
+    pub ways: Vec<String>,
     /// Directories that stand for sources.
     pub stand_ins: Option<Arc<StandIns>>,
     /// Whether HelmReleases are reconciled. Where there are none, it would only take time.
@@ -208,15 +188,29 @@ impl Life {
     }
 }
 
-/// Starts a life. When that fails, the next one is planned.
-pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &Life) {
+/// One life, before it does anything.
+pub struct Born {
+    /// Whose.
+    pub who: Who,
+    /// Its world.
+    pub env: Env,
+    /// Its way to the API servers.
+    pub client: Client,
+}
+
+/// Begins a life of a replica.
+pub fn born(
+    shared: &Arc<Shared>,
+    hosts: &MemoryDialer,
+    replica: usize,
+    all: &Life,
+) -> Option<Born> {
     let (life, clock, files, view, line) = {
         let mut replicas = shared.replicas();
-        let Some(state) = replicas.get_mut(replica) else {
-            return;
-        };
+        let state = replicas.get_mut(replica)?;
         state.life += 1;
         state.alive = true;
+        state.started = shared.history.now();
         state.line = Arc::new(Line::new());
         state.clock.go_on();
         (
@@ -236,7 +230,7 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
     });
     let chance = all.seed ^ ((replica as u64 + 1) << 48) ^ (u64::from(life) << 32);
     let may_stop = shared.faults.iter().any(|fault| fault.stops().is_some());
-    let env = Env {
+    let mut env = Env {
         clock: clock.clone(),
         random: Arc::new(SeededRandom::new(chance)),
         dialer: Arc::new(JudgedDialer {
@@ -254,31 +248,38 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
             life,
         }),
     };
-    let Some(server) = shared.server() else {
-        return;
-    };
-    let service = ApiService::new(server.clone())
+    let service = ApiService::new(shared.server()?.clone())
         .as_user(User::admin())
         .with_view(view)
         .with_line(line)
         .with_faults(hook);
-    let transport = EmbeddedTransport::new(service).with_trees(all.trees);
-    let transport: Arc<dyn Transport> = Arc::new(transport);
+    let transport = match all.ways.is_empty() {
+        true => Arc::new(EmbeddedTransport::new(service).with_trees(all.trees)),
+        false => ways::between(&mut env, service, (shared, who), &all.ways)?,
+    };
     #[cfg(feature = "wrong")]
     let (env, transport) = all.with_mistake(env, transport);
     let client = Client::new(transport, env.clock.clone());
-    let (shared, hosts, all) = (shared.clone(), hosts.clone(), all.clone());
+    Some(Born { who, env, client })
+}
+
+/// Starts a life. When that fails, the next one is planned.
+pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &Life) {
+    let Some(born) = born(shared, hosts, replica, all) else {
+        return;
+    };
+    let (who, hosts, all) = (born.who, hosts.clone(), all.clone());
     let task = tokio::spawn({
         let shared = shared.clone();
         async move {
-            let then = match live(&shared, env, client, &hosts, who, &all).await {
+            let then = match live(&shared, born, &hosts, &all).await {
                 Err(why) => {
                     shared.history.note(who, || format!("cannot start: {why}"));
                     START_AGAIN
                 }
                 Ok(()) => shared.replicas().get(replica).map_or(0, |state| state.then),
             };
-            shared.kill(replica, life, then, false);
+            end(&shared, who, then);
         }
     });
     if let Some(state) = shared.replicas().get_mut(replica) {
@@ -286,60 +287,35 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
     }
 }
 
-/// The whole life. It ends when it cannot begin, or when the replica is asked to stop.
-async fn live(
-    shared: &Arc<Shared>,
-    env: Env,
-    client: Client,
-    hosts: &MemoryDialer,
-    who: Who,
-    all: &Life,
-) -> Result<(), String> {
-    let replica = who.replica().unwrap_or_default();
-    // Those who share the work have a Service each.
-    let shard = all.shards.get(replica).cloned();
-    let host = match shard {
-        Some(_) => format!("storage-{replica}"),
-        None => "storage".to_owned(),
-    };
-    let storage = StorageOptions {
-        advertised: host.clone(),
-        ..StorageOptions::default()
-    };
-    let storage = Storage::open(&env, storage)
-        .await
-        .map_err(|error| error.to_string())?;
-    let metrics = Metrics::new();
-    let mut options = Options::default();
-    #[cfg(feature = "wrong")]
-    if all.mistake == Some(crate::Mistake::DriftForgotten) {
-        options.kustomize.watch_applied = false;
+/// A life is over; the next one begins after so long.
+pub fn end(shared: &Shared, who: Who, then: Millis) {
+    if let Who::Replica(replica, life) = who {
+        shared.kill(replica, life, then, false);
     }
-    let selector = shard.unwrap_or_default();
-    options.runtime.watch_label_selector = selector.clone();
-    if all.stand_ins.is_some() {
-        // A repository leads to no other cluster.
-        options.kustomize.remote_clusters = RemoteClusters::Refused;
-        // What charts make of chance and the time of day is no difference between runs.
-        options.helm.rendered_as_of = Some(Timestamp::from_seconds(1_577_836_800));
-    }
-    let setup = Setup {
-        env: env.clone(),
-        client: client.clone(),
-        options,
-        admission: Some(Arc::new(EmbeddedAdmission)),
-        storage: storage.clone(),
-        log: Logger::silent(env.clock.clone()),
-        metrics: metrics.clone(),
-    };
-    let (recorder, event_sender) = recorder(&env, &client, &metrics, Some("http://sink/"), "sim")
-        .map_err(|error| error.to_string())?;
-    let noted = |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
-        let inner: Arc<dyn Controller> = match &all.stand_ins {
+}
+
+/// What a replica is given to begin with.
+pub struct Parts<'p> {
+    /// The world.
+    pub shared: &'p Arc<Shared>,
+    /// What all lives have in common.
+    pub all: &'p Life,
+    /// The one that lives.
+    pub born: &'p Born,
+    /// Its artifacts.
+    pub storage: &'p Storage,
+    /// Its options.
+    pub options: Options,
+}
+
+impl Parts<'_> {
+    /// A controller that is watched, and replaced where a scenario says so.
+    fn around(&self, inner: Arc<dyn Controller>) -> Arc<dyn Controller> {
+        let inner: Arc<dyn Controller> = match &self.all.stand_ins {
             Some(stand_ins) if inner.resource().group == group::SOURCE => Arc::new(StandIn {
                 inner,
                 stand_ins: stand_ins.clone(),
-                storage: storage.clone(),
+                storage: self.storage.clone(),
             }),
             Some(stand_ins) if stand_ins.offline && inner.resource().kind == "HelmRelease" => {
                 Arc::new(SkippedReleases { inner })
@@ -347,41 +323,128 @@ async fn live(
             _ => inner,
         };
         #[cfg(feature = "wrong")]
-        let inner = all.mistaken(inner);
+        let inner = self.all.mistaken(inner);
         Arc::new(Noted {
             inner,
-            shared: shared.clone(),
-            who,
+            shared: self.shared.clone(),
+            who: self.born.who,
         })
-    };
-    let mut builder = setup.builder(&all.kinds());
-    if all.stand_ins.is_some() {
-        for controller in everflow_local::world::unsupported() {
-            builder = builder.controller(controller, |_| false);
-        }
     }
-    let engine = builder.wrap(noted).build(recorder);
-    let (stop, hand_over) = (Signal::new(), Signal::new());
+
+    /// The engine as it ships, and what sends its events. `around` is put around each of its controllers.
+    pub fn engine(
+        self,
+        around: &dyn Fn(Arc<dyn Controller>) -> Arc<dyn Controller>,
+    ) -> Result<(Engine, EventSender), String> {
+        let Born { env, client, who } = self.born;
+        let metrics = Metrics::new();
+        let setup = Setup {
+            env: env.clone(),
+            client: client.clone(),
+            options: self.options.clone(),
+            admission: Some(Arc::new(EmbeddedAdmission)),
+            storage: self.storage.clone(),
+            log: Logger::silent(env.clock.clone()),
+            metrics: metrics.clone(),
+        };
+        let made = recorder(env, client, &metrics, Some("http://sink/"), "sim");
+        let (recorder, event_sender) = made.map_err(|error| error.to_string())?;
+        let mut builder = setup.builder(&self.all.kinds());
+        if self.all.stand_ins.is_some() {
+            for controller in everflow_local::world::unsupported() {
+                builder = builder.controller(controller, |_| false);
+            }
+        }
+        let engine = builder
+            .wrap(|inner| around(self.around(inner)))
+            .build(recorder);
+        if let Some(state) = self
+            .shared
+            .replicas()
+            .get_mut(who.replica().unwrap_or_default())
+        {
+            state.handle = Some(engine.handle());
+        }
+        Ok((engine, event_sender))
+    }
+}
+
+/// The options of a replica that looks after what a selector says.
+fn options(all: &Life, selector: &str) -> Options {
+    let mut options = Options::default();
+    #[cfg(feature = "wrong")]
+    if all.mistake == Some(crate::Mistake::DriftForgotten) {
+        options.kustomize.watch_applied = false;
+    }
+    options.runtime.watch_label_selector = selector.to_owned();
+    if all.stand_ins.is_some() {
+        // A repository leads to no other cluster.
+        options.kustomize.remote_clusters = RemoteClusters::Refused;
+        // What charts make of chance and the time of day is no difference between runs.
+        options.helm.rendered_as_of = Some(Timestamp::from_seconds(1_577_836_800));
+    }
+    options
+}
+
+/// The whole life. It ends when it cannot begin, or when the replica is asked to stop.
+async fn live(
+    shared: &Arc<Shared>,
+    born: Born,
+    hosts: &MemoryDialer,
+    all: &Life,
+) -> Result<(), String> {
+    let (env, client, who) = (&born.env, &born.client, born.who);
+    let replica = who.replica().unwrap_or_default();
+    let shard = all.shards.get(replica).cloned();
+    // Those who look after their own have a Service each; those who share the work are behind one, and have an address.
+    let host = match shard.is_some() || all.sharing.is_some() {
+        true => served::host(replica),
+        false => SERVICE.to_owned(),
+    };
+    let advertised = match all.sharing {
+        Some(_) => SERVICE.to_owned(),
+        None => host.clone(),
+    };
+    let storage = StorageOptions {
+        advertised,
+        ..StorageOptions::default()
+    };
+    let mut storage = Storage::open(env, storage)
+        .await
+        .map_err(|error| error.to_string())?;
+    let peers = watch::Sender::new(Vec::new());
+    if all.sharing.is_some() {
+        let with_peers = storage.with_peers(peers.subscribe());
+        storage = with_peers.map_err(|error| error.to_string())?;
+    }
+    let selector = shard.unwrap_or_default();
+    let parts = Parts {
+        shared,
+        all,
+        born: &born,
+        storage: &storage,
+        options: options(all, &selector),
+    };
+    let (engine, event_sender) = parts.engine(&|inner| inner)?;
+    let stop = Signal::new();
     if let Some(state) = shared.replicas().get_mut(replica) {
-        state.handle = Some(engine.handle());
         state.stop = Some(stop.clone());
     }
     // Everything dies with this set.
     let mut tasks = JoinSet::new();
     tasks.spawn(event_sender.run());
-    let files = FileServer::new(&env, ServerLimits::default());
-    let mut leadership = None;
-    let mut elections = JoinSet::new();
-    if all.elected {
-        let mut lease =
-            LeaseOptions::new("flux-system", manager::SOURCE, &selector, identity(replica));
-        lease.release = true;
-        let election = Election::new(env.clone(), client, lease);
-        leadership = Some(election.leadership());
-        let hand_over = hand_over.clone();
-        elections.spawn(election.run(hand_over));
+    let mut files = FileServer::new(env, ServerLimits::default());
+    if all.sharing.is_some() {
+        let handle = engine.handle();
+        files = files.with_peers(storage.clone(), Arc::new(Named(handle.clone())));
+        tasks.spawn(mirror(env.clone(), storage.clone(), handle));
     }
-    let (hosts, mut leads) = (hosts.clone(), leadership.clone());
+    let holding = match Holding::options(all, who, format!("{host}:80")) {
+        Some(options) => Holding::sharing((env, client), options, &stop, peers),
+        None if all.elected => Holding::leading(env, client, who, &selector),
+        None => Holding::always(),
+    };
+    let (hosts, mut leads) = (hosts.clone(), holding.leadership());
     tasks.spawn(async move {
         // Who leads is whom the Service points at.
         if let Some(leads) = &mut leads {
@@ -399,10 +462,9 @@ async fn live(
             while open.try_join_next().is_some() {}
         }
     });
-    engine.run(leadership, stop).await;
+    holding.run(engine, stop).await;
     // As in the program: the Lease goes after the last attempt, and artifacts are served to the end.
-    hand_over.raise();
-    while elections.join_next().await.is_some() {}
+    holding.hand_over().await;
     Ok(())
 }
 

@@ -8,10 +8,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use everflow_cluster::auth::User;
-use everflow_cluster::faults::{Line, View};
 use everflow_cluster::{ApiServer, ApiService};
 use everflow_embedded::{EmbeddedTransport, ServerWorld};
-use everflow_env::{MemoryDialer, MemoryDisk, Random as _, SeededRandom, SimulatedClock};
+use everflow_env::{MemoryDialer, Random as _, SeededRandom, SimulatedClock};
 use everflow_local::stand_in::StandIns;
 use everflow_runtime::client::Client;
 use tokio::sync::mpsc;
@@ -25,6 +24,7 @@ use crate::oracles::{Finding, Oracles};
 use crate::plan::{Asked, Fault, Millis, Plan};
 use crate::scenario::{Action, Scenario};
 use crate::shared::{Command, ReplicaState, Shared};
+use crate::sharing::Sharing;
 use crate::{Error, cluster, replica, users};
 
 /// When a user comes again who found something missing.
@@ -176,7 +176,7 @@ async fn run_in(
 
 /// How many replicas want the same Lease.
 fn electing(scenario: &Scenario) -> usize {
-    match scenario.shards.is_empty() {
+    match scenario.shards.is_empty() && scenario.sharing.is_none() {
         true => scenario.replicas,
         false => 1,
     }
@@ -190,7 +190,7 @@ pub(crate) struct World<'a> {
     pub(crate) server: ApiServer,
     pub(crate) client: Client,
     pub(crate) hosts: users::Hosts,
-    dialer: MemoryDialer,
+    pub(crate) dialer: MemoryDialer,
     /// The newest revision before anything happened.
     pub(crate) since: u64,
     stand_ins: Option<Arc<StandIns>>,
@@ -210,7 +210,7 @@ impl<'a> World<'a> {
         let start = Instant::now();
         let chance = SeededRandom::new(plan.seed);
         let mut replicas = Vec::new();
-        for index in 0..scenario.replicas {
+        for index in 0..scenario.processes() {
             // Clocks of machines differ by up to half a minute and by up to 100 millionths in speed.
             let offset = (chance.next() % 60_001) as i64 - 30_000;
             let drift = (chance.next() % 201) as i64 - 100;
@@ -221,19 +221,7 @@ impl<'a> World<'a> {
             let clock = WrongClock::new(start, offset, drift);
             #[cfg(feature = "wrong")]
             let clock = clock.with_mistake(settings.mistake);
-            replicas.push(ReplicaState {
-                life: 0,
-                alive: false,
-                line: Arc::new(Line::new()),
-                view: Arc::new(View::new()),
-                clock: Arc::new(clock),
-                files: MemoryDisk::new(),
-                tasks: Vec::new(),
-                handle: None,
-                stop: None,
-                then: 0,
-                excused: Duration::ZERO,
-            });
+            replicas.push(ReplicaState::new(clock));
         }
         let (commands, inbox) = mpsc::unbounded_channel();
         let faults = scenario
@@ -246,7 +234,7 @@ impl<'a> World<'a> {
         let shared = Arc::new(Shared::new(
             History::new(settings.trace),
             faults,
-            Oracles::new(electing(scenario), allowed),
+            Oracles::new(electing(scenario), allowed).sharing(scenario),
             replicas,
             commands,
         ));
@@ -306,6 +294,13 @@ impl<'a> World<'a> {
             while let Some(Command::Restart(index, down)) = inbox.recv().await {
                 replica::bury(&shared, index);
                 let (shared, dialer, life) = (shared.clone(), dialer.clone(), life.clone());
+                if index >= life.replicas {
+                    // The laptop is there once.
+                    if let Some(state) = shared.replicas().get_mut(index) {
+                        state.gone = true;
+                    }
+                    continue;
+                }
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(down)).await;
                     replica::start(&shared, &dialer, index, &life);
@@ -327,11 +322,14 @@ impl<'a> World<'a> {
     }
 
     /// What all lives of all replicas have in common.
-    fn life(&self) -> replica::Life {
+    pub(crate) fn life(&self) -> replica::Life {
         replica::Life {
             seed: self.plan.seed,
             elected: self.scenario.replicas > 1,
+            replicas: self.scenario.replicas,
             shards: self.scenario.shards.clone(),
+            sharing: self.scenario.sharing.clone(),
+            ways: self.scenario.ways.clone(),
             stand_ins: self.stand_ins.clone(),
             releases: self.stand_ins.is_none() && self.scenario.has_releases(),
             trees: self.trees,
@@ -341,8 +339,11 @@ impl<'a> World<'a> {
     }
 
     async fn begin(&self) -> Result<(), Error> {
-        for index in 0..self.scenario.replicas {
-            replica::start(&self.shared, &self.dialer, index, &self.life());
+        match &self.scenario.sharing {
+            Some(sharing) => self.begin_sharing(sharing),
+            None => (0..self.scenario.replicas).for_each(|index| {
+                replica::start(&self.shared, &self.dialer, index, &self.life());
+            }),
         }
         cluster::furnish(&self.server, &self.scenario.stored);
         for object in &self.scenario.objects {
@@ -370,7 +371,8 @@ impl<'a> World<'a> {
             false => self.scenario.lasts * 1_000,
         };
         let actions = self.scenario.last_action() + self.plan.later;
-        faults.max(lasts).max(actions) + 1_000
+        let joins = self.scenario.sharing.as_ref().map_or(0, Sharing::last) * 1_000;
+        faults.max(lasts).max(actions).max(joins) + 1_000
     }
 
     /// Lets users act, one deed after the other, each no sooner than its moment. Who finds an object missing comes again.

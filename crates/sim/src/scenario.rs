@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::plan::{Fault, Millis};
+use crate::sharing::Sharing;
 use crate::users::numbered;
 
 /// A scenario.
@@ -57,6 +58,12 @@ pub struct Scenario {
     /// A label selector for each replica: it looks after those objects alone, under a Lease of its own.
     #[serde(default)]
     pub shards: Vec<String>,
+    /// How replicas share the work, each with its part of all objects.
+    #[serde(default)]
+    pub sharing: Option<Sharing>,
+    /// Further ways to the API servers beside the Service, which is called `cluster-ip`.
+    #[serde(default)]
+    pub ways: Vec<String>,
     /// What users do.
     #[serde(default)]
     pub actions: Vec<Action>,
@@ -354,6 +361,13 @@ impl Scenario {
                 "shards: there must be one for each replica".to_owned(),
             ));
         }
+        if let Some(sharing) = &scenario.sharing {
+            let both =
+                (!scenario.shards.is_empty()).then(|| "shards or sharing, not both".to_owned());
+            if let Some(flaw) = both.or_else(|| sharing.flaw(scenario.replicas)) {
+                return Err(wrong(flaw));
+            }
+        }
         for copies in std::mem::take(&mut scenario.copies) {
             let all = (0..copies.count).map(|number| numbered(&copies.object, number));
             scenario.objects.extend(all);
@@ -379,6 +393,8 @@ impl Scenario {
             kinds: 0,
             workloads: 0,
             shards: Vec::new(),
+            sharing: None,
+            ways: Vec::new(),
             actions: Vec::new(),
             faults: Vec::new(),
             chance: true,
@@ -428,6 +444,13 @@ impl Scenario {
         let all = crate::scenarios::ALL.iter();
         all.map(|(file, text)| Scenario::parse(file, text))
             .collect()
+    }
+
+    /// How many processes there are over time: the replicas, and the laptop of a rescue.
+    pub fn processes(&self) -> usize {
+        let sharing = self.sharing.as_ref();
+        let rescue = sharing.is_some_and(|sharing| sharing.rescue.is_some());
+        self.replicas + usize::from(rescue)
     }
 
     /// Whether there are HelmReleases in it, at any time.

@@ -65,8 +65,36 @@ pub struct ReplicaState {
     pub stop: Option<Signal>,
     /// How long after an orderly end it starts again.
     pub then: Millis,
+    /// Whether it will not come back.
+    pub gone: bool,
+    /// When its life began.
+    pub started: Duration,
+    /// Until when something was wrong with it, weather aside.
+    pub troubled: Duration,
     /// Until when it has been down or without its files: what a status names may not be served meanwhile.
     pub excused: Duration,
+}
+
+impl ReplicaState {
+    /// One that does not run yet.
+    pub fn new(clock: WrongClock) -> Self {
+        ReplicaState {
+            life: 0,
+            alive: false,
+            line: Arc::new(Line::new()),
+            view: Arc::new(View::new()),
+            clock: Arc::new(clock),
+            files: MemoryDisk::new(),
+            tasks: Vec::new(),
+            handle: None,
+            stop: None,
+            gone: false,
+            started: Duration::ZERO,
+            troubled: Duration::ZERO,
+            then: 0,
+            excused: Duration::ZERO,
+        }
+    }
 }
 
 /// What changes in the course of a run.
@@ -275,6 +303,52 @@ impl Shared {
             _ => None,
         });
         weather.collect()
+    }
+
+    /// Notes that something is wrong with a replica for so long.
+    pub fn trouble(&self, replica: usize, span: Millis) {
+        let until = self.history.now() + Duration::from_millis(span);
+        if let Some(state) = self.replicas().get_mut(replica) {
+            state.troubled = state.troubled.max(until);
+        }
+    }
+
+    /// When the life of a replica began, if it lives.
+    pub fn started(&self, replica: usize) -> Option<Duration> {
+        let replicas = self.replicas();
+        let state = replicas.get(replica).filter(|state| state.alive)?;
+        Some(state.started)
+    }
+
+    /// Since when a replica lives and nothing is wrong with it.
+    pub fn untroubled_since(&self, replica: usize) -> Option<Duration> {
+        self.well_since(replica, |_| true)
+    }
+
+    /// The same, whatever became of single ways to the API servers.
+    pub fn untroubled_but_for_ways_since(&self, replica: usize) -> Option<Duration> {
+        self.well_since(replica, |what| !what.is_of_a_way())
+    }
+
+    fn well_since(&self, replica: usize, counts: fn(&Weather) -> bool) -> Option<Duration> {
+        let now = self.history.now();
+        let since = {
+            let replicas = self.replicas();
+            let state = replicas.get(replica).filter(|state| state.alive)?;
+            state.started.max(state.troubled)
+        };
+        let moment = self.millis();
+        let weather = self.faults.iter().filter_map(|fault| match fault {
+            Fault::Weather {
+                replica: whose,
+                from,
+                what,
+                ..
+            } if *whose == replica && counts(what) && *from <= moment => Some(fault.ends()),
+            _ => None,
+        });
+        let ended = Duration::from_millis(weather.max().unwrap_or_default());
+        Some(since.max(ended)).filter(|since| *since <= now)
     }
 
     /// Counts what a replica asks of others, so that a loop in which no time passes is found, too.

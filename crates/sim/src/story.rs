@@ -189,6 +189,12 @@ impl fmt::Display for Fault {
                     Weather::Poisoned(object) => {
                         write!(f, "the process dies whenever it works on {object}")
                     }
+                    Weather::WayDown(way) => write!(f, "{way} refuses connections to the API"),
+                    Weather::WayCut(way) => write!(f, "nothing gets to the API by {way}"),
+                    Weather::WayMute(way) => write!(f, "{way} takes requests and never answers"),
+                    Weather::WaySlow(way, millis) => {
+                        write!(f, "answers of the API by {way} take {}", span(*millis))
+                    }
                 }
             }
             Fault::Crash {

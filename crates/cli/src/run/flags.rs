@@ -69,10 +69,10 @@ pub struct Args {
     /// Concurrent reconciles per kind
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     pub concurrent: usize,
-    /// Where metrics are served, such as :8080
+    /// Where metrics are served, such as :8080; 0 turns them off
     #[arg(long, value_name = "ADDRESS", env = "METRICS_ADDR")]
     pub metrics_addr: Option<String>,
-    /// Where health is served, such as :9440
+    /// Where health is served, such as :9440; 0 turns it off
     #[arg(long, value_name = "ADDRESS")]
     pub health_addr: Option<String>,
     /// Where events of other Flux controllers are received: in a cluster, the port of the artifacts; elsewhere, off by

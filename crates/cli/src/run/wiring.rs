@@ -142,7 +142,8 @@ impl Served {
             ("health", "--health-addr", &args.health_addr),
         ];
         for (what, flag, address) in asked {
-            let Some(address) = address else {
+            // Flux's controllers take 0 for "none".
+            let Some(address) = address.as_deref().filter(|given| !matches!(*given, "" | "0")) else {
                 continue;
             };
             let listener = listen(address, flag).await?;

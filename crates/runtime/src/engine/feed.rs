@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use everflow_env::Place;
 use smol_str::SmolStr;
 
 use super::Shared;
@@ -89,7 +90,9 @@ pub(super) fn take_up(shared: &Shared, key: &Key, object: &CachedObject) {
     let Some(controller) = shared.kinds.get(&key.kind) else {
         return;
     };
-    if let Some(priority) = first_priority(object) {
+    let mut priority = first_priority(object);
+    shared.env.planted(Place::TakenUp, &mut priority);
+    if let Some(priority) = priority {
         shared.enqueue(key, priority);
         let host = controller.host(&object.value()).map(SmolStr::from);
         shared.lock().queue.set_host(key, host);

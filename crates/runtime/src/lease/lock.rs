@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use everflow_env::Env;
+use everflow_env::{Env, Place};
 use everflow_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -248,7 +248,8 @@ impl LeaseLock {
     }
 
     fn lead(&mut self, lease: Value, started: Duration, epoch: Option<&Epoch>) {
-        let ends = started + self.options.renew_deadline;
+        let mut ends = started + self.options.renew_deadline;
+        self.env.planted(Place::EpochEnds, &mut ends);
         let number = lease["spec"]["leaseTransitions"].as_u64().unwrap_or(0);
         self.observed = Some(Observed {
             lease,

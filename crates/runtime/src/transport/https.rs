@@ -126,7 +126,9 @@ struct Line {
     made: Duration,
     bad: bool,
     quick: bool,
-    /// Raised when requests under way on it are to go another way.
+    /// Whether anything came back on it.
+    worked: bool,
+    /// Raised when requests under way on it, and on those that it took the place of, are to go another way.
     left: Signal,
 }
 
@@ -284,7 +286,10 @@ impl Shared {
         shown: Option<Arc<ClientCertificate>>,
     ) -> Result<Line, TransportError> {
         let (now, quick) = (self.now(), inner.ways.len() > 1);
+        // What still runs on older connections of the way ends with it, too.
+        let mut left = Signal::new();
         if let Some(kept) = inner.lines.get(&way) {
+            left = kept.left.clone();
             let renew = kept.bad && now.saturating_sub(kept.made) >= RENEW;
             if kept.certificate == shown && kept.quick == quick && !renew {
                 return Ok(kept.clone());
@@ -300,7 +305,8 @@ impl Shared {
             made: now,
             bad: false,
             quick,
-            left: Signal::new(),
+            worked: false,
+            left,
         };
         inner.lines.insert(way, line.clone());
         Ok(line)
@@ -337,8 +343,8 @@ impl Shared {
         let is_older = inner
             .lines
             .get(&line.way)
-            .is_none_or(|kept| kept.made > line.made);
-        // What ends late on connections that were given up says nothing of the way.
+            .is_none_or(|kept| kept.made > line.made && kept.worked);
+        // What ends late on connections that were given up says nothing of the way, when newer ones work.
         let moved = match is_older {
             true => None,
             false => inner.ways.failed(line.way, broken.fault, self.now()),
@@ -373,6 +379,10 @@ impl Shared {
     /// A way works.
     fn works(&self, line: &Line) {
         let mut inner = self.lock();
+        let kept = inner.lines.get_mut(&line.way);
+        if let Some(kept) = kept.filter(|kept| kept.made == line.made) {
+            kept.worked = true;
+        }
         let from = inner.ways.current();
         let taken = inner.ways.works(line.way, self.now());
         let from = taken.and_then(|_| inner.ways.endpoint(from).cloned());

@@ -44,6 +44,7 @@ impl LineJudge for Hook {
             _ => None,
         });
         let (class, fate) = found?;
+        shared.trouble(self.replica, 60_000);
         shared.hit(class, || format!("{host}: {fate:?}"));
         Some(fate)
     }
@@ -75,7 +76,11 @@ impl DiskJudge for Hook {
                 return Err(io::Error::new(io::ErrorKind::StorageFull, text));
             }
         }
-        match self.disk_fate(number) {
+        let fate = self.disk_fate(number);
+        if fate.is_some() {
+            shared.trouble(self.replica, 0);
+        }
+        match fate {
             Some((class, DiskFate::Fails)) => {
                 shared.hit(class, || format!("it {change}: that fails"));
                 Err(io::Error::other("input/output error"))

@@ -219,6 +219,7 @@ impl Hook {
             _ => None,
         });
         let (class, fate) = fate?;
+        self.shared.trouble(self.replica, fate.lasts());
         self.shared.hit(class, || {
             format!("{} {}: {fate:?}", request.method, request.path)
         });
@@ -450,6 +451,7 @@ impl Faults for Hook {
         let Some((class, fate)) = found else {
             return EventVerdict::Pass;
         };
+        shared.trouble(self.replica, fate.lasts());
         shared.hit(class, || format!("{}: {fate:?}", heard(plural, event)));
         match fate {
             EventFate::Late(millis) => EventVerdict::Delay(Duration::from_millis(millis)),

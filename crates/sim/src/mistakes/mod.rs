@@ -16,7 +16,7 @@ use everflow_apply::inventory::Entry;
 use everflow_env::Place;
 use everflow_runtime::attempt::Next;
 use everflow_runtime::lease::Epoch;
-use everflow_runtime::queue::Due;
+use everflow_runtime::queue::{Due, Priority};
 
 /// Longer than any run.
 const NEVER: Duration = Duration::from_secs(365 * 86_400);
@@ -91,6 +91,12 @@ mistakes! {
     ExtraRevision,
     /// Only the newest record of a release is looked at (helm-controller 120).
     HistoryForgotten,
+    /// Who has taken a Lease works on when its time is over: two hold one shard (Kubernetes 23731).
+    TwoHoldersOfAShard,
+    /// What the last holder of a shard had dealt with is not taken up by the next one, though it waits.
+    WaitDroppedInHandOver,
+    /// A copy of another replica's artifact is served, though less of it was written than had come.
+    CopyOfArtifactCutShort,
 }
 
 impl everflow_env::Mistake for Mistake {
@@ -113,6 +119,12 @@ impl everflow_env::Mistake for Mistake {
             (Mistake::WakeLostWhileRunning, Place::MissedWake) => set(value, false),
             (Mistake::OlderListBelieved, Place::OlderList) => set(value, true),
             (Mistake::StoreTrustedForDeletion, Place::SkippedByPrune) => set(value, false),
+            (Mistake::TwoHoldersOfAShard, Place::EpochEnds) => set(value, NEVER),
+            (Mistake::WaitDroppedInHandOver, Place::TakenUp) => {
+                if let Some(priority @ Some(Priority::Interval)) = value.downcast_mut() {
+                    *priority = None;
+                }
+            }
             (Mistake::InventoryAfterApply, Place::NewEntries) => set(value, Vec::<Entry>::new()),
             (_, Place::TakeOver | Place::ResumedRecord | Place::Decision | Place::Records) => {
                 release::alter(*self, value);

@@ -8,7 +8,9 @@ mod fields;
 mod inventory;
 mod queue;
 mod releases;
+mod shards;
 mod status;
+mod ways;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ use everflow_runtime::queue::Key;
 
 use crate::disk::Change;
 use crate::history::Who;
+use crate::scenario::Scenario;
 use crate::shared::Shared;
 
 pub(crate) use debris::debris;
@@ -159,6 +162,8 @@ pub struct Oracles {
     inventory: inventory::Inventories,
     leases: epoch::Leases,
     releases: releases::Releases,
+    shards: Option<shards::Shards>,
+    ways: Option<ways::Ways>,
     /// How many replicas there are.
     replicas: usize,
 }
@@ -173,6 +178,20 @@ impl Oracles {
         }
     }
 
+    /// The same for replicas that share the work.
+    pub fn sharing(mut self, scenario: &Scenario) -> Self {
+        let sharing = scenario.sharing.as_ref();
+        self.shards = sharing.map(|sharing| shards::Shards::new(sharing, scenario.replicas));
+        // Who shares the work renews Leases at all times.
+        self.ways = sharing
+            .filter(|_| !scenario.ways.is_empty())
+            .map(|sharing| {
+                let deadline = Duration::from_secs(sharing.deadline);
+                ways::Ways::new(&scenario.ways, deadline, scenario.replicas)
+            });
+        self
+    }
+
     /// A write has happened.
     pub fn commit(&mut self, shared: &Shared, commit: &Commit<'_>) -> Vec<Finding> {
         let mut found = Vec::new();
@@ -181,6 +200,12 @@ impl Oracles {
         }
         self.inventory.note(commit);
         self.leases.note(commit);
+        if let Some(shards) = &mut self.shards {
+            shards.note(shared, commit);
+        }
+        if let Some(ways) = &mut self.ways {
+            ways.note(commit);
+        }
         found.extend(self.releases.commit(shared, commit));
         let Some(replica) = commit.who.replica() else {
             return found;
@@ -199,6 +224,9 @@ impl Oracles {
         found.extend(fields::commit(commit));
         found.extend(self.status.commit(shared, commit));
         found.extend(self.artifacts.commit(shared, commit, replica));
+        if let Some(shards) = &self.shards {
+            found.extend(shards.commit(shared, commit));
+        }
         if self.replicas > 1 {
             found.extend(self.leases.commit(shared, commit, replica));
         }
@@ -216,6 +244,9 @@ impl Oracles {
         shared.state().attempts += 1;
         self.status.attempt(who, key);
         self.releases.attempt(who, key, object);
+        if let Some(shards) = &mut self.shards {
+            shards.attempt(who, key);
+        }
         self.queue.attempt(shared.history.now(), who, key)
     }
 
@@ -237,7 +268,14 @@ impl Oracles {
 
     /// Time has passed.
     pub fn tick(&mut self, shared: &Shared) -> Vec<Finding> {
-        self.queue.tick(shared)
+        let mut found = self.queue.tick(shared);
+        if let Some(shards) = &mut self.shards {
+            found.extend(shards.tick(shared));
+        }
+        if let Some(ways) = &mut self.ways {
+            found.extend(ways.tick(shared));
+        }
+        found
     }
 }
 
