@@ -68,7 +68,11 @@ type Holders = BTreeMap<usize, Vec<(String, String, String)>>;
 fn holders(writes: &[Write]) -> Holders {
     let mut holders = Holders::new();
     let suffix = format!("-of-{SHARDS}");
-    for write in writes.iter().filter(|write| write.resource == "leases") {
+    let leases = writes.iter().filter(|write| write.resource == "leases");
+    let mut leases: Vec<&Write> = leases.collect();
+    // Answers of two servers, and of one, are not logged in the order in which the writes took effect.
+    leases.sort_by_key(|write| version(write));
+    for write in leases {
         let name = match write.name.is_empty() {
             true => write.object["metadata"]["name"]
                 .as_str()
@@ -219,6 +223,14 @@ fn done_twice(writes: &[Write]) -> Vec<String> {
         .collect()
 }
 
+/// The version that a write has made.
+fn version(write: &Write) -> u64 {
+    let version = write.object["metadata"]["resourceVersion"].as_str();
+    version
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
+}
+
 /// Objects that were given an older content after a newer one.
 fn going_back(writes: &[Write]) -> Vec<String> {
     let mut newest: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -229,12 +241,6 @@ fn going_back(writes: &[Write]) -> Vec<String> {
             is_effect(write) && write.resource == "configmaps" && write.verb != "delete"
         })
         .collect();
-    let version = |write: &Write| -> u64 {
-        let version = write.object["metadata"]["resourceVersion"].as_str();
-        version
-            .and_then(|text| text.parse().ok())
-            .unwrap_or_default()
-    };
     maps.sort_by_key(|write| version(write));
     for write in maps {
         let data = &write.object["data"];

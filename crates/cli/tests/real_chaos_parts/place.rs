@@ -147,6 +147,7 @@ impl Place {
             format!("--audit-policy-file={directory}/audit.yaml"),
             format!("--audit-log-path={directory}/audit-{number}.log"),
             "--audit-log-format=json".to_owned(),
+            "--audit-log-maxsize=100000".to_owned(),
         ] {
             command.arg(flag);
         }
