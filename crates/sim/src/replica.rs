@@ -12,7 +12,7 @@ use everflow_env::{Blocking, BoxFuture, Env, InlineBlocking, Job, MemoryDialer, 
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::Value;
 use everflow_local::skipped_release::SkippedReleases;
-use everflow_local::stand_in::{StandIn, StandIns};
+use everflow_local::stand_in::StandIn;
 use everflow_runtime::Signal;
 use everflow_runtime::attempt::{
     Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report,
@@ -23,14 +23,15 @@ use everflow_runtime::lease::{Election, LeaseOptions};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::queue::Key;
-use everflow_time::Timestamp;
 use tokio::task::JoinSet;
 
 use crate::disk::JudgedDisk;
 use crate::history::Who;
 use crate::hooks::Hook;
 use crate::net::JudgedDialer;
+use crate::notify;
 use crate::plan::{Millis, Weather};
+use crate::repository::Repository;
 use crate::shared::Shared;
 
 /// The key of the Lease.
@@ -159,10 +160,12 @@ pub struct Life {
     pub elected: bool,
     /// The label selector of each replica, when they share the work.
     pub shards: Vec<String>,
-    /// Directories that stand for sources.
-    pub stand_ins: Option<Arc<StandIns>>,
+    /// A repository instead of hosts.
+    pub repository: Option<Arc<Repository>>,
     /// Whether HelmReleases are reconciled. Where there are none, it would only take time.
     pub releases: bool,
+    /// Whether notifications are sent and webhooks taken.
+    pub notifies: bool,
     /// Whether objects come from the API server as trees.
     pub trees: bool,
     /// A mistake that every replica makes.
@@ -173,11 +176,12 @@ pub struct Life {
 impl Life {
     /// The kinds that have controllers.
     fn kinds(&self) -> Vec<ControllerKind> {
-        if self.stand_ins.is_some() {
+        if self.repository.is_some() {
             return everflow_local::world::delivered();
         }
-        let all = ControllerKind::deploying().into_iter();
+        let all = ControllerKind::ALL.iter().copied();
         all.filter(|kind| self.releases || *kind != ControllerKind::HelmRelease)
+            .filter(|kind| self.notifies || *kind != ControllerKind::Receiver)
             .collect()
     }
 }
@@ -190,6 +194,10 @@ impl Life {
         let Some(mistake) = self.mistake else {
             return (env, inner);
         };
+        if mistake == crate::Mistake::OneLaneForAll {
+            let (inner, taken) = (env.dialer, Arc::default());
+            env.dialer = Arc::new(crate::mistakes::dialer::OneConnection { inner, taken });
+        }
         let disk = env.disk;
         env.disk = Arc::new(MistakenDisk {
             inner: disk,
@@ -310,18 +318,19 @@ async fn live(
         .await
         .map_err(|error| error.to_string())?;
     let metrics = Metrics::new();
-    let mut options = Options::default();
+    let mut options = match &all.repository {
+        Some(repository) => everflow_local::world::options(&repository.plan),
+        None => Options::default(),
+    };
     #[cfg(feature = "wrong")]
     if all.mistake == Some(crate::Mistake::DriftForgotten) {
         options.kustomize.watch_applied = false;
     }
     let selector = shard.unwrap_or_default();
     options.runtime.watch_label_selector = selector.clone();
-    if all.stand_ins.is_some() {
+    if all.repository.is_some() {
         // A repository leads to no other cluster.
         options.kustomize.remote_clusters = RemoteClusters::Refused;
-        // What charts make of chance and the time of day is no difference between runs.
-        options.helm.rendered_as_of = Some(Timestamp::from_seconds(1_577_836_800));
     }
     let setup = Setup {
         env: env.clone(),
@@ -332,16 +341,27 @@ async fn live(
         log: Logger::silent(env.clock.clone()),
         metrics: metrics.clone(),
     };
-    let (recorder, event_sender) = recorder(&env, &client, &metrics, Some("http://sink/"), "sim")
-        .map_err(|error| error.to_string())?;
+    let sink = (!all.notifies).then_some("http://sink/");
+    let (mut recorder, event_sender) =
+        recorder(&env, &client, &metrics, sink, "sim").map_err(|error| error.to_string())?;
+    let mut dispatcher = None;
+    if all.notifies {
+        let (sink, made) = notify::dispatcher(&setup, recorder.clone(), shared, who, all.elected);
+        recorder = recorder.with_sink(sink);
+        dispatcher = Some(made);
+    }
+    let stand_ins = all
+        .repository
+        .as_ref()
+        .map(|repository| Arc::new(repository.plan.stand_ins.clone()));
     let noted = |inner: Arc<dyn Controller>| -> Arc<dyn Controller> {
-        let inner: Arc<dyn Controller> = match &all.stand_ins {
+        let inner: Arc<dyn Controller> = match stand_ins.clone() {
             Some(stand_ins) if inner.resource().group == group::SOURCE => Arc::new(StandIn {
                 inner,
-                stand_ins: stand_ins.clone(),
+                stand_ins,
                 storage: storage.clone(),
             }),
-            Some(stand_ins) if stand_ins.offline && inner.resource().kind == "HelmRelease" => {
+            Some(_) if inner.resource().kind == "HelmRelease" => {
                 Arc::new(SkippedReleases { inner })
             }
             _ => inner,
@@ -355,13 +375,18 @@ async fn live(
         })
     };
     let mut builder = setup.builder(&all.kinds());
-    if all.stand_ins.is_some() {
+    if all.repository.is_some() {
         for controller in everflow_local::world::unsupported() {
             builder = builder.controller(controller, |_| false);
         }
     }
     let engine = builder.wrap(noted).build(recorder);
     let (stop, hand_over) = (Signal::new(), Signal::new());
+    let (last_words, mut sending) = (Signal::new(), JoinSet::new());
+    if let Some(dispatcher) = dispatcher {
+        sending.spawn(dispatcher.run(last_words.clone()));
+    }
+    let webhooks = notify::webhooks(&setup, &engine.handle());
     if let Some(state) = shared.replicas().get_mut(replica) {
         state.handle = Some(engine.handle());
         state.stop = Some(stop.clone());
@@ -381,6 +406,7 @@ async fn live(
         let hand_over = hand_over.clone();
         elections.spawn(election.run(hand_over));
     }
+    let hosts_of_calls = hosts.clone();
     let (hosts, mut leads) = (hosts.clone(), leadership.clone());
     tasks.spawn(async move {
         // Who leads is whom the Service points at.
@@ -399,10 +425,16 @@ async fn live(
             while open.try_join_next().is_some() {}
         }
     });
+    if let Some(webhooks) = webhooks {
+        tasks.spawn(notify::serve(webhooks, hosts_of_calls, replica));
+    }
     engine.run(leadership, stop).await;
     // As in the program: the Lease goes after the last attempt, and artifacts are served to the end.
     hand_over.raise();
     while elections.join_next().await.is_some() {}
+    last_words.raise();
+    while sending.join_next().await.is_some() {}
+    shared.ask(|oracles| oracles.news.ended(who));
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use everflow_env::Disk;
 use everflow_env::disk::{Entry, FileReader, FileWriter};
 
 use super::Mistake;
+use super::queue;
 
 /// A disk that a mistake uses in another way.
 #[derive(Debug)]
@@ -35,11 +36,15 @@ impl Disk for MistakenDisk {
         let file = self.inner.create(path)?;
         Ok(match self.mistake {
             Mistake::NoSyncBeforeRename => Box::new(Unsynced(file)),
+            Mistake::DeliveredBeforeAnswer if queue::is_one(path) => queue::done_at_once(file),
             _ => file,
         })
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn FileReader>> {
+        if self.mistake == Mistake::QueueForgotten && queue::is_one(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         self.inner.open(path)
     }
 

@@ -6,6 +6,7 @@ mod deletes;
 mod epoch;
 mod fields;
 mod inventory;
+pub(crate) mod news;
 mod queue;
 mod releases;
 mod status;
@@ -63,7 +64,9 @@ pub struct Commit<'a> {
 impl Commit<'_> {
     /// Whether it is an object that only tells: an Event or a Lease.
     pub fn is_talk(&self) -> bool {
-        self.table.ends_with("/events") || self.table == "coordination.k8s.io/leases"
+        self.table.ends_with("/events")
+            || self.table == "coordination.k8s.io/leases"
+            || news::is_talk(self)
     }
 
     /// Whether it is one of Flux's kinds.
@@ -159,6 +162,8 @@ pub struct Oracles {
     inventory: inventory::Inventories,
     leases: epoch::Leases,
     releases: releases::Releases,
+    /// What was to be notified, and what was.
+    pub(crate) news: news::News,
     /// How many replicas there are.
     replicas: usize,
 }
@@ -181,6 +186,7 @@ impl Oracles {
         }
         self.inventory.note(commit);
         self.leases.note(commit);
+        self.news.commit(commit);
         found.extend(self.releases.commit(shared, commit));
         let Some(replica) = commit.who.replica() else {
             return found;
@@ -199,7 +205,7 @@ impl Oracles {
         found.extend(fields::commit(commit));
         found.extend(self.status.commit(shared, commit));
         found.extend(self.artifacts.commit(shared, commit, replica));
-        if self.replicas > 1 {
+        if self.replicas > 1 && !news::asks(commit) {
             found.extend(self.leases.commit(shared, commit, replica));
         }
         found
@@ -226,12 +232,14 @@ impl Oracles {
 
     /// Something has changed on a disk.
     pub fn disk(&mut self, shared: &Shared, replica: usize, change: Change<'_>) -> Vec<Finding> {
+        self.news.disk(shared, replica, change);
         self.artifacts.disk(shared, replica, change)
     }
 
     /// A replica has died.
     pub fn died(&mut self, shared: &Shared, replica: usize, wiped: bool) -> Vec<Finding> {
         self.queue.died(replica);
+        self.news.died(shared, replica, wiped);
         self.artifacts.died(shared, replica, wiped)
     }
 
