@@ -39,8 +39,7 @@ use crate::resources::{ALERTS, PROVIDERS};
 use room::Room;
 use shared::Shared;
 
-/// How long to wait for the Alerts and Providers before events are looked at: where a cluster does not have these kinds
-/// nobody is told anything.
+/// How long to wait for what other replicas have told before events are looked at.
 const FIRST_LISTS: Duration = Duration::from_secs(15);
 /// So many events are taken in between two writes to the disk.
 const BATCH: usize = 256;
@@ -291,7 +290,16 @@ impl Dispatcher {
             self.tell_others(&mut background);
             while background.try_join_next().is_some() {}
         }
+        self.take_the_rest();
         self.finish(attempts).await;
+    }
+
+    /// Takes the last events of a program that stops: the next process delivers them.
+    fn take_the_rest(&mut self) {
+        self.queue.close();
+        while let Ok(input) = self.queue.try_recv() {
+            self.take(input);
+        }
     }
 
     /// Waits for attempts that run, and notes how they ended.
@@ -321,15 +329,17 @@ impl Dispatcher {
         }
     }
 
+    /// Waits until all Alerts and Providers are known, or a cluster has said that it has no such kind: events that come
+    /// before that wait, for they could not be matched.
     async fn first_lists(&self, stop: &Signal) {
         let listed = async {
-            self.alerts.synced().await;
-            self.providers.synced().await;
+            self.alerts.answered().await;
+            self.providers.answered().await;
             if let Some(shared) = &self.shared {
-                shared.store().synced().await;
+                let told = shared.store().synced();
+                let _ = everflow_env::within(&*self.env.clock, FIRST_LISTS, told).await;
             }
         };
-        let listed = everflow_env::within(&*self.env.clock, FIRST_LISTS, listed);
         let (listed, stopped) = (std::pin::pin!(listed), std::pin::pin!(stop.raised()));
         futures_util::future::select(listed, stopped).await;
     }

@@ -51,17 +51,41 @@ fn booted(workload_delay: Duration) -> ApiServer {
         workload_delay,
         ..Options::default()
     };
-    let server = ApiServer::new(Arc::new(beginning()), options);
-    for definition in everflow_api::crds() {
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        create(&server, path, &definition);
-    }
+    let server = with_objects(options, &everflow_api::crds());
     for name in NAMESPACES {
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         create(&server, "/api/v1/namespaces", &namespace);
     }
     server
+}
+
+/// A server with definitions and accounts.
+pub fn with_objects(options: Options, objects: &[Value]) -> ApiServer {
+    let server = ApiServer::new(Arc::new(beginning()), options);
+    let mut namespaces = std::collections::BTreeSet::new();
+    for object in objects {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if !namespace.is_empty() && namespaces.insert(namespace) {
+            let object =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            create(&server, "/api/v1/namespaces", &object);
+        }
+        create(&server, &collection(object, namespace), object);
+    }
+    server
+}
+
+/// Where an object of a built-in kind is created.
+fn collection(object: &Value, namespace: &str) -> String {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let root = if version.contains('/') { "apis" } else { "api" };
+    let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
+    let inside = match namespace {
+        "" => String::new(),
+        namespace => format!("namespaces/{namespace}/"),
+    };
+    format!("/{root}/{version}/{inside}{kind}s")
 }
 
 fn create(server: &ApiServer, path: &str, object: &Value) {

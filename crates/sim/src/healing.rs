@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::history::Who;
-use crate::oracles::world::{differences, failures, picture, unmet};
+use crate::oracles::world::{differences, failures, unmet};
 use crate::oracles::{self, Finding};
 use crate::plan::{EventFate, Fault};
 use crate::run::{Calm, LOOK, World};
@@ -79,7 +79,7 @@ impl World<'_> {
             let newest = self.server.store().revision();
             if newest != revision {
                 revision = newest;
-                wrong = differences(&calm.world, &picture(&self.server, self.since));
+                wrong = differences(&calm.world, &self.picture());
             }
             let now = self.shared.history.now();
             let all_alive = self
@@ -96,15 +96,20 @@ impl World<'_> {
                 0 => began.max(last_deed) + self.patience(),
                 _ => began + RESYNC,
             };
-            if wrong.is_empty() && all_alive && to_do == 0 {
+            let untold = self.shared.untold();
+            if wrong.is_empty() && untold.is_empty() && all_alive && to_do == 0 {
                 self.judge_end();
                 return now - began;
             }
             if now >= deadline {
                 let patience = self.patience().as_secs();
+                let (oracle, wrong) = match wrong.is_empty() && !untold.is_empty() {
+                    true => ("alerts arrive", &untold),
+                    false => ("convergence", &wrong),
+                };
                 self.shared.ask(|_| {
                     vec![Finding {
-                        oracle: "convergence",
+                        oracle,
                         at: now,
                         text: format!("{patience}s after the last fault: {}", wrong.join("\n  ")),
                     }]
@@ -142,6 +147,9 @@ impl World<'_> {
         let at = self.shared.history.now();
         self.shared.ask(|_| oracles::debris(&self.shared));
         self.shared.ask(|_| oracles::at_the_end(&self.shared));
+        let alone = self.plan.faults.is_empty();
+        self.shared
+            .ask(|oracles| oracles.news.at_the_end(at, alone));
         let unmet = unmet(&self.server, &self.scenario.expect);
         if !unmet.is_empty() {
             self.shared.ask(|_| {
@@ -173,6 +181,9 @@ impl World<'_> {
             false => MOSTLY_QUIET,
         };
         tokio::time::sleep(span).await;
+        let now = self.shared.history.now();
+        self.shared
+            .ask(|oracles| oracles.news.at_the_end(now, false));
         let (writes, told) = (counts().0 - writes, counts().1 - told);
         let failures = failures(&self.server);
         // Who keeps finding objects unhealthy says so once in each round, with the time of it in the history.

@@ -23,10 +23,12 @@ mod hooks;
 #[cfg(feature = "wrong")]
 mod mistakes;
 mod net;
+mod notify;
 pub mod oracles;
 pub mod plan;
 mod poisoned;
 mod replica;
+mod repository;
 mod rescue;
 mod run;
 mod scenario;
@@ -47,7 +49,10 @@ pub use history::{History, Who};
 pub use mistakes::Mistake;
 pub use oracles::Finding;
 pub use plan::{Fault, Plan};
+pub use repository::Repository;
 pub use run::{Calm, Outcome, Settings, Stats, calm, run};
-pub use scenario::{Action, Deed, Expectation, HelmDeed, Page, Reference, Scenario};
+pub use scenario::{
+    Action, Call, Deed, Expectation, HelmDeed, Page, ProviderHost, Reference, Scenario,
+};
 pub use sharing::{Join, Rescue, Sharing};
 pub use story::story;

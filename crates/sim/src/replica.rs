@@ -7,12 +7,14 @@ use everflow_cluster::ApiService;
 use everflow_cluster::auth::User;
 use everflow_cluster::faults::Line;
 use everflow_controllers::{ControllerKind, Named, Options, RemoteClusters, Setup, mirror};
+use everflow_dispatch::Dispatcher;
+use everflow_dispatch::receiver::ReceiverServer;
 use everflow_embedded::{EmbeddedAdmission, EmbeddedTransport};
 use everflow_env::{BoxFuture, Env, MemoryDialer, SeededRandom, watch};
 use everflow_fetch::storage::{FileServer, ServerLimits, Storage, StorageOptions};
 use everflow_json::Value;
 use everflow_local::skipped_release::SkippedReleases;
-use everflow_local::stand_in::{StandIn, StandIns};
+use everflow_local::stand_in::StandIn;
 use everflow_runtime::Signal;
 use everflow_runtime::attempt::{
     Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report,
@@ -23,7 +25,6 @@ use everflow_runtime::events::{EventSender, recorder};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::queue::Key;
-use everflow_time::Timestamp;
 use tokio::task::JoinSet;
 
 use crate::disk::JudgedDisk;
@@ -31,8 +32,10 @@ use crate::history::Who;
 use crate::holding::Holding;
 use crate::hooks::Hook;
 use crate::net::JudgedDialer;
+use crate::notify;
 use crate::plan::Millis;
 use crate::poisoned::PoisonedBlocking;
+use crate::repository::Repository;
 use crate::served;
 use crate::shared::Shared;
 use crate::sharing::Sharing;
@@ -139,10 +142,12 @@ pub struct Life {
     pub sharing: Option<Sharing>,
     /// Further ways to the API servers.
     pub ways: Vec<String>,
-    /// Directories that stand for sources.
-    pub stand_ins: Option<Arc<StandIns>>,
+    /// A repository instead of hosts.
+    pub repository: Option<Arc<Repository>>,
     /// Whether HelmReleases are reconciled. Where there are none, it would only take time.
     pub releases: bool,
+    /// Whether notifications are sent and webhooks taken.
+    pub notifies: bool,
     /// Whether objects come from the API server as trees.
     pub trees: bool,
     /// A mistake that every replica makes.
@@ -153,11 +158,12 @@ pub struct Life {
 impl Life {
     /// The kinds that have controllers.
     fn kinds(&self) -> Vec<ControllerKind> {
-        if self.stand_ins.is_some() {
+        if self.repository.is_some() {
             return everflow_local::world::delivered();
         }
-        let all = ControllerKind::deploying().into_iter();
+        let all = ControllerKind::ALL.iter().copied();
         all.filter(|kind| self.releases || *kind != ControllerKind::HelmRelease)
+            .filter(|kind| self.notifies || *kind != ControllerKind::Receiver)
             .collect()
     }
 }
@@ -170,6 +176,10 @@ impl Life {
         let Some(mistake) = self.mistake else {
             return (env, inner);
         };
+        if mistake == crate::Mistake::OneLaneForAll {
+            let (inner, taken) = (env.dialer, Arc::default());
+            env.dialer = Arc::new(crate::mistakes::dialer::OneConnection { inner, taken });
+        }
         let disk = env.disk;
         env.disk = Arc::new(MistakenDisk {
             inner: disk,
@@ -311,13 +321,14 @@ pub struct Parts<'p> {
 impl Parts<'_> {
     /// A controller that is watched, and replaced where a scenario says so.
     fn around(&self, inner: Arc<dyn Controller>) -> Arc<dyn Controller> {
-        let inner: Arc<dyn Controller> = match &self.all.stand_ins {
-            Some(stand_ins) if inner.resource().group == group::SOURCE => Arc::new(StandIn {
+        let repository = self.all.repository.as_ref();
+        let inner: Arc<dyn Controller> = match repository {
+            Some(repository) if inner.resource().group == group::SOURCE => Arc::new(StandIn {
                 inner,
-                stand_ins: stand_ins.clone(),
+                stand_ins: Arc::new(repository.plan.stand_ins.clone()),
                 storage: self.storage.clone(),
             }),
-            Some(stand_ins) if stand_ins.offline && inner.resource().kind == "HelmRelease" => {
+            Some(_) if inner.resource().kind == "HelmRelease" => {
                 Arc::new(SkippedReleases { inner })
             }
             _ => inner,
@@ -331,11 +342,11 @@ impl Parts<'_> {
         })
     }
 
-    /// The engine as it ships, and what sends its events. `around` is put around each of its controllers.
+    /// The engine as it ships, with what runs beside it. `around` is put around each of its controllers.
     pub fn engine(
         self,
         around: &dyn Fn(Arc<dyn Controller>) -> Arc<dyn Controller>,
-    ) -> Result<(Engine, EventSender), String> {
+    ) -> Result<Program, String> {
         let Born { env, client, who } = self.born;
         let metrics = Metrics::new();
         let setup = Setup {
@@ -347,10 +358,18 @@ impl Parts<'_> {
             log: Logger::silent(env.clock.clone()),
             metrics: metrics.clone(),
         };
-        let made = recorder(env, client, &metrics, Some("http://sink/"), "sim");
-        let (recorder, event_sender) = made.map_err(|error| error.to_string())?;
+        let sink = (!self.all.notifies).then_some("http://sink/");
+        let made = recorder(env, client, &metrics, sink, "sim");
+        let (mut recorder, event_sender) = made.map_err(|error| error.to_string())?;
+        let mut dispatcher = None;
+        if self.all.notifies {
+            let (sink, made) =
+                notify::dispatcher(&setup, recorder.clone(), self.shared, *who, self.all.elected);
+            recorder = recorder.with_sink(sink);
+            dispatcher = Some(made);
+        }
         let mut builder = setup.builder(&self.all.kinds());
-        if self.all.stand_ins.is_some() {
+        if self.all.repository.is_some() {
             for controller in everflow_local::world::unsupported() {
                 builder = builder.controller(controller, |_| false);
             }
@@ -365,23 +384,43 @@ impl Parts<'_> {
         {
             state.handle = Some(engine.handle());
         }
-        Ok((engine, event_sender))
+        let webhooks = notify::webhooks(&setup, &engine.handle());
+        Ok(Program {
+            engine,
+            event_sender,
+            dispatcher,
+            webhooks,
+        })
     }
+}
+
+/// What runs in one process.
+#[derive(Debug)]
+pub struct Program {
+    /// The controllers.
+    pub engine: Engine,
+    /// What sends its Events.
+    pub event_sender: EventSender,
+    /// What sends notifications, where there are any.
+    pub dispatcher: Option<Dispatcher>,
+    /// The server for webhooks, where there are Receivers.
+    pub webhooks: Option<ReceiverServer>,
 }
 
 /// The options of a replica that looks after what a selector says.
 fn options(all: &Life, selector: &str) -> Options {
-    let mut options = Options::default();
+    let mut options = match &all.repository {
+        Some(repository) => everflow_local::world::options(&repository.plan),
+        None => Options::default(),
+    };
     #[cfg(feature = "wrong")]
     if all.mistake == Some(crate::Mistake::DriftForgotten) {
         options.kustomize.watch_applied = false;
     }
     options.runtime.watch_label_selector = selector.to_owned();
-    if all.stand_ins.is_some() {
+    if all.repository.is_some() {
         // A repository leads to no other cluster.
         options.kustomize.remote_clusters = RemoteClusters::Refused;
-        // What charts make of chance and the time of day is no difference between runs.
-        options.helm.rendered_as_of = Some(Timestamp::from_seconds(1_577_836_800));
     }
     options
 }
@@ -425,14 +464,19 @@ async fn live(
         storage: &storage,
         options: options(all, &selector),
     };
-    let (engine, event_sender) = parts.engine(&|inner| inner)?;
+    let program = parts.engine(&|inner| inner)?;
+    let engine = program.engine;
     let stop = Signal::new();
+    let (last_words, mut sending) = (Signal::new(), JoinSet::new());
+    if let Some(dispatcher) = program.dispatcher {
+        sending.spawn(dispatcher.run(last_words.clone()));
+    }
     if let Some(state) = shared.replicas().get_mut(replica) {
         state.stop = Some(stop.clone());
     }
     // Everything dies with this set.
     let mut tasks = JoinSet::new();
-    tasks.spawn(event_sender.run());
+    tasks.spawn(program.event_sender.run());
     let mut files = FileServer::new(env, ServerLimits::default());
     if all.sharing.is_some() {
         let handle = engine.handle();
@@ -444,6 +488,7 @@ async fn live(
         None if all.elected => Holding::leading(env, client, who, &selector),
         None => Holding::always(),
     };
+    let hosts_of_calls = hosts.clone();
     let (hosts, mut leads) = (hosts.clone(), holding.leadership());
     tasks.spawn(async move {
         // Who leads is whom the Service points at.
@@ -462,9 +507,15 @@ async fn live(
             while open.try_join_next().is_some() {}
         }
     });
+    if let Some(webhooks) = program.webhooks {
+        tasks.spawn(notify::serve(webhooks, hosts_of_calls, replica));
+    }
     holding.run(engine, stop).await;
     // As in the program: the Lease goes after the last attempt, and artifacts are served to the end.
     holding.hand_over().await;
+    last_words.raise();
+    while sending.join_next().await.is_some() {}
+    shared.ask(|oracles| oracles.news.ended(who));
     Ok(())
 }
 

@@ -183,7 +183,9 @@ async fn work(
         storage: &storage,
         options,
     };
-    let (engine, events) = parts.engine(&judged)?;
+    // A rescue delivers; it neither sends notifications nor takes webhooks.
+    let program = parts.engine(&judged)?;
+    let (engine, events) = (program.engine, program.event_sender);
     let handle = engine.handle();
     let stop = Signal::new();
     // Everything dies with these.

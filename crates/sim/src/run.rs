@@ -10,8 +10,7 @@ use std::time::Duration;
 use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService};
 use everflow_embedded::{EmbeddedTransport, ServerWorld};
-use everflow_env::{MemoryDialer, Random as _, SeededRandom, SimulatedClock};
-use everflow_local::stand_in::StandIns;
+use everflow_env::{MemoryDialer, MemoryDisk, Random as _, SeededRandom, SimulatedClock};
 use everflow_runtime::client::Client;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -22,10 +21,11 @@ use crate::hooks::{Observer, UserHook};
 use crate::oracles::world::{World as Picture, picture, unmet};
 use crate::oracles::{Finding, Oracles};
 use crate::plan::{Asked, Fault, Millis, Plan};
+use crate::repository::{self, Repository};
 use crate::scenario::{Action, Scenario};
 use crate::shared::{Command, ReplicaState, Shared};
 use crate::sharing::Sharing;
-use crate::{Error, cluster, replica, users};
+use crate::{Error, cluster, notify, replica, users};
 
 /// When a user comes again who found something missing.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -43,8 +43,8 @@ pub struct Settings {
     pub webhooks: bool,
     /// Whether objects come from the API server as trees, which takes less time than text and says the same.
     pub trees: bool,
-    /// Directories that stand for sources.
-    pub stand_ins: Option<Arc<StandIns>>,
+    /// A repository instead of hosts.
+    pub repository: Option<Arc<Repository>>,
     /// A mistake that every replica makes.
     #[cfg(feature = "wrong")]
     pub mistake: Option<crate::Mistake>,
@@ -84,6 +84,8 @@ pub struct Outcome {
     pub history: Vec<String>,
     /// What the world came to.
     pub world: Picture,
+    /// Of a repository: the objects that are not ready, with what they say.
+    pub failing: Vec<String>,
     deletions: BTreeMap<(String, String), usize>,
 }
 
@@ -92,6 +94,8 @@ pub struct Outcome {
 pub struct Calm {
     /// What the world comes to.
     pub world: Picture,
+    /// Of a repository: the objects that are not ready although nothing goes wrong, with what they say.
+    pub failing: Vec<String>,
     /// What may be deleted.
     deletions: BTreeMap<(String, String), usize>,
     /// How much there is of everything.
@@ -129,6 +133,7 @@ pub fn calm(scenario: &Scenario, settings: &Settings) -> Result<Calm, Error> {
     }
     Ok(Calm {
         world: outcome.world,
+        failing: outcome.failing,
         deletions,
         stats: outcome.stats,
     })
@@ -158,7 +163,7 @@ async fn run_in(
     calm: Option<&Calm>,
     settings: &Settings,
 ) -> Result<Outcome, Error> {
-    let world = World::new(scenario, plan, calm, settings);
+    let world = World::new(scenario, plan, calm, settings)?;
     let healed_after = {
         let mut found = pin!(world.shared.over.notified());
         let mut life = pin!(world.live(calm, settings));
@@ -193,7 +198,7 @@ pub(crate) struct World<'a> {
     pub(crate) dialer: MemoryDialer,
     /// The newest revision before anything happened.
     pub(crate) since: u64,
-    stand_ins: Option<Arc<StandIns>>,
+    repository: Option<Arc<Repository>>,
     webhooks: bool,
     trees: bool,
     #[cfg(feature = "wrong")]
@@ -206,7 +211,7 @@ impl<'a> World<'a> {
         plan: &'a Plan,
         calm: Option<&Calm>,
         settings: &Settings,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let start = Instant::now();
         let chance = SeededRandom::new(plan.seed);
         let mut replicas = Vec::new();
@@ -242,8 +247,17 @@ impl<'a> World<'a> {
         let server_world =
             ServerWorld::new(clock.clone(), Arc::new(SeededRandom::new(plan.seed ^ 7)));
         let observer = Arc::new(Observer(Arc::downgrade(&shared)));
-        let server = cluster::base(scenario.kinds, scenario.workloads)
-            .fork(Arc::new(server_world), Some(observer));
+        let (server_world, base) = match &settings.repository {
+            Some(repository) => {
+                let features = &repository.plan.features;
+                (server_world.with_features(features), repository.base()?)
+            }
+            None => {
+                let base = cluster::base(scenario.kinds, scenario.workloads);
+                (server_world, base)
+            }
+        };
+        let server = base.fork(Arc::new(server_world), Some(observer));
         let since = server.store().revision();
         shared.set_server(server.clone());
         let service = ApiService::new(server.clone())
@@ -253,6 +267,7 @@ impl<'a> World<'a> {
         let client = Client::new(Arc::new(transport), clock);
         let dialer = MemoryDialer::new();
         let hosts = users::Hosts::new(scenario, &dialer);
+        notify::open(scenario, &shared, &dialer);
         let world = World {
             scenario,
             plan,
@@ -262,14 +277,14 @@ impl<'a> World<'a> {
             hosts,
             dialer,
             since,
-            stand_ins: settings.stand_ins.clone(),
+            repository: settings.repository.clone(),
             webhooks: settings.webhooks,
             trees: settings.trees,
             #[cfg(feature = "wrong")]
             mistake: settings.mistake,
         };
         world.supervise(inbox);
-        world
+        Ok(world)
     }
 
     /// From the beginning to the end; how long it took to be well after the last fault.
@@ -330,8 +345,9 @@ impl<'a> World<'a> {
             shards: self.scenario.shards.clone(),
             sharing: self.scenario.sharing.clone(),
             ways: self.scenario.ways.clone(),
-            stand_ins: self.stand_ins.clone(),
-            releases: self.stand_ins.is_none() && self.scenario.has_releases(),
+            repository: self.repository.clone(),
+            releases: self.repository.is_none() && self.scenario.has_releases(),
+            notifies: self.repository.is_none() && self.scenario.notifies(),
             trees: self.trees,
             #[cfg(feature = "wrong")]
             mistake: self.mistake,
@@ -466,8 +482,17 @@ impl<'a> World<'a> {
         }
     }
 
+    /// What the world has come to.
+    pub(crate) fn picture(&self) -> Picture {
+        let mut picture = picture(&self.server, self.since);
+        if self.repository.is_some() {
+            repository::without_words(&mut picture);
+        }
+        picture
+    }
+
     fn outcome(&self, healed_after: Duration) -> Outcome {
-        let world = picture(&self.server, self.since);
+        let world = self.picture();
         let mut deletions = BTreeMap::new();
         self.shared.ask(|oracles| {
             deletions = oracles.deletions.seen.clone();
@@ -491,6 +516,10 @@ impl<'a> World<'a> {
             stats,
             history: self.shared.history.lines(),
             world,
+            failing: match self.repository.is_some() {
+                true => repository::failing(&self.server),
+                false => Vec::new(),
+            },
             deletions,
         }
     }

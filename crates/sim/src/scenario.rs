@@ -40,6 +40,9 @@ pub struct Scenario {
     /// What a web server has, by path, at `http://web/PATH`: texts, and archives of files, charts for one.
     #[serde(default)]
     pub web: BTreeMap<String, Page>,
+    /// Hosts that notifications are sent to, at `http://NAME/`.
+    #[serde(default)]
+    pub providers: BTreeMap<String, ProviderHost>,
     /// The objects that are applied at the beginning.
     #[serde(default)]
     pub objects: Vec<Value>,
@@ -149,6 +152,32 @@ pub enum Page {
     Text(String),
     /// A packed archive of files.
     Archive(BTreeMap<String, String>),
+}
+
+/// A host that notifications are sent to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderHost {
+    /// Within so many seconds each must be here, when nothing goes wrong but what the scenario itself says.
+    #[serde(default)]
+    pub within: Option<u64>,
+}
+
+/// A call of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// `NAMESPACE/NAME` of the Receiver.
+    pub receiver: String,
+    /// Headers of the request.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Its body.
+    #[serde(default)]
+    pub body: String,
+    /// So many calls are made at once.
+    #[serde(default = "once")]
+    pub burst: u32,
 }
 
 /// What a user does.
@@ -261,6 +290,8 @@ pub enum Deed {
     },
     /// Deletes an object.
     Delete(Reference),
+    /// Calls a webhook, until the call is heeded.
+    Call(Call),
     /// Does with a release what the helm CLI does.
     Helm {
         /// The name of the release.
@@ -387,6 +418,7 @@ impl Scenario {
             buckets: BTreeMap::new(),
             registry: BTreeMap::new(),
             web: BTreeMap::new(),
+            providers: BTreeMap::new(),
             objects,
             copies: Vec::new(),
             stored: Vec::new(),
@@ -464,6 +496,16 @@ impl Scenario {
         let mut files = self.git.values().flat_map(Map::values);
         objects.any(|object| object["kind"] == KIND)
             || files.any(|file| file.as_str().is_some_and(|text| text.contains(KIND)))
+    }
+
+    /// Whether there are notifications or webhooks in it.
+    pub fn notifies(&self) -> bool {
+        let group = everflow_api::names::group::NOTIFICATION;
+        let is_one = |object: &Value| {
+            let version = object["apiVersion"].as_str().unwrap_or_default();
+            version.starts_with(group)
+        };
+        self.objects.iter().any(is_one)
     }
 
     /// The moment of the last thing that a user does.

@@ -264,6 +264,12 @@ impl Shared {
         oracles.findings.clone()
     }
 
+    /// What was to be notified and is not yet, in words.
+    pub fn untold(&self) -> Vec<String> {
+        let oracles = self.oracles.lock().unwrap_or_else(PoisonError::into_inner);
+        oracles.news.untold(self.history.now())
+    }
+
     /// Whether something was found.
     pub fn found(&self) -> bool {
         let oracles = self.oracles.lock().unwrap_or_else(PoisonError::into_inner);

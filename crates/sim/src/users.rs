@@ -29,6 +29,8 @@ pub struct Hosts {
     buckets: Buckets,
     registry: Registry,
     web: Web,
+    /// The way to hosts.
+    pub dialer: MemoryDialer,
 }
 
 /// What a plain web server has, by path.
@@ -37,7 +39,10 @@ type Web = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 impl Hosts {
     /// The hosts of a scenario as they are at the beginning.
     pub fn new(scenario: &Scenario, dialer: &MemoryDialer) -> Self {
-        let hosts = Hosts::default();
+        let hosts = Hosts {
+            dialer: dialer.clone(),
+            ..Hosts::default()
+        };
         for (name, files) in &scenario.git {
             hosts.commit(name, files);
         }
@@ -146,7 +151,7 @@ fn answer(request: &[u8], web: &Web) -> Vec<u8> {
 }
 
 /// Whether a request is complete.
-fn whole(seen: &[u8]) -> bool {
+pub(crate) fn whole(seen: &[u8]) -> bool {
     let Some(end) = seen.windows(4).position(|window| window == b"\r\n\r\n") else {
         return false;
     };
@@ -284,6 +289,8 @@ pub async fn act(
             let done = crate::helm_cli::act(client, release, namespace, *does, now).await;
             done.map(|()| what.clone()).map_err(|why| (what, why))
         }
+        // Calls are made where the world is at hand.
+        Deed::Call(_) => Ok(String::new()),
         Deed::Delete(object) => {
             let what = format!("deletes {} {}", object.kind, object.name);
             match delete(client, object).await {
@@ -295,9 +302,18 @@ pub async fn act(
 }
 
 /// Does what a user does. Who finds an object missing comes again.
-pub async fn perform(shared: &Shared, hosts: &Hosts, client: &Client, deed: &Deed, number: u32) {
+pub async fn perform(
+    shared: &Arc<Shared>,
+    hosts: &Hosts,
+    client: &Client,
+    deed: &Deed,
+    number: u32,
+) {
     loop {
-        let done = act(hosts, client, deed, number).await;
+        let done = match deed {
+            Deed::Call(call) => crate::notify::call(shared, &hosts.dialer, client, call).await,
+            _ => act(hosts, client, deed, number).await,
+        };
         // Who meets servers that start again comes again, too.
         let missing =
             matches!(&done, Err((_, why)) if why.contains("not found") || why.contains("lost"));

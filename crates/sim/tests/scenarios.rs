@@ -210,7 +210,16 @@ fn every_crash_and_every_delay_is_survived() {
 #[test]
 #[ignore = "for looking at one"]
 fn one_is_shown() {
-    let ready = Ready::new(chosen().swap_remove(0), Settings::default()).unwrap();
+    let settings = Settings {
+        trace: true,
+        ..Settings::default()
+    };
+    let scenario = chosen().swap_remove(0);
+    let calm = everflow_sim::run(&scenario, &Plan::calm(0), None, &settings).unwrap();
+    let Ok(ready) = Ready::new(scenario, Settings::default()) else {
+        eprintln!("{}\n{:#?}", calm.history.join("\n"), calm.findings);
+        panic!("it does not end as it should without faults");
+    };
     let plan = match std::env::var("EVERFLOW_SIM_SEEDS") {
         Ok(_) => ready.plan(seeds().start),
         Err(_) => Plan::calm(1),

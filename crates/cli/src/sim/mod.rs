@@ -85,9 +85,8 @@ struct What {
     /// A repository: does it converge under all faults?
     #[arg(long)]
     path: Option<PathBuf>,
-    /// The entry directory of the repository
-    #[arg(long, requires = "path")]
-    entry: Option<String>,
+    #[command(flatten)]
+    repository: repository::Flags,
     /// How long after the last fault a repository may take to converge
     #[arg(long, value_parser = span, default_value = "15m", requires = "path")]
     within: Duration,
@@ -116,7 +115,7 @@ impl What {
     /// What was chosen, and how each is run.
     fn scenarios(&self) -> Result<Vec<(Scenario, Settings)>, Failure> {
         if let Some(path) = &self.path {
-            let chosen = repository::scenario(path, self.entry.as_deref(), self.within)?;
+            let chosen = repository::scenario(path, &self.repository, self.within)?;
             return Ok(vec![chosen]);
         }
         let scenarios = match self.scenario.is_empty() {
@@ -152,12 +151,11 @@ impl What {
             let named = self.scenario.get(at).unwrap_or(&ready.scenario.name);
             return format!("--scenario {named}");
         };
-        let entry = self.entry.as_ref().map(|entry| format!(" --entry {entry}"));
         let within = everflow_time::Duration::from(self.within);
         format!(
             "--path {}{} --within {within}",
             path.display(),
-            entry.unwrap_or_default()
+            self.repository.words()
         )
     }
 }
@@ -214,6 +212,9 @@ fn look_for_trouble(run: &Run) -> Result<(), Failure> {
     let seeds = seeds(&run.seeds)?;
     let jobs = usize::from(run.jobs);
     let ready = run.what.ready()?;
+    for one in &ready {
+        print_text(&repository::not_coming_up(&one.calm.failing))?;
+    }
     let started = Instant::now();
     let progress = Progress::new();
     let in_time = |tally: &Tally| {

@@ -22,6 +22,15 @@ pub struct CacheFlags {
 }
 
 impl CacheFlags {
+    /// The flags as they were given.
+    pub fn words(&self) -> String {
+        match (&self.cache_dir, self.no_cache) {
+            (Some(directory), _) => format!(" --cache-dir {}", directory.display()),
+            (None, true) => " --no-cache".to_owned(),
+            (None, false) => String::new(),
+        }
+    }
+
     /// The cache; none where nothing is to be kept, or nobody says where.
     pub fn open(&self) -> Result<Option<SourceCache>, Failure> {
         let Some(directory) = self.directory() else {

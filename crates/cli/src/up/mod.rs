@@ -32,11 +32,10 @@ use crate::args::span;
 use crate::build_limits::BuildLimits;
 use crate::exit::Failure;
 use crate::output::{DataFormat, print_data, print_text};
-use cache::CacheFlags;
+pub use cache::CacheFlags;
 use lines::Paint;
 use notifications::Notifications;
-use repository::Opened;
-pub use repository::open_tree;
+pub use repository::{Opened, open_tree};
 use screen::Screen;
 
 /// What to bring up, and how.
@@ -112,6 +111,16 @@ pub struct Common {
 }
 
 impl Common {
+    /// A repository with nothing said about it.
+    pub fn of(path: &std::path::Path) -> Self {
+        use clap::Parser as _;
+        let Defaults { common } = Defaults::parse_from(["everflow"]);
+        Common {
+            path: path.to_owned(),
+            ..common
+        }
+    }
+
     /// Whether a gate of Flux was given in this form.
     fn asks_for(&self, gate: &str) -> bool {
         self.feature_gates.iter().any(|given| given == gate)
@@ -127,7 +136,7 @@ const UNSET_VARIABLES: &str = "StrictPostBuildSubstitutions=false";
 const STRICT_VARIABLES: &str = "StrictPostBuildSubstitutions=true";
 
 /// A gate that changes what the embedded API server, or the controllers, accept.
-fn feature_gate(text: &str) -> Result<String, String> {
+pub fn feature_gate(text: &str) -> Result<String, String> {
     match text {
         "HPAScaleToZero=true" => Ok("HPAScaleToZero".to_owned()),
         UNSET_VARIABLES | STRICT_VARIABLES => Ok(text.to_owned()),
@@ -223,10 +232,7 @@ pub fn deployed(
     entry: Option<&str>,
     offline: bool,
 ) -> Result<Vec<everflow_json::Value>, Failure> {
-    use clap::Parser as _;
-    let Defaults { common } = Defaults::parse_from(["everflow"]);
     let common = Common {
-        path: path.to_owned(),
         entry: entry.map(str::to_owned),
         offline,
         assume_crds: true,
@@ -234,7 +240,7 @@ pub fn deployed(
         placeholders: true,
         // Nothing is shown but what is found.
         output: Some(Format::Json),
-        ..common
+        ..Common::of(path)
     };
     let progress = Progress::default();
     let mut deployed = Vec::new();

@@ -137,6 +137,11 @@ pub fn open(options: &Common, tree: Option<Tree>) -> Result<Opened, Failure> {
 }
 
 impl Opened {
+    /// Opens what is in the directory.
+    pub fn open(options: &Common) -> Result<Opened, Failure> {
+        open(options, None)
+    }
+
     /// The world that the repository wants.
     pub fn plan(&self, options: &Common) -> Plan {
         let mut first: Vec<Value> = self.given.clone();

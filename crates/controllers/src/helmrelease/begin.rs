@@ -6,7 +6,7 @@ use everflow_env::Place;
 use everflow_helm::release::Release;
 use everflow_helm::template::ReleaseOptions;
 use everflow_json::Value;
-use everflow_release::action::{ActionKind, Begin, Plan, Resume, Run};
+use everflow_release::action::{ActionKind, Begin, Plan, Resume, Run, delete_interrupted};
 use everflow_release::decide::{Decision, name_in_use};
 use everflow_release::manifest::{objects, unnamed};
 use everflow_release::record::mark::MadeFrom;
@@ -119,7 +119,19 @@ impl Attempt<'_> {
         }
     }
 
-    async fn start(&mut self, work: &mut Work, plan: Plan, ground: Ground) -> Result<Begun, Halt> {
+    async fn start(
+        &mut self,
+        work: &mut Work,
+        plan: Plan,
+        mut ground: Ground,
+    ) -> Result<Begun, Halt> {
+        let last = work.records.storage.last().ok().flatten();
+        let failed = last.filter(|last| last.summary.status == Status::Failed);
+        if let Some(last) = failed.and_then(|last| work.records.whole(last.summary.version))
+            && matches!(plan.kind, ActionKind::Install | ActionKind::Upgrade)
+        {
+            delete_interrupted(&mut ground.record.hooks, &last.release);
+        }
         let before = ground
             .base
             .as_ref()

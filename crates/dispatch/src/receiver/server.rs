@@ -114,7 +114,7 @@ impl Answering for Hooks {
                 answer
             }
             Route::Nothing => Answer::text(404, "404 page not found"),
-            Route::Hook if self.receiver(target).is_none() => Answer::status(404),
+            Route::Hook if self.receiver(target).is_none() => self.unknown(),
             Route::Hook => return None,
         };
         self.count(&answer);
@@ -125,7 +125,7 @@ impl Answering for Hooks {
         Box::pin(async move {
             let answer = match self.receiver(&inbound.target) {
                 Some(receiver) => self.call(&receiver, &inbound).await,
-                None => Answer::status(404),
+                None => self.unknown(),
             };
             self.count(&answer);
             answer
@@ -138,6 +138,14 @@ impl Hooks {
         let status = answer.status.to_string();
         self.metrics
             .count("everflow_webhooks_total", &[("status", &status)]);
+    }
+
+    /// The answer where there is no Receiver. Before all are known nobody can say that there is none.
+    fn unknown(&self) -> Answer {
+        match self.store.is_synced() {
+            true => Answer::status(404),
+            false => Answer::later(),
+        }
     }
 
     /// The Receiver with a path.

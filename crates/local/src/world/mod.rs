@@ -205,10 +205,7 @@ impl World {
     }
 
     async fn begin_with(&self, plan: &Plan) -> Result<(), Error> {
-        for definition in neighbours::definitions() {
-            self.apply(&definition).await?;
-        }
-        for object in neighbours::accounts() {
+        for object in beginning() {
             self.apply(&object).await?;
         }
         for object in &plan.first {
@@ -420,10 +417,30 @@ impl World {
     }
 }
 
+/// What every world has before anything of a repository is in it.
+pub fn beginning() -> Vec<Value> {
+    let mut objects = neighbours::definitions();
+    objects.extend(neighbours::accounts());
+    objects
+}
+
 fn server(env: &Env, token: &str, plan: &Plan) -> Result<ApiServer, Error> {
-    let mut options = ServerOptions {
+    let options = ServerOptions {
         authorization: true,
         tokens: vec![(token.to_owned(), User::admin())],
+        ..server_options(plan)?
+    };
+    let world = ServerWorld::new(env.clock.clone(), env.random.clone());
+    let world = world.with_features(&plan.features);
+    Ok(ApiServer::new(Arc::new(world), options))
+}
+
+/// The cluster that a repository wants.
+///
+/// # Errors
+/// The cluster has no such controllers.
+pub fn server_options(plan: &Plan) -> Result<ServerOptions, Error> {
+    let mut options = ServerOptions {
         workload_delay: plan.workload_delay,
         dual_stack: plan.dual_stack,
         ..ServerOptions::default()
@@ -431,14 +448,11 @@ fn server(env: &Env, token: &str, plan: &Plan) -> Result<ApiServer, Error> {
     if let Some(range) = plan.service_range {
         options.service_range = range;
     }
-    let options = options.with_controllers("all").map_err(Error::Server)?;
-    let world = ServerWorld::new(env.clock.clone(), env.random.clone());
-    let world = world.with_features(&plan.features);
-    Ok(ApiServer::new(Arc::new(world), options))
+    options.with_controllers("all").map_err(Error::Server)
 }
 
 /// Somebody waits for the outcome: short pauses.
-fn options(plan: &Plan) -> Options {
+pub fn options(plan: &Plan) -> Options {
     let mut options = Options::default();
     options.kustomize.alone = true;
     options.kustomize.as_served = plan.as_served;

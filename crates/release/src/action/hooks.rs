@@ -81,6 +81,24 @@ pub(super) fn set_default_policy(hook: &mut HookRecord) {
     }
 }
 
+/// Has hooks deleted before they run whose run for an earlier revision was broken off: what is under their names then is
+/// not their own, and its success is not theirs. The record keeps the policy, for the case that this one is broken off, too.
+pub fn delete_interrupted(hooks: &mut [HookRecord], before: &Release) {
+    for hook in hooks {
+        let is_same = |old: &&HookRecord| {
+            (&old.hook.kind, &old.hook.name) == (&hook.hook.kind, &hook.hook.name)
+        };
+        let is_left = before.hooks.iter().find(is_same).is_some_and(|old| {
+            let marked = phase(old) == Phase::NotRun && DeletePolicy::BeforeCreation.is_of(old);
+            phase(old) == Phase::Running || marked
+        });
+        if is_left && !DeletePolicy::BeforeCreation.is_of(hook) {
+            let policy = DeletePolicy::BeforeCreation.as_str().to_owned();
+            hook.hook.delete_policies.push(policy);
+        }
+    }
+}
+
 /// How a hook last ran.
 pub(super) fn phase(hook: &HookRecord) -> Phase {
     match hook.phase.as_str() {
@@ -171,6 +189,35 @@ mod tests {
             ..TestFilter::default()
         }];
         assert!(order(&release, Event::Test, &none).is_empty());
+    }
+
+    #[test]
+    fn what_an_interrupted_run_left_is_deleted_before_the_next() {
+        let with = |phase: &str| {
+            let mut hook = hook("a", 0, &["post-upgrade"]);
+            hook.hook.delete_policies = vec!["hook-succeeded".to_owned()];
+            hook.phase = phase.to_owned();
+            hook
+        };
+        let before = |phase: &str| Release {
+            hooks: vec![with(phase)],
+            ..Release::default()
+        };
+        for (phase, deleted) in [("Running", true), ("Succeeded", false), ("", false)] {
+            let mut hooks = [with("")];
+            delete_interrupted(&mut hooks, &before(phase));
+            assert_eq!(
+                DeletePolicy::BeforeCreation.is_of(&hooks[0]),
+                deleted,
+                "{phase}"
+            );
+        }
+        // The one after was broken off before it came to this hook.
+        let mut second = before("");
+        delete_interrupted(&mut second.hooks, &before("Running"));
+        let mut third = [with("")];
+        delete_interrupted(&mut third, &second);
+        assert!(DeletePolicy::BeforeCreation.is_of(&third[0]));
     }
 
     #[test]

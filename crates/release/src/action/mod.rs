@@ -13,6 +13,7 @@ mod step;
 
 pub use abandon::abandon;
 pub use event::{ActionKind, Event};
+pub use hooks::delete_interrupted;
 pub use plan::{DefinitionMode, Plan, Wait};
 pub use run::{Begin, Resume, Run};
 pub use step::{Apply, Await, Delete, Expected, Outcome, Step, StepResult};

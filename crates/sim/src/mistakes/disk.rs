@@ -8,6 +8,7 @@ use everflow_env::Disk;
 use everflow_env::disk::{Entry, FileReader, FileWriter};
 
 use super::Mistake;
+use super::queue;
 
 /// A disk that a mistake uses in another way.
 #[derive(Debug)]
@@ -37,11 +38,15 @@ impl Disk for MistakenDisk {
             Mistake::NoSyncBeforeRename => Box::new(Unsynced(file)),
             // What came from another replica is put here before it has its name.
             Mistake::CopyOfArtifactCutShort if path.contains("copy") => Box::new(CutShort(file)),
+            Mistake::DeliveredBeforeAnswer if queue::is_one(path) => queue::done_at_once(file),
             _ => file,
         })
     }
 
     fn open(&self, path: &str) -> io::Result<Box<dyn FileReader>> {
+        if self.mistake == Mistake::QueueForgotten && queue::is_one(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         self.inner.open(path)
     }
 

@@ -5,7 +5,9 @@
 //! change a value at a place that the code under test marks with [`Env::planted`](everflow_env::Env::planted).
 
 pub(crate) mod controller;
+pub(crate) mod dialer;
 pub(crate) mod disk;
+mod queue;
 mod release;
 pub(crate) mod transport;
 
@@ -97,6 +99,14 @@ mistakes! {
     WaitDroppedInHandOver,
     /// A copy of another replica's artifact is served, though less of it was written than had come.
     CopyOfArtifactCutShort,
+    /// A notification counts as delivered before the provider has answered.
+    DeliveredBeforeAnswer,
+    /// What waited to be delivered, and what was told, is forgotten by a restart (as Flux's notification-controller does).
+    QueueForgotten,
+    /// All providers share one connection, which one that hangs holds.
+    OneLaneForAll,
+    /// A webhook is answered although its annotation was not stored.
+    AnsweredUnstored,
 }
 
 impl everflow_env::Mistake for Mistake {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use everflow_api::names::annotation::REQUESTED_AT;
 use everflow_env::BoxFuture;
 use everflow_json::{Value, json};
 use everflow_runtime::client::{Request, Response, Transport, TransportError};
@@ -15,6 +16,7 @@ pub(crate) struct MistakenTransport {
     pub mistake: Mistake,
 }
 
+type Sort = fn(&Result<Response, TransportError>) -> bool;
 type Answer = BoxFuture<'static, Result<Response, TransportError>>;
 
 impl Transport for MistakenTransport {
@@ -26,6 +28,7 @@ impl Transport for MistakenTransport {
                 None => self.inner.send(request),
             },
             Mistake::ConflictTakenAsSuccess if is_status => self.without_conflict(request),
+            Mistake::AnsweredUnstored if asks(&request) => self.without_failure(request),
             Mistake::OlderListBelieved => self.inner.send(from_any_version(request)),
             _ => self.inner.send(request),
         }
@@ -66,13 +69,29 @@ impl MistakenTransport {
 
     /// Answers a conflict with the object as it is.
     fn without_conflict(&self, request: Request<'_>) -> Answer {
+        self.unless(
+            request,
+            |answer| matches!(answer, Ok(answer) if answer.status() == 409),
+        )
+    }
+
+    /// Answers a failure with the object as it is.
+    fn without_failure(&self, request: Request<'_>) -> Answer {
+        self.unless(
+            request,
+            |answer| !matches!(answer, Ok(answer) if answer.status().is_success()),
+        )
+    }
+
+    /// Answers with the object as it is where the answer is of this sort.
+    fn unless(&self, request: Request<'_>, is_hidden: Sort) -> Answer {
         let inner = self.inner.clone();
         let (uri, headers) = (request.uri().clone(), request.headers().clone());
         let answer = inner.send(request);
         Box::pin(async move {
-            let answer = answer.await?;
-            if answer.status() != 409 {
-                return Ok(answer);
+            let answer = answer.await;
+            if !is_hidden(&answer) {
+                return answer;
             }
             let path = uri.path().trim_end_matches("/status").parse();
             let mut request = Request::new(None);
@@ -82,6 +101,13 @@ impl MistakenTransport {
             inner.send(request).await
         })
     }
+}
+
+/// Whether a request asks for an attempt, as webhooks do.
+fn asks(request: &Request<'_>) -> bool {
+    let body = request.body();
+    let annotations = body.and_then(|body| body.pointer("/metadata/annotations"));
+    annotations.is_some_and(|all| all.get(REQUESTED_AT).is_some())
 }
 
 /// The status of a patch, in two pieces: the conditions, and the rest.

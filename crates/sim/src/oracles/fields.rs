@@ -1,5 +1,6 @@
 //! What users and others wrote stays.
 
+use everflow_api::names::annotation::REQUESTED_AT;
 use everflow_json::Value;
 
 use super::{Commit, Finding};
@@ -8,6 +9,15 @@ use super::{Commit, Finding};
 const USERS: &str = "user.example";
 /// Conditions of types with this prefix are somebody else's.
 const FOREIGN: &str = "Example";
+
+/// Labels or annotations without what asks for an attempt, as webhooks do.
+fn unasked<'o>(object: &'o Value, field: &str) -> Vec<(&'o str, &'o Value)> {
+    let all = object.pointer(field).and_then(Value::as_object);
+    let all = all.into_iter().flatten();
+    all.map(|(key, value)| (key.as_str(), value))
+        .filter(|(key, _)| *key != REQUESTED_AT)
+        .collect()
+}
 
 pub(super) fn commit(commit: &Commit<'_>) -> Option<Finding> {
     let (old, new) = (commit.old?, commit.new?);
@@ -41,7 +51,7 @@ pub(super) fn commit(commit: &Commit<'_>) -> Option<Finding> {
         return lost("the spec");
     }
     for field in ["/metadata/annotations", "/metadata/labels"] {
-        if old.pointer(field) != new.pointer(field) {
+        if unasked(old, field) != unasked(new, field) {
             return lost(field);
         }
     }

@@ -6,6 +6,7 @@ mod deletes;
 mod epoch;
 mod fields;
 mod inventory;
+pub(crate) mod news;
 mod queue;
 mod releases;
 mod shards;
@@ -66,7 +67,9 @@ pub struct Commit<'a> {
 impl Commit<'_> {
     /// Whether it is an object that only tells: an Event or a Lease.
     pub fn is_talk(&self) -> bool {
-        self.table.ends_with("/events") || self.table == "coordination.k8s.io/leases"
+        self.table.ends_with("/events")
+            || self.table == "coordination.k8s.io/leases"
+            || news::is_talk(self)
     }
 
     /// Whether it is one of Flux's kinds.
@@ -164,6 +167,8 @@ pub struct Oracles {
     releases: releases::Releases,
     shards: Option<shards::Shards>,
     ways: Option<ways::Ways>,
+    /// What was to be notified, and what was.
+    pub(crate) news: news::News,
     /// How many replicas there are.
     replicas: usize,
 }
@@ -206,6 +211,7 @@ impl Oracles {
         if let Some(ways) = &mut self.ways {
             ways.note(commit);
         }
+        self.news.commit(commit);
         found.extend(self.releases.commit(shared, commit));
         let Some(replica) = commit.who.replica() else {
             return found;
@@ -227,7 +233,7 @@ impl Oracles {
         if let Some(shards) = &self.shards {
             found.extend(shards.commit(shared, commit));
         }
-        if self.replicas > 1 {
+        if self.replicas > 1 && !news::asks(commit) {
             found.extend(self.leases.commit(shared, commit, replica));
         }
         found
@@ -257,12 +263,14 @@ impl Oracles {
 
     /// Something has changed on a disk.
     pub fn disk(&mut self, shared: &Shared, replica: usize, change: Change<'_>) -> Vec<Finding> {
+        self.news.disk(shared, replica, change);
         self.artifacts.disk(shared, replica, change)
     }
 
     /// A replica has died.
     pub fn died(&mut self, shared: &Shared, replica: usize, wiped: bool) -> Vec<Finding> {
         self.queue.died(replica);
+        self.news.died(shared, replica, wiped);
         self.artifacts.died(shared, replica, wiped)
     }
 

@@ -36,7 +36,7 @@ pub fn picture(server: &ApiServer, since: u64) -> World {
                 continue;
             }
             let object = &stored.value;
-            if is_of_helm_alone(object) {
+            if is_of_helm_alone(object) || super::news::is_memory(&table, &stored.value) {
                 continue;
             }
             let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
@@ -69,6 +69,7 @@ fn metadata(object: &Value) -> Value {
     // How often a workload was rolled out is not for the end to say.
     if let Some(Value::Object(annotations)) = kept.get_mut("annotations") {
         annotations.retain(|key, _| !key.starts_with("deployment.kubernetes.io/"));
+        super::news::without_moments(annotations);
     }
     if kept.get("annotations") == Some(&json!({})) {
         kept.remove("annotations");
@@ -132,7 +133,8 @@ fn of_flux(object: &Value) -> Value {
         "url",
     ] {
         if let Some(value) = status.get(field) {
-            shown.insert(field.into(), value.clone());
+            let value = super::news::without_moment(object, field, value);
+            shown.insert(field.into(), value);
         }
     }
     let digest = status["artifact"]["digest"].as_str().unwrap_or_default();

@@ -86,13 +86,19 @@ impl Hooks {
             return Some(commit.finding("hooks run once", text));
         };
         // Who is the same for everyone is told by name: a hook that a request creates late counts all the same.
-        let run = (record.secret.clone(), event(record), id);
+        let run = (record.secret.clone(), event(record), id.clone());
         let content = (record.chart_version.clone(), record.config.clone());
         let before = self.runs.get(&run);
         let again = before.is_some_and(|ran| ran.succeeded && ran.content == content);
         let succeeded = false;
         self.runs.insert(run, Ran { content, succeeded });
-        if !again || commit.late.is_some() {
+        // Others than Jobs and Pods have nothing to run: that they are done is what the record says.
+        let noted = record
+            .hooks
+            .iter()
+            .find(|hook| hook.id == id && !hook.runs());
+        let is_done = noted.is_some_and(|hook| hook.events.len() == 1 && hook.phase == "Succeeded");
+        if !(again || is_done) || commit.late.is_some() {
             return None;
         }
         let text = format!(
@@ -148,10 +154,17 @@ impl Hooks {
         if self.are_disabled(shared, old) {
             return None;
         }
-        for hook in old.hooks.iter().filter(|hook| hook.runs()) {
+        for hook in &old.hooks {
             for event in events.iter().filter(|event| hook.is_of(**event)) {
                 let run = (old.secret.clone(), Some(*event), hook.id.clone());
-                if self.runs.get(&run).is_some_and(|ran| ran.succeeded) {
+                // What does not run is done when it is there.
+                let is_there = !hook.runs() && hook.phase == "Succeeded";
+                if is_there
+                    || self
+                        .runs
+                        .get(&run)
+                        .is_some_and(|ran| ran.succeeded || !hook.runs())
+                {
                     continue;
                 }
                 let text = format!(
