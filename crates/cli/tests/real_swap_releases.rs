@@ -30,7 +30,7 @@ use charts::{Repository, packed};
 use delivery::{Engine, NAMESPACE, World};
 use everflow_corpus::real::{self, ApiServer};
 use everflow_json::{Value, json};
-use everflow_runtime::client::{At, Client, Patch, Resource, Selection, WriteOptions};
+use everflow_runtime::client::{At, Patch, Selection, WriteOptions};
 use releases::{HELM_GROUP, JobRunner, TEMPLATE, helm_release, helm_repository, until};
 
 const SOURCE_GROUP: &str = "source.toolkit.fluxcd.io/v1";
@@ -105,6 +105,15 @@ impl Flux<'_> {
     /// Starts both, helm-controller when source-controller serves the charts: in a cluster the address of artifacts is a
     /// Service, which stays when the engine behind it changes.
     async fn start(&self, storage: &Path, charts: &[&str]) -> Vec<Engine> {
+        // They end at once when a kind of theirs is not served yet, which takes the API server a moment.
+        for definition in everflow_api::crds() {
+            let spec = &definition["spec"];
+            let version = spec["versions"][0]["name"].as_str().unwrap();
+            let group = format!("{}/{version}", spec["group"].as_str().unwrap());
+            let kind = spec["names"]["kind"].as_str().unwrap();
+            self.world.resource(&group, kind).await;
+        }
+        tokio::time::sleep(Duration::from_secs(5)).await;
         let address = format!("127.0.0.1:{}", free_port());
         let source = self.run(
             &self.programs[0],
@@ -163,32 +172,14 @@ async fn prepared(kubeconfig: &Path) -> (World, Repository) {
     (world, repository)
 }
 
-/// Says of Deployments what their controller would say: all of no replicas are there.
-async fn observe_deployments(client: Client) {
-    let deployments = Resource::namespaced("apps", "v1", "deployments", "Deployment");
-    loop {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let every = Selection::default();
-        let all = client.list_all(&deployments, Some(NAMESPACE), &every);
-        let Ok(all) = all.await else { continue };
-        for object in all.items {
-            let generation = &object["metadata"]["generation"];
-            if object["status"]["observedGeneration"] == *generation {
-                continue;
-            }
-            let condition = |kind: &str| {
-                json!({"type": kind, "status": "True", "reason": "AsAsked", "message": "",
-                    "lastUpdateTime": "2026-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"})
-            };
-            let conditions = [condition("Available"), condition("Progressing")];
-            let status =
-                json!({"status": {"observedGeneration": generation, "conditions": conditions}});
-            let by = WriteOptions::by("deployment-controller");
-            let at = At::of(&object).status();
-            let patch = Patch::Merge(status);
-            let _ = client.patch(&deployments, at, &patch, &by).await;
-        }
+/// Nobody runs the controllers of Kubernetes here: Deployments are not waited for.
+fn unwaited(mut object: Value) -> Value {
+    for action in ["install", "upgrade"] {
+        let spec = object["spec"].as_object_mut().unwrap();
+        let action = spec.entry(action).or_insert(json!({}));
+        action["disableWait"] = true.into();
     }
+    object
 }
 
 /// Releases with something of all that decides what a release is.
@@ -237,7 +228,7 @@ fn varied() -> Vec<(String, Value)> {
         for (key, value) in more.as_object().unwrap() {
             object["spec"][key.as_str()] = value.clone();
         }
-        (name.to_owned(), object)
+        (name.to_owned(), unwaited(object))
     };
     all.into_iter().map(named).collect()
 }
@@ -347,7 +338,6 @@ async fn nothing_released_changes_when_the_engine_does() {
     let kubeconfig = server.kubeconfig();
     let (world, _repository) = prepared(&kubeconfig).await;
     let _runner = JobRunner::start(world.client.clone(), Duration::from_millis(100));
-    tokio::spawn(observe_deployments(world.client.clone()));
     let place = world.place.path();
     world
         .apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -435,14 +425,15 @@ async fn releases_of_a_killed_helm_controller_are_mended() {
     };
     let kubeconfig = server.kubeconfig();
     let (world, _repository) = prepared(&kubeconfig).await;
-    tokio::spawn(observe_deployments(world.client.clone()));
     let place = world.place.path();
     let flux = Flux {
         world: &world,
         programs,
         kubeconfig: &kubeconfig,
     };
-    world.apply(helm_release("unknown", "1.0.0")).await;
+    world
+        .apply(unwaited(helm_release("unknown", "1.0.0")))
+        .await;
     world.apply(helm_release("pending", "2.0.0")).await;
     let engines = flux.start(&place.join("flux"), &[]).await;
     until(&world, "unknown", |_| true).await;
