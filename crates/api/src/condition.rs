@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn time_changes_with_the_state_only() {
+    fn transition_time_changes_only_with_the_status() {
         let mut conditions = Vec::new();
         let ready = condition(READY, ConditionStatus::True, "Succeeded");
         set(&mut conditions, ready.clone(), 1, EARLY);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_comes_first_in_summaries() {
+    fn failed_conditions_come_first_in_summaries() {
         let summary = Summary {
             types: &["Bad", "Good", "Worse"],
             negative: &["Bad", "Worse"],

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_outcome_counts_up_and_comes_first() {
+    fn repeated_outcome_increments_its_entry_and_moves_it_first() {
         let mut history = Vec::new();
         note(&mut history, attempt("a", "Succeeded", 1));
         note(&mut history, attempt("b", "Succeeded", 2));

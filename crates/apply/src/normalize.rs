@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_apart() {
+    fn list_objects_are_expanded() {
         let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
         let list = json!({"apiVersion": "v1", "kind": "List", "items": [map("a"), map("b")]});
         let config =

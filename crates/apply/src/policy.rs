@@ -7,7 +7,7 @@ const PREFIX: &str = "kustomize.toolkit.fluxcd.io/";
 
 /// What a label or an annotation asks for. Values are compared without regard to case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ObjectPolicy {
     /// `reconcile: disabled` or `ssa: Ignore`: neither apply nor prune it.
     LeaveAlone,
     /// `ssa: IfNotPresent`: create it, never change it.
@@ -24,16 +24,16 @@ pub enum Wish {
     NoDecryption,
 }
 
-impl Wish {
+impl ObjectPolicy {
     fn keys(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Wish::LeaveAlone => &[("reconcile", "disabled"), ("ssa", "Ignore")],
-            Wish::OnlyCreate => &[("ssa", "IfNotPresent")],
-            Wish::Merge => &[("ssa", "Merge")],
-            Wish::Recreate => &[("force", "enabled")],
-            Wish::Keep => &[("prune", "disabled")],
-            Wish::NoSubstitution => &[("substitute", "disabled")],
-            Wish::NoDecryption => &[("decrypt", "disabled")],
+            ObjectPolicy::LeaveAlone => &[("reconcile", "disabled"), ("ssa", "Ignore")],
+            ObjectPolicy::OnlyCreate => &[("ssa", "IfNotPresent")],
+            ObjectPolicy::Merge => &[("ssa", "Merge")],
+            ObjectPolicy::Recreate => &[("force", "enabled")],
+            ObjectPolicy::Keep => &[("prune", "disabled")],
+            ObjectPolicy::NoSubstitution => &[("substitute", "disabled")],
+            ObjectPolicy::NoDecryption => &[("decrypt", "disabled")],
         }
     }
 
@@ -58,7 +58,7 @@ impl Wish {
 
 /// Whether a live object must not be deleted: it, or someone else, asks to keep it.
 pub fn survives_prune(live: &Value) -> bool {
-    Wish::Keep.of(live) || Wish::LeaveAlone.of(live)
+    ObjectPolicy::Keep.of(live) || ObjectPolicy::LeaveAlone.of(live)
 }
 
 #[cfg(test)]
@@ -72,10 +72,10 @@ mod tests {
             "labels": {"kustomize.toolkit.fluxcd.io/prune": "Disabled"},
             "annotations": {"kustomize.toolkit.fluxcd.io/ssa": "ignore"},
         }});
-        assert!(Wish::Keep.of(&object));
-        assert!(Wish::LeaveAlone.of(&object));
-        assert!(!Wish::OnlyCreate.of(&object));
-        assert!(!Wish::Recreate.of(&json!({})));
+        assert!(ObjectPolicy::Keep.of(&object));
+        assert!(ObjectPolicy::LeaveAlone.of(&object));
+        assert!(!ObjectPolicy::OnlyCreate.of(&object));
+        assert!(!ObjectPolicy::Recreate.of(&json!({})));
         assert!(survives_prune(&object));
     }
 }

@@ -4,7 +4,7 @@
 use everflow_json::{Map, Value, json};
 use everflow_merge::fieldpath::FieldSet;
 
-use crate::policy::Wish;
+use crate::policy::ObjectPolicy;
 
 /// Annotations that client-side tools leave behind.
 const ANNOTATIONS: [&str; 3] = [
@@ -28,7 +28,7 @@ pub struct Takeover {
 impl Takeover {
     /// The JSON patch that makes a live object ours, or `None` when nothing is to be done.
     pub fn patch(&self, desired: &Value, live: &Value) -> Option<Value> {
-        if Wish::Merge.of(desired) || Wish::Merge.of(live) {
+        if ObjectPolicy::Merge.of(desired) || ObjectPolicy::Merge.of(live) {
             return None;
         }
         let mut operations = Vec::new();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_kubectl_become_ours() {
+    fn fields_owned_by_kubectl_are_taken_over() {
         assert_eq!(
             patched(vec![entry("kustomize-controller", "Apply", "a")]),
             None
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_of_client_side_apply_go() {
+    fn client_side_apply_annotation_is_removed() {
         let live = json!({"metadata": {"annotations":
             {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}});
         let takeover = Takeover {

@@ -92,7 +92,7 @@ fn workloads_on_one_node_are_named_in_a_sentence_and_moved_apart() {
 }
 
 #[test]
-fn what_no_patch_mends_gets_none() {
+fn finding_that_no_patch_resolves_has_no_fix() {
     let (_, findings) = found(incident(&["prod-worker-2"]));
     let shared = of(&findings, Rule::SharedNode)[0];
     assert!(shared.fix.is_none() && shared.remedy.contains("add a node"));
@@ -126,7 +126,7 @@ fn zones_count_when_there_are_several() {
 }
 
 #[test]
-fn manifests_without_nodes_are_checked_for_what_they_say() {
+fn manifests_are_checked_without_nodes() {
     let mut bare = deployment("spire", "spire-server", 2);
     bare["spec"]["template"]["spec"]["containers"][0]
         .as_object_mut()
@@ -159,7 +159,7 @@ fn manifests_without_nodes_are_checked_for_what_they_say() {
 }
 
 #[test]
-fn two_replicas_are_not_proposed_for_what_is_never_ready_as_a_standby() {
+fn second_replica_is_not_proposed_when_a_standby_is_never_ready() {
     let (_, findings) = found(vec![deployment("flux-system", "source-controller", 1)]);
     let single = of(&findings, Rule::SingleReplica)[0];
     assert!(single.fix.is_none() && single.remedy.contains("never ready as a standby"));
@@ -250,7 +250,7 @@ fn webhooks_that_keep_their_own_server_from_starting_are_found() {
 }
 
 #[test]
-fn what_delivery_needs_and_delivers_is_a_chain() {
+fn dependency_of_delivery_that_it_deploys_itself_is_a_recovery_chain() {
     let mut dns = deployment("kube-system", "coredns", 2);
     dns["metadata"]["labels"] = json!({
         "helm.toolkit.fluxcd.io/name": "dns", "helm.toolkit.fluxcd.io/namespace": "infra"});
@@ -341,7 +341,7 @@ fn findings_are_written_for_other_programs() {
 }
 
 #[test]
-fn objects_that_make_no_sense_are_no_reason_to_panic() {
+fn malformed_objects_do_not_panic() {
     let odd = [
         json!({}),
         json!([1]),

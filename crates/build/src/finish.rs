@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_are_no_texts_go() {
+    fn non_string_labels_are_dropped() {
         let mut object = json!({ "metadata": { "labels": { "a": true, "b": "c" } } });
         set(&mut object, "labels", "own", "1");
         assert_eq!(object["metadata"]["labels"], json!({ "own": "1" }));

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_get_what_their_name_speaks_of() {
+    fn placeholder_values_follow_the_variable_name() {
         for (name, text) in [
             ("NAS_IP", "192.0.2.1"),
             ("cluster_pod_cidr", "192.0.2.0/24"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_values_give_way() {
+    fn encrypted_values_are_replaced_by_placeholders() {
         let cipher = |kind: &str| format!("ENC[AES256_GCM,data:x,iv:y,tag:z,type:{kind}]");
         let mut secret = json!({
             "kind": "Secret", "apiVersion": "v1", "metadata": { "name": "a" },

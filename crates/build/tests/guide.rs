@@ -66,7 +66,7 @@ fn an_empty_directory_is_proven_empty() {
 }
 
 #[test]
-fn nothing_outside_of_the_source_is_read() {
+fn paths_and_links_out_of_the_source_are_refused() {
     for path in ["../../etc/passwd", "/etc/passwd", "../../../../../etc"] {
         let file = format!("resources: ['{path}']\n");
         let text = message(json!({}), &[("/kustomization.yaml", &file)]);
@@ -146,7 +146,7 @@ fn a_missing_variable_is_named_with_object_file_and_line() {
 }
 
 #[test]
-fn variables_from_elsewhere_lose_to_own_ones_and_objects_can_opt_out() {
+fn inline_variables_win_over_substitute_from_and_objects_can_opt_out() {
     let opt_out = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: two\n  annotations: \
                    {kustomize.toolkit.fluxcd.io/substitute: disabled}\ndata: {a: '${x}'}\n";
     let file = format!(
@@ -236,7 +236,7 @@ fn unknown_fields_of_the_outermost_file_pass_and_wrong_types_do_not() {
 }
 
 #[test]
-fn a_cache_gives_the_same_and_notices_changes() {
+fn cached_build_equals_uncached_build_and_notices_changes() {
     let cache = Cache::default();
     let object = object(json!({"path": "app"}));
     let digest = |text: &str| {

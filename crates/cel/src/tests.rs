@@ -68,7 +68,7 @@ fn errors_have_cel_words() {
 }
 
 #[test]
-fn logic_forgives_errors_that_do_not_matter() {
+fn logical_operators_ignore_errors_that_cannot_change_the_result() {
     holds("true || 1 / 0 == 1");
     holds("1 / 0 == 1 || true");
     holds("!(false && 1 / 0 == 1)");

@@ -114,7 +114,7 @@ fn refused_soon(text: &str) {
 }
 
 #[test]
-fn what_stands_before_or_value_is_evaluated_once() {
+fn operand_of_or_value_is_evaluated_once() {
     refused_soon(&format!("dyn(1){}", ".orValue(2)".repeat(200)));
 }
 

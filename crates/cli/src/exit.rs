@@ -24,7 +24,7 @@ pub enum Failure {
     Differences,
     /// Something failed, and what it was has been told.
     #[error("something failed")]
-    Told,
+    Reported,
 }
 
 impl Failure {
@@ -42,7 +42,7 @@ impl From<std::io::Error> for Failure {
 
 /// Prints the failure to standard error and gives the exit code that belongs to it.
 pub fn report(failure: &Failure) -> ExitCode {
-    if let Failure::Differences | Failure::Told = failure {
+    if let Failure::Differences | Failure::Reported = failure {
         return ExitCode::from(1);
     }
     if let Failure::Help(path) = failure {
@@ -51,7 +51,7 @@ pub fn report(failure: &Failure) -> ExitCode {
     // A closed standard error leaves nobody to tell; the exit code still says it.
     let _ = writeln!(std::io::stderr(), "✗ {failure}");
     match failure {
-        Failure::Work(_) | Failure::Differences | Failure::Told | Failure::Help(_) => {
+        Failure::Work(_) | Failure::Differences | Failure::Reported | Failure::Help(_) => {
             ExitCode::from(1)
         }
         Failure::Usage(_) => ExitCode::from(2),

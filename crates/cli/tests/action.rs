@@ -110,7 +110,7 @@ fn scripts_can_be_read_by_bash() {
 
 /// Inputs reach the scripts by the environment only: one that is put into a script could run commands.
 #[test]
-fn nothing_from_outside_is_put_into_scripts() {
+fn workflow_scripts_contain_no_expressions() {
     for path in WORKFLOWS.iter().chain(&["action.yml"]) {
         for step in run_steps(&yaml(path)) {
             assert!(!step.contains("${{"), "{path}: {step}");

@@ -118,7 +118,7 @@ fn an_artifact_goes_to_a_registry_and_comes_back() {
 }
 
 #[test]
-fn a_registry_that_wants_a_login_is_told_who_it_is() {
+fn credentials_are_sent_to_a_registry_that_asks_for_them() {
     let (_registry, host) = registry();
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.yaml"), "a: 1\n").unwrap();

@@ -516,7 +516,7 @@ fn summary(said: &str) -> String {
 }
 
 #[test]
-fn every_mistake_is_told_alike_everywhere() {
+fn bad_input_gives_the_same_message_in_every_output() {
     let root = repository();
     let places = Places::look(&root);
     let mut faults = Vec::new();

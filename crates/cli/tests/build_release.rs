@@ -172,7 +172,7 @@ fn a_chart_of_a_repository_is_fetched_once_and_then_taken_from_the_cache() {
 }
 
 #[test]
-fn a_name_that_is_not_there_is_answered_with_those_that_are() {
+fn unknown_release_name_lists_the_known_ones() {
     let place = Place::new("unknown");
     place.release("{chart: web, sourceRef: {kind: HelmRepository, name: charts}}");
     let output = place.build(&["--offline"]);

@@ -224,7 +224,7 @@ fn a_log_is_followed_while_it_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_read_comes_with_what_to_do() {
+fn log_errors_come_with_a_remedy() {
     let none = Stub::start("none", &[]);
     let (output, _) = none.run(&["--flux-namespace", "gitops"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -144,7 +144,7 @@ fn a_directory_of_an_older_version_is_made_private_at_the_start_with_a_line() {
 }
 
 #[test]
-fn a_directory_that_others_share_stays_as_it_is() {
+fn shared_directory_keeps_its_permissions() {
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("shared");
     fs::create_dir(&directory).unwrap();
@@ -157,7 +157,7 @@ fn a_directory_that_others_share_stays_as_it_is() {
 }
 
 #[test]
-fn a_file_of_tokens_that_others_may_read_is_told() {
+fn token_file_readable_by_others_is_warned_about() {
     let place = tempfile::tempdir().unwrap();
     let tokens = place.path().join("tokens");
     fs::write(&tokens, "secret,jane,1\n").unwrap();

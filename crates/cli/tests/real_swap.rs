@@ -235,7 +235,7 @@ async fn declared(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_changes_when_the_engine_does() {
+async fn switching_between_flux_and_everflow_changes_no_object() {
     if !everflow_corpus::real::wanted("the swap with Flux's controllers") {
         return;
     }

@@ -86,7 +86,7 @@ fn rows() -> Vec<[&'static str; 5]> {
 }
 
 #[test]
-fn every_cache_is_listed_with_what_it_is_found_by() {
+fn every_cache_is_listed_with_its_key() {
     let listed: BTreeMap<String, usize> = rows()
         .iter()
         .map(|[file, count, ..]| ((*file).to_owned(), count.parse().unwrap()))
@@ -101,7 +101,7 @@ fn every_cache_is_listed_with_what_it_is_found_by() {
 }
 
 #[test]
-fn tests_that_keep_strangers_apart_exist() {
+fn tests_of_cache_isolation_exist() {
     let mut files = Vec::new();
     sources(crates(), &mut files);
     let texts: Vec<String> = files

@@ -43,7 +43,7 @@ fn a_seed_is_replayed_to_the_letter() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_as_a_story() {
+fn finding_is_printed_with_its_history() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("never.yaml");
     let text = "name: never\nabout: It expects what never comes, once the API has been down.\n\

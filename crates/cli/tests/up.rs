@@ -96,7 +96,7 @@ fn several_places_to_begin_are_listed() {
 }
 
 #[test]
-fn a_cause_comes_before_what_follows_from_it() {
+fn causes_are_printed_before_their_consequences() {
     let example = Example::new("broken");
     example.write("infrastructure/databases/orders.yaml", "apiVersion: shop.example.com/v1\nkind: Database\nmetadata:\n  name: orders\n  namespace: databases\nspec:\n  engine: ${engine}\n  size: 1Gi\n");
     let output = example.run("up", &["--entry", "clusters/staging"]);

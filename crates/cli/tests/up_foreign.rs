@@ -152,7 +152,7 @@ fn causes_are_named_with_what_to_do() {
 }
 
 #[test]
-fn a_whole_repository_comes_up_without_what_it_lacks() {
+fn repository_comes_up_with_placeholders_for_missing_parts() {
     let output = home().run(&[
         "--assume-crds",
         "--placeholders",
@@ -253,7 +253,7 @@ fn variables_without_a_value_are_as_for_the_flux_of_the_repository() {
 }
 
 #[test]
-fn what_keeps_workloads_from_coming_up_is_told() {
+fn failed_pod_creation_is_reported_with_its_cause() {
     let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: few, namespace: default}\nspec: {hard: {pods: \"1\"}}\n";
     let web = "apiVersion: apps/v1
 kind: Deployment

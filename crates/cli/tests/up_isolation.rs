@@ -197,7 +197,7 @@ fn kubeconfig_given_by_hand_is_used_unless_offline() {
 }
 
 #[test]
-fn nothing_is_connected_to_with_offline() {
+fn offline_opens_no_connection() {
     let server = Counter::start();
     let port = server.port;
     let repository = Repository::new("offline");

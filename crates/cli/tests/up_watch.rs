@@ -31,7 +31,7 @@ spec:
 ";
 
 #[test]
-fn changes_are_deployed_while_others_look() {
+fn watch_deploys_changes_while_clients_are_connected() {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("up-watch");
     let _ = fs::remove_dir_all(&root);
     let repository = root.join("repository");

@@ -119,7 +119,7 @@ fn the_name_of_a_template_is_not_that_of_its_pods() {
 }
 
 #[test]
-fn deployments_come_up_roll_over_and_go() {
+fn deployments_start_roll_out_and_are_deleted() {
     let cluster = Cluster::new(Duration::ZERO);
     cluster.make(DEPLOYMENTS, workload("Deployment", "web", json!({})));
     let path = format!("{DEPLOYMENTS}/web");
@@ -161,7 +161,7 @@ fn deployments_come_up_roll_over_and_go() {
 }
 
 #[test]
-fn workloads_take_their_time() {
+fn deployment_becomes_available_after_the_start_delay() {
     let cluster = Cluster::new(Duration::from_secs(5));
     cluster.make(DEPLOYMENTS, workload("Deployment", "web", json!({})));
     let path = format!("{DEPLOYMENTS}/web");
@@ -306,7 +306,7 @@ fn namespaces_begin_and_end() {
 }
 
 #[test]
-fn owners_take_what_they_own_with_them_unless_told_otherwise() {
+fn dependents_are_deleted_with_their_owner_unless_orphaned() {
     let cluster = Cluster::new(Duration::ZERO);
     let maps = "/api/v1/namespaces/default/configmaps";
     for (policy, dependent_stays) in [
@@ -402,7 +402,7 @@ fn cron_jobs_start_jobs_at_their_times() {
 }
 
 #[test]
-fn quotas_count_and_refuse() {
+fn quotas_are_counted_and_enforced() {
     let cluster = Cluster::new(Duration::ZERO);
     let root = "/api/v1/namespaces/default";
     let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {
@@ -488,7 +488,7 @@ fn quotas_count_and_refuse() {
 }
 
 #[test]
-fn pods_that_are_refused_are_told_and_tried_again() {
+fn refused_pods_are_reported_and_retried() {
     let cluster = Cluster::new(Duration::ZERO);
     let root = "/api/v1/namespaces/default";
     let quota = |pods: &str| json!({"metadata": {"name": "q"}, "spec": {"hard": {"pods": pods}}});

@@ -46,7 +46,7 @@ fn definition(properties: &Value) -> Value {
 }
 
 #[test]
-fn a_definition_that_changes_changes_what_is_read() {
+fn changed_definition_applies_to_reads_of_stored_objects() {
     let env = ManualEnvironment::new(Timestamp::from_seconds(1_794_740_000), 9);
     let server = ApiServer::new(Arc::new(env), Options::default());
     let text = json!({"type": "string"});
@@ -84,7 +84,7 @@ fn a_definition_that_changes_changes_what_is_read() {
 }
 
 #[test]
-fn names_of_a_definition_that_goes_are_free_for_others() {
+fn names_of_a_deleted_definition_can_be_reused() {
     let env = ManualEnvironment::new(Timestamp::from_seconds(1_794_740_000), 9);
     let server = ApiServer::new(Arc::new(env), Options::default());
     ask(&server, "POST", DEFINITIONS, &definition(&json!({})));

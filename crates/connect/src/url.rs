@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_showing_the_password() {
+    fn invalid_urls_are_refused_without_showing_the_password() {
         for text in [
             "git.example/x",
             "http://h:port/",

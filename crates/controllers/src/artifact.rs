@@ -18,7 +18,7 @@ use everflow_kustomize::MemoryView;
 use everflow_limits::Budget;
 
 use crate::fingerprint::{Fingerprint, Parts};
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::stop::{EventText, Failure, RetryPolicy, Stop};
 use crate::{Options, Setup};
 
 /// The largest archive that is downloaded.
@@ -131,7 +131,7 @@ impl Missing {
                 let message =
                     format!("Source is not ready, artifact not found, retrying in {soon}");
                 Failure::new(Reason::ArtifactFailed, message)
-                    .telling(Tell::Nothing)
+                    .telling(EventText::Nothing)
                     .then(RetryPolicy::Wait)
                     .into()
             }

@@ -166,7 +166,8 @@ impl Dependencies<'_> {
 }
 
 /// What `part` takes of an object in a store that has heard of all there is, or the object as the server has it: the
-/// store may be for one shard or one namespace only, and that nothing is there is said only by the server.
+/// store may be for one shard or one namespace only, and that nothing is there is said only by the server. An object that
+/// was taken over from another replica sees what the server has.
 pub(crate) async fn read(
     resource: &Resource,
     namespace: &str,
@@ -175,13 +176,16 @@ pub(crate) async fn read(
     part: fn(&CachedObject) -> Value,
 ) -> Result<Option<Value>, ClientError> {
     let store = context.store(&resource.kind);
-    if let Some(store) = store.filter(|store| store.is_synced())
+    if let Some(store) = store.filter(|store| store.is_synced() && !context.taken_over)
         && let Some(found) = store.get(namespace, name)
     {
         return Ok(Some(part(&found)));
     }
     match context.client.get(resource, At::new(namespace, name)).await {
-        Ok(found) => Ok(Some(found)),
+        Ok(found) => {
+            context.learn(&found);
+            Ok(Some(found))
+        }
         Err(ClientError::NotFound(_)) => Ok(None),
         Err(error) => Err(error),
     }

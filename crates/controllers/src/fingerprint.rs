@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn where_parts_end_matters() {
+    fn fingerprint_depends_on_part_boundaries() {
         let of = |parts: &[&str]| {
             let begun = Parts::of("x");
             parts.iter().fold(begun, |all, part| all.and(part)).done()

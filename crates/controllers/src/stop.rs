@@ -33,14 +33,14 @@ pub(crate) struct Failure {
     /// The message of the Ready condition.
     pub(crate) message: String,
     /// What the event says.
-    pub(crate) event: Tell,
+    pub(crate) event: EventText,
     /// What has to happen.
     pub(crate) then: RetryPolicy,
 }
 
 /// What is told of a failure in an event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Tell {
+pub(crate) enum EventText {
     /// The message.
     Message,
     /// Another text.
@@ -100,7 +100,7 @@ impl Failure {
         Failure {
             reason,
             message: message.into(),
-            event: Tell::Message,
+            event: EventText::Message,
             then: RetryPolicy::Retry,
         }
     }
@@ -108,7 +108,7 @@ impl Failure {
     /// Leaves out texts that are not to be repeated.
     pub(crate) fn conceal(&mut self, texts: &Concealed) {
         self.message = texts.hide(&self.message);
-        if let Tell::Text(text) | Tell::Info(text) = &mut self.event {
+        if let EventText::Text(text) | EventText::Info(text) = &mut self.event {
             *text = texts.hide(text);
         }
     }
@@ -116,15 +116,15 @@ impl Failure {
     /// What is told in an event; `is_known` when the status says the same already.
     pub(crate) fn told(&self, is_known: bool) -> Option<(Severity, String)> {
         match &self.event {
-            Tell::Nothing => None,
-            Tell::Once if is_known => None,
-            Tell::Message | Tell::Once => Some((Severity::Error, self.message.clone())),
-            Tell::Text(text) => Some((Severity::Error, text.clone())),
-            Tell::Info(text) => Some((Severity::Info, text.clone())),
+            EventText::Nothing => None,
+            EventText::Once if is_known => None,
+            EventText::Message | EventText::Once => Some((Severity::Error, self.message.clone())),
+            EventText::Text(text) => Some((Severity::Error, text.clone())),
+            EventText::Info(text) => Some((Severity::Info, text.clone())),
         }
     }
 
-    pub(crate) fn telling(mut self, event: Tell) -> Self {
+    pub(crate) fn telling(mut self, event: EventText) -> Self {
         self.event = event;
         self
     }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_public_keys_are_refused() {
         let large = format!("-----BEGIN PUBLIC KEY-----\n{}", "A".repeat(MAX_PEM_BYTES));
         for (pem, words) in [
             ("nope", "PEM decoding failed"),

@@ -51,7 +51,7 @@ async fn the_newest_root_is_fetched_and_kept_files_forbid_older_ones() {
 }
 
 #[tokio::test]
-async fn what_is_forged_expired_missing_or_changed_is_refused() {
+async fn forged_expired_missing_or_changed_metadata_is_refused() {
     let root = Sigstore::new().trusted_root();
     let outcome = async |mirror: &TestMirror, files: Files| {
         let error = refresh(mirror, files, Files::new()).await.unwrap_err();

@@ -217,7 +217,7 @@ pub fn dispatcher(setup: Setup) -> (Intake, Dispatcher) {
 }
 
 /// What wakes the dispatcher.
-enum Woken {
+enum WakeReason {
     Stopped,
     Input(usize),
     Changed,
@@ -253,35 +253,35 @@ impl Dispatcher {
             let [alerts, providers] = &mut changes;
             let woken = tokio::select! {
                 biased;
-                () = stop.raised() => Woken::Stopped,
-                Some(_) = alerts.recv() => Woken::Changed,
-                Some(_) = providers.recv() => Woken::Changed,
-                Some(_) = told.recv() => Woken::Told,
-                Some(ended) = attempts.join_next() => Woken::Ended(ended.ok()),
-                count = self.queue.recv_many(&mut inputs, BATCH) => Woken::Input(count),
-                () = self.env.clock.sleep(pause) => Woken::Timer,
+                () = stop.raised() => WakeReason::Stopped,
+                Some(_) = alerts.recv() => WakeReason::Changed,
+                Some(_) = providers.recv() => WakeReason::Changed,
+                Some(_) = told.recv() => WakeReason::Told,
+                Some(ended) = attempts.join_next() => WakeReason::Ended(ended.ok()),
+                count = self.queue.recv_many(&mut inputs, BATCH) => WakeReason::Input(count),
+                () = self.env.clock.sleep(pause) => WakeReason::Timer,
             };
             match woken {
-                Woken::Stopped | Woken::Input(0) => break,
-                Woken::Changed => {
+                WakeReason::Stopped | WakeReason::Input(0) => break,
+                WakeReason::Changed => {
                     while alerts.try_recv().is_ok() || providers.try_recv().is_ok() {}
                     self.index.refresh(&self.alerts);
                     self.release_finalizers(&mut background);
                 }
-                Woken::Told => self.hear_of_others(),
-                Woken::Ended(Some(finished)) => {
+                WakeReason::Told => self.hear_of_others(),
+                WakeReason::Ended(Some(finished)) => {
                     self.ended(finished);
                     while let Some(Ok(finished)) = attempts.try_join_next() {
                         self.ended(finished);
                     }
                 }
-                Woken::Input(_) => {
+                WakeReason::Input(_) => {
                     for input in inputs.drain(..) {
                         self.take(input);
                     }
                 }
                 // An attempt that panicked is made again by the next process.
-                Woken::Ended(None) | Woken::Timer => {}
+                WakeReason::Ended(None) | WakeReason::Timer => {}
             }
             self.groups_due();
             self.give_up_the_oldest();

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_is_there_after_a_crash() {
+    fn pending_notifications_survive_a_crash() {
         let disk = MemoryDisk::new();
         let (mut journal, found) = reopen(&disk, 0);
         assert!(found.entries.is_empty());
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn much_that_is_alive_is_not_written_anew_with_each_line() {
+    fn journal_with_many_live_entries_is_not_rewritten_on_every_write() {
         let disk = MemoryDisk::new();
         let (mut journal, _) = reopen(&disk, 0);
         for id in 1..=5 {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_what_follows_goes_to_another_file() {
+    fn full_disk_is_reported_and_later_entries_go_to_a_new_file() {
         let disk = MemoryDisk::new();
         let (mut journal, _) = reopen(&disk, 0);
         disk.set_capacity(Some(1));

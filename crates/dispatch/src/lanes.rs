@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_told_of_in_order_and_others_meanwhile() {
+    fn notifications_keep_their_order_per_object_and_do_not_block_others() {
         let mut lanes = Lanes::new(4);
         for (id, object) in [(1, "x"), (2, "x"), (3, "y")] {
             lanes.add(entry(id, "p", object));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_provider_delays_no_other_and_is_asked_rarely() {
+    fn unreachable_provider_delays_no_other_and_is_retried_with_backoff() {
         let mut lanes = Lanes::new(2);
         for id in 0..6 {
             lanes.add(entry(id, "dead", &format!("o{id}")));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_oldest_of_the_longest_lane_goes() {
+    fn oldest_notification_of_the_longest_lane_is_dropped_when_full() {
         let mut lanes = Lanes::new(2);
         for id in 0..5 {
             lanes.add(entry(id, if id < 1 { "p" } else { "q" }, "x"));

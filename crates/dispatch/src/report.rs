@@ -33,7 +33,7 @@ const NOW_AND_THEN: Duration = Duration::from_secs(60);
 const LONGEST_ERROR: usize = 1_024;
 
 #[derive(Debug, Default)]
-struct Standing {
+struct DeliveryState {
     delivered: Option<Timestamp>,
     failed: Option<(Timestamp, String)>,
     /// When it is to be written.
@@ -49,7 +49,7 @@ pub(crate) struct Reports {
     pub(crate) recorder: Recorder,
     pub(crate) metrics: Metrics,
     pub(crate) log: Logger,
-    standings: BTreeMap<String, Standing>,
+    standings: BTreeMap<String, DeliveryState>,
 }
 
 impl Reports {
@@ -132,7 +132,7 @@ impl Reports {
     }
 }
 
-impl Standing {
+impl DeliveryState {
     fn annotations(&self) -> Value {
         let mut annotations = Map::new();
         if let Some(delivered) = self.delivered {

@@ -44,7 +44,7 @@ mod tests {
     use crate::SimulatedClock;
 
     #[tokio::test(start_paused = true)]
-    async fn what_hangs_ends_at_the_deadline() {
+    async fn hanging_future_ends_at_the_deadline() {
         let clock = SimulatedClock::new();
         let hang = std::future::pending::<()>();
         assert_eq!(

@@ -103,7 +103,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test]
-    async fn connections_in_memory_reach_who_listens() {
+    async fn in_memory_connections_reach_the_listener() {
         let dialer = MemoryDialer::new();
         let mut incoming = dialer.listen("git.example", 443);
         let mut ours = dialer.connect("git.example", 443).await.unwrap();

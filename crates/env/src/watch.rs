@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn changes_are_told_once_and_to_the_end() {
+    async fn receiver_sees_each_change_once_and_the_close() {
         let sender = Sender::new(1);
         let mut receiver = sender.subscribe();
         assert_eq!(sender.send_replace(2), 1);

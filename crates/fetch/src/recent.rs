@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn for_a_while_and_as_long_as_there_is_room() {
+    fn entries_expire_and_the_oldest_are_evicted() {
         let span = Duration::from_secs;
         let recent = Recent::new(span(10), 3);
         recent.note("a", 1, 1, span(0));

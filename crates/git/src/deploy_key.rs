@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn unreadable_private_key_is_refused() {
         let error = KeyPair::read("nothing", "").unwrap_err().to_string();
         assert!(error.contains("private key cannot be read"), "{error}");
     }

@@ -368,7 +368,7 @@ fn bytes_put_together_over_all_reads_are_bounded() {
 }
 
 #[test]
-fn packs_end_when_they_are_told_to_or_take_too_much() {
+fn pack_reading_stops_on_request_or_over_budget() {
     let disk = Arc::new(everflow_env::MemoryDisk::new());
     write_whole(&*disk, "pack", &deltas(40_000, 10, |at| at - 1)).unwrap();
     let open = |budget: &Budget| {

@@ -365,7 +365,7 @@ mod tests {
     const ID: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
     #[test]
-    fn ids_are_gits() {
+    fn object_ids_match_git() {
         let empty = ObjectId::of(Kind::Tree, b"").unwrap();
         assert_eq!(empty.to_string(), ID);
         assert_eq!(ObjectId::parse(ID), Some(empty));

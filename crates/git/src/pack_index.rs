@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_found_also_far_away() {
+    fn pack_index_offsets_beyond_4_gib_are_read() {
         let bytes = index(&[(1, 12), (7, LARGE)], &[1 << 33]);
         let found = read(&bytes).unwrap();
         assert_eq!(
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_none() {
+    fn truncated_pack_index_is_rejected() {
         let bytes = index(&[(1, 12), (7, LARGE)], &[1 << 33]);
         for end in 0..bytes.len() {
             assert!(read(&bytes[..end]).is_none(), "{end}");

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn malformed_pkt_lines_are_refused() {
         for bytes in ["<html>", "ffff", "0003", "+123", "fff1"] {
             let mut decoder = Decoder::default();
             decoder.feed(bytes.as_bytes());

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_greeting_is_read() {
+    fn protocol_1_advertisement_is_read() {
         let mut greeting = OldGreeting::default();
         let first = format!("{ONE} HEAD\0side-band-64k shallow agent=git/2 object-format=sha1\n");
         for line in [

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_signed_is_said_so() {
+    fn missing_and_unsupported_signatures_are_refused() {
         let keys = TrustedKeys::default();
         for (signature, expected) in [
             ("", "unsupported signature type: empty"),

@@ -153,7 +153,7 @@ fn texts_that_parse_to_large_trees_end_in_an_error() {
 }
 
 #[test]
-fn what_statements_make_is_given_back_at_their_end() {
+fn memory_of_a_statement_is_released_at_its_end() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for text in [
         "{{ range 2000 }}{{ len (printf `%100000d` 1) }}{{ end }}",

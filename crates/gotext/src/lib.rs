@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_read_back() {
+    fn quoted_text_unquotes_to_the_original() {
         for text in [
             "",
             "a\"b\\",

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_post_renderer_adds_gets_a_name() {
+    fn object_added_by_a_post_renderer_gets_a_file_name() {
         struct Add;
         impl PostRenderer for Add {
             fn run(&mut self, manifests: &str) -> Result<String, String> {

@@ -270,11 +270,11 @@ fn records_go_both_ways() {
     let Some(server) = Server::start() else {
         return;
     };
-    each_helm(&server, "theirs", what_they_write_is_read);
-    each_helm(&server, "ours", what_we_write_is_read);
+    each_helm(&server, "theirs", releases_written_by_helm_are_read);
+    each_helm(&server, "ours", our_releases_are_read_by_helm);
 }
 
-fn what_they_write_is_read(helm: &Helm<'_>) {
+fn releases_written_by_helm_are_read(helm: &Helm<'_>) {
     helm.run(&[
         "install",
         "web",
@@ -331,7 +331,7 @@ fn what_they_write_is_read(helm: &Helm<'_>) {
     }
 }
 
-fn what_we_write_is_read(helm: &Helm<'_>) {
+fn our_releases_are_read_by_helm(helm: &Helm<'_>) {
     let releases = [
         our_release(helm, 1, json!({"text": "first"}), "superseded"),
         our_release(helm, 2, json!({"text": "second"}), "deployed"),

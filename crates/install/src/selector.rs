@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_refused() {
+    fn invalid_selectors_are_refused() {
         for text in ["", "a b", "a in b", "a=(", "=b"] {
             let error = LabelSelector::parse("--x", text).unwrap_err();
             assert_eq!(error.reason(), "InvalidOption", "{text}");

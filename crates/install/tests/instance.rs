@@ -369,7 +369,7 @@ fn a_patch_that_cannot_be_applied_is_named_with_its_place_and_reason() {
 }
 
 #[test]
-fn what_has_no_effect_is_told() {
+fn patches_without_effect_are_reported() {
     let built = patched(json!([
         add_args("image-automation-controller", &["--concurrent=4"]),
         {"target": {"kind": "Deployment", "name": "source-controller"}, "patch":

@@ -42,7 +42,7 @@ fn definitions_and_the_namespace_come_before_all_else() {
 }
 
 #[test]
-fn everything_is_labelled_as_part_of_flux() {
+fn all_objects_have_the_part_of_flux_label() {
     let objects = manifests(&Options {
         pod_monitor: true,
         ..Options::default()

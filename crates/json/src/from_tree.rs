@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn typed_values_are_read_like_serde_json() {
         let value = json!({
             "shapes": ["Unit", {"One": 1}, {"Two": [2, "x"]}, {"Named": {"a": 0.5}}],
             "longName": {"a": -1},

@@ -38,16 +38,16 @@ impl From<Interrupted> for Failed {
 }
 
 /// Who asks: the engine, and where that may not, the account of the platform.
-pub(crate) struct Hands<'c> {
+pub(crate) struct ApplyClients<'c> {
     context: &'c Context,
     platform: Client,
 }
 
-impl<'c> Hands<'c> {
+impl<'c> ApplyClients<'c> {
     pub(crate) fn new(context: &'c Context) -> Self {
         let account = everflow_install::PLATFORM_ADMIN;
         let who = Impersonation::service_account(&context.key.namespace, account);
-        Hands {
+        ApplyClients {
             context,
             platform: context.client.impersonating(who),
         }

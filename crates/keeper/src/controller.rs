@@ -13,7 +13,7 @@ use everflow_runtime::attempt::{Broken, Context, Controller, Interrupted, Next, 
 use everflow_runtime::client::{At, Resource};
 use everflow_runtime::events::{Event, Severity};
 
-use crate::apply::{Failed, Hands};
+use crate::apply::{ApplyClients, Failed};
 use crate::status::{
     Facts, Outcome, components, inventory, revision, status, united, with_inventory,
 };
@@ -101,7 +101,7 @@ impl InstanceController {
         }
         facts.revision = revision(&built.objects);
         facts.components = components(&built.options);
-        let hands = Hands::new(context);
+        let hands = ApplyClients::new(context);
         let before = inventory(object);
         let all = united(&before, &built.objects);
         if all != before {

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_applied_is_remembered_beside_what_was() {
+    fn inventory_has_old_and_new_objects_before_the_apply() {
         let object = |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}});
         let before = [entry(&object("old")), entry(&object("same"))];
         let all = united(&before, &[object("same"), object("new")]);

@@ -50,7 +50,7 @@ mod tests {
     use crate::{Budget, Stop};
 
     #[test]
-    fn what_is_held_is_released_but_for_what_is_kept() {
+    fn held_memory_is_released_except_what_is_kept() {
         let budget = Budget::new(Stop::new(), 100);
         let mut held = budget.hold(60).unwrap();
         held.grow(30).unwrap();

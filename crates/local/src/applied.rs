@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_created_and_what_was_written_as_text_counts_too() {
+    fn created_fields_and_string_data_count_as_applied() {
         let entry = |operation: &str, fields: Value| json!({"manager": "helm-controller", "operation": operation, "apiVersion": "v1", "fieldsV1": fields});
         let text = json!({"f:stringData": {"f:token": {}}, "f:type": {}});
         let secret = json!({

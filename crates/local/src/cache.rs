@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_and_what_is_damaged_is_not() {
+    fn cached_sources_are_found_and_damaged_ones_ignored() {
         let disk = Arc::new(MemoryDisk::new());
         let cache = SourceCache::new(disk.clone(), "cache");
         let now = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_is_fresh_for_its_interval() {
+    fn mutable_sources_are_fresh_for_their_interval() {
         let at = |text: &str| Timestamp::parse(text).unwrap();
         let fetched = at("2026-01-01T00:00:00Z");
         assert!(key(false).is_fresh(fetched, at("2026-01-01T00:00:59Z")));

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_made_of_variables_is_none_of_the_past() {
+    fn api_version_with_variables_is_not_a_removed_version() {
         let tree = tree(&[(
             "a.yaml",
             "apiVersion: x.io/${VERSION:-v1}\nkind: A\nmetadata: {name: a}\n---\napiVersion: x.io/v1beta1\nkind: A\nmetadata: {name: b}\n",

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_makes_is_not_missed_by_programs() {
+    fn secrets_made_by_operators_are_not_missing_for_pods() {
         let secret = json!({
             "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
             "metadata": { "namespace": "n", "name": "s" },

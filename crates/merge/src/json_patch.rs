@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn liberties_of_the_server() {
+    fn json_patch_deviates_from_the_rfc_like_the_server() {
         let list = json!({"l": ["a", "b"]});
         assert_eq!(
             patched(list.clone(), json!([{"op": "remove", "path": "/l/-1"}])).unwrap(),

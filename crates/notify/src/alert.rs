@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusions_win_and_invalid_expressions_are_told() {
+    fn exclusions_win_and_invalid_expressions_are_reported() {
         let matcher = matcher(json!({
             "providerRef": {"name": "p"}, "eventSources": [{"kind": "Kustomization", "name": "*"}],
             "inclusionList": ["(", "^fail", "^ok$"], "exclusionList": ["(?!x)", "timeout$"],

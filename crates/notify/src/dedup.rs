@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_elsewhere_is_taken_again_when_its_own_interval_is_over() {
+    fn restored_event_is_accepted_again_after_its_own_interval() {
         let mut seen = Deduplicator::new(INTERVAL, 100);
         assert!(seen.take(key("new"), at(200)).is_new);
         assert!(seen.take(key("old"), at(0)).is_new);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_events_the_oldest_are_forgotten() {
+    fn oldest_events_are_evicted_when_full() {
         let mut seen = Deduplicator::new(INTERVAL, 2);
         for (index, message) in ["a", "b", "c"].into_iter().enumerate() {
             assert!(seen.take(key(message), at(index as i64)).is_new);

@@ -398,7 +398,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_encoded_is_decoded_to_the_same(text in "\\PC{0,40}") {
+        fn escaping_round_trips(text in "\\PC{0,40}") {
             prop_assert_eq!(unescape(&escape(&text, Part::Segment)), Ok(text.clone()));
             prop_assert_eq!(unescape(&escape(&text, Part::Path)), Ok(text));
         }

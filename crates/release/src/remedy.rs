@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn force_is_heeded_once_and_only_with_the_request_of_the_same_value() {
+    fn force_counts_once_and_only_with_a_request_of_the_same_value() {
         let mut asked = object(annotations("f1", "f1"), json!({}));
         assert!(take_requests(&mut asked).force);
         assert_eq!(asked.status.last_handled_force_at.as_deref(), Some("f1"));

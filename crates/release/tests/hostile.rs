@@ -111,7 +111,7 @@ fn records_that_unpack_to_much_are_unreadable_and_say_so() {
 }
 
 #[test]
-fn what_is_kept_of_many_records_counts_together() {
+fn memory_of_many_records_is_counted_together() {
     let zeros = vec!["0"; 50_000].join(",");
     let secrets: Vec<Value> = (1..=20)
         .map(|version| {

@@ -226,6 +226,9 @@ pub struct Context {
     pub ticket: Ticket,
     /// The time of leadership it is made in, where leadership matters.
     pub epoch: Option<Epoch>,
+    /// Whether another replica worked on the object until now. What it has done may be newer than what the watches here
+    /// have told: what an effect depends on is read from the server then.
+    pub taken_over: bool,
     /// The log, with the object's fields.
     pub log: Logger,
     pub(crate) resource: Resource,

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_faster_passes_and_who_owns_a_field_stays() {
+    fn write_conflict_is_transient_and_field_manager_conflict_is_not() {
         let conflict = |details: Value| {
             let refusal = Refusal {
                 code: 409,

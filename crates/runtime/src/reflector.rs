@@ -116,11 +116,11 @@ pub struct Reflector {
     note: Note,
 }
 
-type Hears = dyn Fn(&Watched, &Error) + Send + Sync;
+type ErrorListener = dyn Fn(&Watched, &Error) + Send + Sync;
 
 /// Where failures go: the log.
 #[derive(Clone)]
-struct Note(Arc<Hears>);
+struct Note(Arc<ErrorListener>);
 
 impl std::fmt::Debug for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

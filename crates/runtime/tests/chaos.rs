@@ -146,7 +146,7 @@ async fn story(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn after_the_storm_everything_is_as_asked_for() {
+fn all_objects_converge_after_random_faults() {
     let given = std::env::var("SEEDS").ok();
     let seeds: u64 = given.and_then(|text| text.parse().ok()).unwrap_or(16);
     for seed in 0..seeds {

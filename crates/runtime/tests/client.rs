@@ -235,7 +235,7 @@ async fn kinds_are_discovered_also_late_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_can_be_made_in_someones_name() {
+async fn requests_can_impersonate_a_user() {
     let world = World::new(1).await;
     let who = Impersonation::service_account("apps", "robot");
     let client = world.client.impersonating(who);

@@ -21,7 +21,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn endpoints_tell_the_truth() {
+async fn health_endpoints_answer_over_http() {
     let world = World::new(1).await;
     world.faults.before(|_| refuse(503, "ServiceUnavailable"));
     let running = Running::start(&world, Duration::ZERO);

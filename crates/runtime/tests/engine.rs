@@ -377,7 +377,7 @@ async fn a_newer_spec_supersedes_an_attempt_at_its_next_safe_point() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_or_a_hang_is_one_objects_alone() {
+async fn panic_or_hang_affects_one_object_only() {
     let world = World::new(1).await;
     let running = Running::start(&world, Duration::ZERO);
     world.create_toy("bad", json!({"panic": true})).await;
@@ -419,7 +419,7 @@ async fn a_panic_or_a_hang_is_one_objects_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_holds_no_worker_and_is_woken_at_once() {
+async fn waiting_object_holds_no_worker_and_is_woken_at_once() {
     let world = World::new(1).await;
     let running = Running::start(&world, Duration::ZERO);
     for number in (1..200).rev() {
@@ -440,7 +440,7 @@ async fn who_waits_holds_no_worker_and_is_woken_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_attempts_depend_on_is_watched_as_long_as_needed() {
+async fn dependencies_are_watched_as_long_as_needed() {
     let world = World::new(1).await;
     let running = Running::start(&world, Duration::ZERO);
     for name in ["one", "two"] {
@@ -477,7 +477,7 @@ async fn what_attempts_depend_on_is_watched_as_long_as_needed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_someone_else_changed_is_mended() {
+async fn status_changed_by_another_writer_is_restored() {
     let world = World::new(1).await;
     let running = Running::start(&world, Duration::ZERO);
     world.create_toy("one", json!({"size": 1})).await;
@@ -516,7 +516,7 @@ async fn it_stops_at_safe_points() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_tells_the_truth() {
+async fn health_follows_the_state_of_watches() {
     let world = World::new(1).await;
     world.faults.before(|_| refuse(503, "ServiceUnavailable"));
     let running = Running::start(&world, Duration::ZERO);

@@ -69,7 +69,7 @@ async fn the_same_event_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_or_a_server_that_hangs_holds_nobody_up() {
+async fn event_flood_or_hanging_receiver_blocks_no_attempt() {
     let world = World::new(1).await;
     let toy = world.create_toy("one", json!({})).await;
     let metrics = Metrics::new();
@@ -108,7 +108,7 @@ async fn a_flood_or_a_server_that_hangs_holds_nobody_up() {
 
 /// A server that takes a second for each Event would be told of 60 objects in a minute, one after the other.
 #[tokio::test(start_paused = true)]
-async fn many_objects_have_their_events_told_at_once_and_each_in_order() {
+async fn events_are_sent_concurrently_and_in_order_per_object() {
     let world = World::new(1).await;
     let toy = world.create_toy("one", json!({})).await;
     let metrics = Metrics::new();
@@ -145,7 +145,7 @@ async fn many_objects_have_their_events_told_at_once_and_each_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_notification_controller_hears_of_it() {
+async fn events_are_posted_to_the_notification_controller() {
     let world = World::new(1).await;
     let mut env = world.env.clone();
     let dialer = MemoryDialer::new();
@@ -232,7 +232,7 @@ async fn the_notification_controller_hears_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_of_one_attempt_is_told_in_brief() {
+async fn events_of_one_attempt_are_summarised() {
     let world = World::new(1).await;
     let toy = world.create_toy("one", json!({})).await;
     let metrics = Metrics::new();
@@ -263,7 +263,7 @@ async fn news_of_one_attempt_is_told_in_brief() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_told_before_it_is_done_is_there_when_it_returns() {
+async fn awaited_event_is_stored_before_the_call_returns() {
     let world = World::new(1).await;
     let mut toy = world.create_toy("one", json!({})).await;
     toy["metadata"]["annotations"] = json!({"event.toolkit.fluxcd.io/team": "blue"});

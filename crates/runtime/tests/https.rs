@@ -112,7 +112,7 @@ async fn requests_and_watches_go_over_one_secure_connection() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_and_strangers_are_told_apart() {
+async fn wrong_credentials_and_untrusted_servers_give_different_errors() {
     let cluster = cluster(Arc::new(NoFaults)).await;
     let wrong = cluster.client(|config| config.login = Login::Token(Hidden("wrong".into())));
     assert_eq!(works(&wrong).await.unwrap_err().reason(), "Unauthorized");
@@ -223,7 +223,7 @@ impl Faults for Hangs {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_does_not_hang_us() {
+async fn hanging_server_does_not_block_the_client() {
     let faults = Arc::new(Hangs(true.into()));
     let cluster = cluster(faults.clone()).await;
     let client = cluster
@@ -236,7 +236,7 @@ async fn a_server_that_hangs_does_not_hang_us() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_gone_through() {
+async fn requests_go_through_the_proxy() {
     let cluster = cluster(Arc::new(NoFaults)).await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

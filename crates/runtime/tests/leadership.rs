@@ -157,7 +157,7 @@ async fn jumping_clocks_do_not_matter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_after_the_epoch() {
+async fn no_write_is_sent_after_the_epoch_ends() {
     let world = World::new(1).await;
     let one = Replica::start(&world, &world.client, "one");
     world.sleep(1.0).await;

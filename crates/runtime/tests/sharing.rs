@@ -146,7 +146,7 @@ async fn create(world: &World, names: &[String]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_takes_all_and_gives_half_to_who_joins() {
+async fn first_replica_takes_all_shards_and_hands_half_to_the_second() {
     let world = World::new(1).await;
     let one = Replica::start(&world, "one");
     until(&world, 4.0, || one.held().len() == SHARDS).await;
@@ -287,7 +287,7 @@ async fn replacement_of_a_dead_replica_leaves_no_shard_without_a_holder() {
 
 /// Whatever the network does to a replica, no shard has two holders, and nothing is written by an old one.
 #[tokio::test(start_paused = true)]
-async fn no_effect_by_an_old_holder() {
+async fn former_holder_writes_nothing() {
     for seed in 0..12_u64 {
         let world = World::new(seed).await;
         let cut = Arc::new(AtomicBool::new(false));
@@ -390,7 +390,7 @@ async fn a_slow_holder_hands_over_and_comes_back() {
 
 /// When the API servers answer nobody for a while, nobody is slower than the others: all go on where they were.
 #[tokio::test(start_paused = true)]
-async fn a_blip_of_the_api_servers_moves_nothing() {
+async fn short_api_server_outage_moves_no_shard() {
     let world = World::new(9).await;
     let away = Arc::new(AtomicBool::new(false));
     let flag = away.clone();
@@ -423,7 +423,7 @@ async fn a_blip_of_the_api_servers_moves_nothing() {
 
 /// Another way to share the work, or a single leader, waits until all of the former are gone.
 #[tokio::test(start_paused = true)]
-async fn installations_that_share_otherwise_keep_each_other_out() {
+async fn installations_with_different_layouts_exclude_each_other() {
     let world = World::new(6).await;
     let eight = Replica::start(&world, "eight");
     until(&world, 4.0, || eight.held().len() == SHARDS).await;

@@ -90,7 +90,7 @@ async fn taking_over_a_status_leaves_no_stale_field() {
 
 /// (b) and (c) Conditions of others survive, also those that the store has not heard of.
 #[tokio::test(start_paused = true)]
-async fn conditions_of_others_survive_also_unheard_of_ones() {
+async fn foreign_conditions_survive_even_when_missing_from_the_cache() {
     let world = World::new(1).await;
     let stale = world.create_toy("one", json!({})).await;
     let foreign = json!({"status": {"conditions": [condition("PolicyChecked", "True"), condition("Ready", "False")]}});
@@ -123,7 +123,7 @@ async fn conditions_of_others_survive_also_unheard_of_ones() {
 /// Someone who changes the status all the time does not keep us from writing ours: sooner when it is
 /// the conditions that change.
 #[tokio::test(start_paused = true)]
-async fn a_writer_that_never_rests_does_not_stop_us() {
+async fn status_is_written_despite_a_persistent_writer() {
     let conditions =
         |number: usize| json!({"conditions": [{"type": "Busy", "status": number.to_string()}]});
     assert_eq!(writes_against(conditions).await, 4);
@@ -162,7 +162,7 @@ async fn writes_against(change: impl Fn(usize) -> Value + Send + Sync + 'static)
 
 /// A user's change of the spec, or of labels, does not matter to the write, nor the write to it.
 #[tokio::test(start_paused = true)]
-async fn a_version_that_moved_does_not_matter() {
+async fn status_write_ignores_a_changed_resource_version() {
     let world = World::new(1).await;
     let stale = world.create_toy("one", json!({"size": 1})).await;
     let change = Patch::Merge(json!({"spec": {"size": 2}, "metadata": {"labels": {"a": "b"}}}));
@@ -238,7 +238,7 @@ async fn failures_are_retried_and_lost_answers_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namesake_is_left_alone() {
+async fn status_of_a_recreated_object_is_not_written() {
     let world = World::new(1).await;
     let first = world.create_toy("one", json!({})).await;
     world
@@ -324,7 +324,7 @@ async fn finalizers_are_added_beside_others_and_removed_alone() {
 
 /// A write that its client has given up, and that the server carries out late, undoes nothing.
 #[tokio::test(start_paused = true)]
-async fn a_write_that_lands_late_undoes_nothing() {
+async fn late_write_does_not_undo_newer_state() {
     let world = World::new(1).await;
     let known = world.create_toy("one", json!({})).await;
     let ready = json!([condition("Ready", "True")]);
@@ -360,7 +360,7 @@ async fn a_write_that_lands_late_undoes_nothing() {
 
 /// A cluster that was restored from a backup hears nothing of generations that have never been.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_of_a_generation_that_was_lost() {
+async fn status_is_not_written_for_a_generation_lost_in_a_restore() {
     let world = World::new(1).await;
     world.create_toy("one", json!({"size": 1})).await;
     let backup = world.server.backup();

@@ -35,7 +35,7 @@ fn size(store: &Store, name: &str) -> everflow_json::Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_follows() {
+async fn store_follows_the_server() {
     let world = World::new(1).await;
     world.create_toy("one", json!({"size": 1})).await;
     let store = start(&world, Watched::all(TOYS));
@@ -178,7 +178,7 @@ async fn silenced() -> (World, Store) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_suspected_checked_and_replaced() {
+async fn silent_watch_is_probed_and_replaced() {
     let (world, store) = silenced().await;
     world.sleep(149.0).await;
     assert_eq!(size(&store, "one"), 1);
@@ -194,7 +194,7 @@ async fn a_silent_watch_is_suspected_checked_and_replaced() {
 
 /// A cache that stands still tells nothing to whoever watches; some servers answer lists all the same.
 #[tokio::test(start_paused = true)]
-async fn where_no_watch_tells_anything_lists_are_read() {
+async fn lists_are_polled_when_watches_stay_silent() {
     let (world, store) = silenced().await;
     // Suspected after 150 s; then a watch to compare with and one to read all again are each given 30 s.
     world.sleep(215.0).await;
@@ -228,7 +228,7 @@ async fn one_failing_kind_does_not_slow_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_known_is_kept_while_nothing_can_be_read() {
+async fn store_keeps_objects_while_nothing_can_be_read() {
     let world = World::new(5).await;
     world.create_toy("one", json!({"size": 1})).await;
     let store = start(&world, Watched::all(TOYS));
@@ -257,7 +257,7 @@ async fn what_is_known_is_kept_while_nothing_can_be_read() {
 
 /// A cluster that is restored from a backup: its revisions go back, and watches from later ones are told nothing.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_set_back_is_noticed_at_once() {
+async fn restored_server_is_noticed_at_once() {
     let world = World::new(1).await;
     world.create_toy("one", json!({"size": 1})).await;
     let backup = world.server.backup();
@@ -289,7 +289,7 @@ async fn a_server_that_was_set_back_is_noticed_at_once() {
 
 /// The same, when revisions have come past the old ones before anybody could look.
 #[tokio::test(start_paused = true)]
-async fn so_it_is_when_its_revisions_have_come_past_the_old_ones() {
+async fn restored_server_is_noticed_after_its_revisions_pass_the_old_ones() {
     let world = World::new(1).await;
     world.create_toy("one", json!({"size": 1})).await;
     let backup = world.server.backup();
@@ -307,7 +307,7 @@ async fn so_it_is_when_its_revisions_have_come_past_the_old_ones() {
 
 /// A first list of which one event cannot be read is no list.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_missing_from_the_first_list() {
+async fn first_list_with_an_unreadable_event_is_repeated() {
     for junk in [
         "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"?\"}}}\n",
         "{\"type\n",
@@ -330,7 +330,7 @@ async fn nothing_is_missing_from_the_first_list() {
 /// The answer to a write of ours says more than the server knows after it was restored from a backup, and no event will
 /// ever say otherwise.
 #[tokio::test(start_paused = true)]
-async fn what_the_server_knows_nothing_of_is_read_again_when_there_is_doubt() {
+async fn requested_resync_replaces_an_object_lost_in_a_restore() {
     let world = World::new(1).await;
     let mut lost = world.create_toy("one", json!({"size": 1})).await;
     let store = start(&world, Watched::all(TOYS));

@@ -175,7 +175,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_way_costs_no_request_and_is_returned_to() {
+async fn refused_endpoint_costs_no_request_and_is_used_again() {
     let world = World::new();
     assert!(world.read().await < 0.1);
     assert_eq!(world.taken(), "http://service:80");
@@ -195,7 +195,7 @@ async fn a_refused_way_costs_no_request_and_is_returned_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_black_hole_is_left_within_seconds() {
+async fn unresponsive_endpoint_is_left_within_seconds() {
     let world = World::new();
     world.read().await;
     world.servers.set("service", Mood::BlackHole);
@@ -246,7 +246,7 @@ async fn a_write_is_never_sent_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_answer_does_not_condemn_a_way_that_lives() {
+async fn slow_answer_does_not_disqualify_a_live_endpoint() {
     let world = World::new();
     world.read().await;
     // Its trial is slow as well: a server that is slow in everything is left.
@@ -259,7 +259,7 @@ async fn a_slow_answer_does_not_condemn_a_way_that_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_end_with_their_way_and_begin_again_on_the_next() {
+async fn watches_resume_on_the_next_endpoint() {
     let world = World::new();
     let (all, span) = (Selection::default(), Duration::from_secs(120));
     let from = WatchFrom::Revision(7);

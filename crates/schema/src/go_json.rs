@@ -29,12 +29,12 @@ pub enum Json {
     /// A map; a key may occur more than once.
     Object(Vec<(Text, Json)>),
     /// What is beyond our means: right where nobody reads it, as in fields that a kind does not have.
-    Beyond(Beyond),
+    Unrepresentable(Unrepresentable),
 }
 
 /// What cannot be read.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Beyond {
+pub enum Unrepresentable {
     /// A number that is none of Go's, as it was written.
     Number(String),
     /// A list that lies too deep.
@@ -47,7 +47,7 @@ impl Json {
     /// What Go's decoder calls it in its errors.
     pub fn kind(&self) -> &'static str {
         match self {
-            Json::Null | Json::Beyond(_) => "null",
+            Json::Null | Json::Unrepresentable(_) => "null",
             Json::Bool(_) => "bool",
             Json::Number(_) => "number",
             Json::String(_) => "string",
@@ -80,7 +80,7 @@ impl Json {
     /// The plain tree: sorted keys, the last duplicate wins.
     pub fn to_value(&self) -> Value {
         match self {
-            Json::Null | Json::Beyond(_) => Value::Null,
+            Json::Null | Json::Unrepresentable(_) => Value::Null,
             Json::Bool(flag) => Value::Bool(*flag),
             Json::Number(number) => Value::Number(number.clone()),
             Json::String(text) => Value::String(text.clone()),
@@ -97,7 +97,7 @@ impl Json {
     /// As [`Json::to_value`], without a copy.
     pub fn into_value(self) -> Value {
         match self {
-            Json::Null | Json::Beyond(_) => Value::Null,
+            Json::Null | Json::Unrepresentable(_) => Value::Null,
             Json::Bool(flag) => Value::Bool(flag),
             Json::Number(number) => Value::Number(number),
             Json::String(text) => Value::String(text),
@@ -159,8 +159,8 @@ impl Json {
     /// The same with everything that nests deeper than this marked as out of reach.
     pub fn cut(self, depth: usize) -> Json {
         match self {
-            Json::Array(_) if depth == 0 => Json::Beyond(Beyond::Array),
-            Json::Object(_) if depth == 0 => Json::Beyond(Beyond::Object),
+            Json::Array(_) if depth == 0 => Json::Unrepresentable(Unrepresentable::Array),
+            Json::Object(_) if depth == 0 => Json::Unrepresentable(Unrepresentable::Object),
             Json::Array(items) => {
                 Json::Array(items.into_iter().map(|item| item.cut(depth - 1)).collect())
             }
@@ -223,7 +223,7 @@ pub fn parse_within(input: &[u8], levels: usize) -> Result<Json, String> {
     Reader::new(input, levels).document()
 }
 
-/// As [`parse`], with [`Json::Beyond`] for what is out of reach instead of an error.
+/// As [`parse`], with [`Json::Unrepresentable`] for what is out of reach instead of an error.
 pub fn parse_open(input: &[u8]) -> Result<Json, String> {
     let mut reader = Reader::new(input, DEPTH_LIMIT);
     reader.open = true;
@@ -346,7 +346,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize) -> Result<Json, String> {
         if depth >= self.levels && matches!(self.peek(), Some(b'{' | b'[')) {
             return match self.open {
-                true => self.pass_over(depth).map(Json::Beyond),
+                true => self.pass_over(depth).map(Json::Unrepresentable),
                 false => self.unexpected("exceeded max depth"),
             };
         }
@@ -412,16 +412,18 @@ impl<'a> Reader<'a> {
         let wide: f64 = text.parse().unwrap_or(f64::INFINITY);
         match Number::from_f64(wide) {
             Some(number) => Ok(Json::Number(number)),
-            None if self.open => Ok(Json::Beyond(Beyond::Number(text.to_owned()))),
+            None if self.open => Ok(Json::Unrepresentable(Unrepresentable::Number(
+                text.to_owned(),
+            ))),
             None => Err(too_large(text)),
         }
     }
 
     /// Reads a list or a map without keeping it, as deep as Go goes, and without the stack that this would take.
-    fn pass_over(&mut self, depth: usize) -> Result<Beyond, String> {
+    fn pass_over(&mut self, depth: usize) -> Result<Unrepresentable, String> {
         let whole = match self.peek() {
-            Some(b'[') => Beyond::Array,
-            _ => Beyond::Object,
+            Some(b'[') => Unrepresentable::Array,
+            _ => Unrepresentable::Object,
         };
         let mut open: Vec<u8> = Vec::new();
         loop {
@@ -649,7 +651,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_too_deep_is_passed_over() {
+    fn values_nested_too_deep_are_skipped() {
         let deep = |depth: usize, inner: &str| {
             format!(
                 "{{\"a\": {}{inner}{}, \"b\": 1}}",
@@ -678,7 +680,7 @@ mod tests {
     #[test]
     fn numbers_beyond_go_are_kept_as_they_were_written() {
         let tree = parse_open(b"[1e400]").unwrap();
-        let number = Json::Beyond(Beyond::Number("1e400".to_owned()));
+        let number = Json::Unrepresentable(Unrepresentable::Number("1e400".to_owned()));
         assert_eq!(tree, Json::Array(vec![number]));
         assert!(parse(b"[1e400]").is_err());
     }

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use everflow_sim::plan::Asked;
+use everflow_sim::plan::RequestClass;
 use everflow_sim::search::Ready;
 use everflow_sim::{Error, Outcome, Scenario, Settings};
 
@@ -24,7 +24,7 @@ struct Cost {
 impl Cost {
     fn add(&mut self, outcome: &Outcome, took: Duration) {
         let stats = &outcome.stats;
-        let asked = |kinds: &[Asked]| -> u64 {
+        let asked = |kinds: &[RequestClass]| -> u64 {
             let counted = stats.requests.iter();
             let counted = counted.filter(|((_, asked), _)| kinds.contains(asked));
             counted.map(|(_, count)| count).sum()
@@ -32,8 +32,8 @@ impl Cost {
         let all = stats.events.iter().filter(|((_, kind), _)| kind.is_empty());
         self.took += took;
         self.attempts += stats.attempts;
-        self.requests += asked(&[Asked::Any, Asked::Watch]);
-        self.leases += asked(&[Asked::Lease]);
+        self.requests += asked(&[RequestClass::Any, RequestClass::Watch]);
+        self.leases += asked(&[RequestClass::Lease]);
         self.events += all.map(|(_, count)| count).sum::<u64>();
         self.simulated += stats.simulated;
     }

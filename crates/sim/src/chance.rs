@@ -2,7 +2,9 @@
 
 use everflow_env::{Random, SeededRandom};
 
-use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, HostFate, Millis, Plan, Weather};
+use crate::plan::{
+    DiskFate, EventFate, Fate, Fault, HostFate, Millis, Plan, RequestClass, Weather,
+};
 use crate::run::Stats;
 use crate::scenario::Scenario;
 use crate::ways::CLUSTER_IP;
@@ -155,19 +157,19 @@ impl Profile<'_> {
 
     fn request(&self, chance: &Chance, replica: usize) -> Option<Fault> {
         let kinds = [
-            Asked::Any,
-            Asked::Write,
-            Asked::Write,
-            Asked::Status,
-            Asked::Status,
-            Asked::Apply,
-            Asked::Delete,
-            Asked::Get,
-            Asked::List,
-            Asked::Watch,
-            Asked::Lease,
+            RequestClass::Any,
+            RequestClass::Write,
+            RequestClass::Write,
+            RequestClass::Status,
+            RequestClass::Status,
+            RequestClass::Apply,
+            RequestClass::Delete,
+            RequestClass::Get,
+            RequestClass::List,
+            RequestClass::Watch,
+            RequestClass::Lease,
         ];
-        let seen: Vec<(Asked, u64)> = kinds
+        let seen: Vec<(RequestClass, u64)> = kinds
             .iter()
             .filter_map(|kind| Some((*kind, *self.stats.requests.get(&(replica, *kind))?)))
             .collect();

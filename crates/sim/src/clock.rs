@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_wakes_while_the_process_stands_still() {
+    async fn timers_do_not_fire_while_the_process_is_stopped() {
         let clock = WrongClock::new(Instant::now(), 0, 0);
         let began = Instant::now();
         clock.stop_for(Duration::from_secs(60));

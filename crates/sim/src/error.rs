@@ -44,7 +44,7 @@ pub enum Error {
     },
     /// Without any fault the scenario does not end as it says.
     #[error("{scenario}: without any fault: {why}")]
-    Calm {
+    Baseline {
         /// Which scenario.
         scenario: String,
         /// What is wrong.
@@ -61,7 +61,7 @@ impl Error {
             Error::Read { .. } => "ReadFailed",
             Error::Runtime(_) => "RuntimeFailed",
             Error::Setup { .. } => "SetupFailed",
-            Error::Calm { .. } => "FailsWithoutFaults",
+            Error::Baseline { .. } => "FailsWithoutFaults",
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::history::Who;
+use crate::history::Actor;
 use crate::oracles::world::{differences, failures, unmet};
 use crate::oracles::{self, Finding};
 use crate::plan::{EventFate, Fault};
-use crate::run::{Calm, LOOK, World};
+use crate::run::{Baseline, LOOK, World};
 
 /// Within so long after the last fault everything must be well.
 const WITHIN: Duration = Duration::from_secs(120);
@@ -27,9 +27,9 @@ impl World<'_> {
         for state in self.shared.replicas().iter() {
             state.view.catch_up();
         }
-        self.shared
-            .history
-            .note(Who::Fault, || "from here on nothing goes wrong".to_owned());
+        self.shared.history.note(Actor::Fault, || {
+            "from here on nothing goes wrong".to_owned()
+        });
     }
 
     /// Whether a watch may have missed something without noticing.
@@ -62,7 +62,7 @@ impl World<'_> {
     }
 
     /// Waits until all is as it should be; a finding when it takes too long.
-    pub(crate) async fn get_well(&self, calm: Option<&Calm>) -> Duration {
+    pub(crate) async fn get_well(&self, calm: Option<&Baseline>) -> Duration {
         let began = self.shared.history.now();
         let Some(calm) = calm else {
             // This run is the measure: it has all the time.
@@ -121,7 +121,7 @@ impl World<'_> {
     }
 
     /// Looks at what must be true on the way, unless chance has its hand in it.
-    pub(crate) fn look_meanwhile(&self, calm: Option<&Calm>) {
+    pub(crate) fn look_meanwhile(&self, calm: Option<&Baseline>) {
         if calm.is_none() || !self.plan.faults.is_empty() {
             return;
         }

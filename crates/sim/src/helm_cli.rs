@@ -5,7 +5,7 @@ use everflow_json::{Value, json};
 use everflow_runtime::client::{At, Client, Resource, Selection, WriteOptions};
 use everflow_time::Timestamp;
 
-use crate::scenario::HelmDeed;
+use crate::scenario::HelmOperation;
 
 const SECRETS: Resource = Resource::namespaced("", "v1", "secrets", "Secret");
 /// How the API server knows the helm CLI.
@@ -19,7 +19,7 @@ pub async fn act(
     client: &Client,
     name: &str,
     namespace: &str,
-    deed: HelmDeed,
+    deed: HelmOperation,
     now: Timestamp,
 ) -> Result<(), String> {
     let selection = Selection::labelled(format!("name={name},owner=helm"));
@@ -34,7 +34,7 @@ pub async fn act(
         return Err(format!("release: not found: {name}"));
     };
     match deed {
-        HelmDeed::BeginUpgrade => {
+        HelmOperation::BeginUpgrade => {
             let mut next = newest;
             next.version += 1;
             next.info.status = "pending-upgrade".to_owned();
@@ -45,7 +45,7 @@ pub async fn act(
             let created = client.create(&SECRETS, namespace, &secret, &by).await;
             created.map(drop).map_err(|error| error.to_string())
         }
-        HelmDeed::EndUpgrade => {
+        HelmOperation::EndUpgrade => {
             let mut newest = newest;
             newest.info.status = "deployed".to_owned();
             newest.info.description = "Upgrade complete".to_owned();

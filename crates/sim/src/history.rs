@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// Who does something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Who {
+pub enum Actor {
     /// A replica of Everflow, and which of its lives.
     Replica(usize, u32),
     /// A person or a foreign program.
@@ -19,24 +19,24 @@ pub enum Who {
     Fault,
 }
 
-impl Who {
+impl Actor {
     /// The replica.
     pub fn replica(self) -> Option<usize> {
         match self {
-            Who::Replica(index, _) => Some(index),
+            Actor::Replica(index, _) => Some(index),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Actor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Who::Replica(index, 0 | 1) => write!(f, "replica {index}"),
-            Who::Replica(index, life) => write!(f, "replica {index} (life {life})"),
-            Who::User => f.write_str("user"),
-            Who::Cluster => f.write_str("cluster"),
-            Who::Fault => f.write_str("FAULT"),
+            Actor::Replica(index, 0 | 1) => write!(f, "replica {index}"),
+            Actor::Replica(index, life) => write!(f, "replica {index} (life {life})"),
+            Actor::User => f.write_str("user"),
+            Actor::Cluster => f.write_str("cluster"),
+            Actor::Fault => f.write_str("FAULT"),
         }
     }
 }
@@ -65,7 +65,7 @@ impl History {
     }
 
     /// Adds a line.
-    pub fn note(&self, who: Who, what: impl FnOnce() -> String) {
+    pub fn note(&self, who: Actor, what: impl FnOnce() -> String) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.0 += 1;
         if self.kept {

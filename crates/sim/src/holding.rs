@@ -11,7 +11,7 @@ use everflow_runtime::metrics::Metrics;
 use everflow_runtime::shards::{Member, ShardElection, ShardOptions, Shards};
 use tokio::task::JoinSet;
 
-use crate::history::Who;
+use crate::history::Actor;
 use crate::replica::{self, Life};
 use crate::sharing;
 
@@ -42,7 +42,7 @@ impl Holding {
     }
 
     /// One leads, the others stand by.
-    pub fn leading(env: &Env, client: &Client, who: Who, selector: &str) -> Self {
+    pub fn leading(env: &Env, client: &Client, who: Actor, selector: &str) -> Self {
         let name = replica::identity(who.replica().unwrap_or_default());
         let mut lease = LeaseOptions::new(sharing::NAMESPACE, manager::SOURCE, selector, name);
         lease.release = true;
@@ -72,7 +72,7 @@ impl Holding {
     }
 
     /// How one who shares the work in a run does it.
-    pub fn options(life: &Life, who: Who, address: String) -> Option<ShardOptions> {
+    pub fn options(life: &Life, who: Actor, address: String) -> Option<ShardOptions> {
         let all = life.sharing.as_ref()?;
         let lease = all.lease(sharing::identity(who, life.replicas));
         let mut options = ShardOptions::new(lease, all.shards);

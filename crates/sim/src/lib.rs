@@ -44,15 +44,16 @@ mod users;
 mod ways;
 
 pub use error::Error;
-pub use history::{History, Who};
+pub use history::{Actor, History};
 #[cfg(feature = "wrong")]
 pub use mistakes::Mistake;
 pub use oracles::Finding;
 pub use plan::{Fault, Plan};
 pub use repository::Repository;
-pub use run::{Calm, Outcome, Settings, Stats, calm, run};
+pub use run::{Baseline, Outcome, Settings, Stats, calm, run};
 pub use scenario::{
-    Action, Call, Deed, Expectation, HelmDeed, Page, ProviderHost, Reference, Scenario,
+    Action, Call, Expectation, HelmOperation, Page, ProviderHost, Reference, Scenario,
+    UserOperation,
 };
 pub use sharing::{Join, Rescue, Sharing};
 pub use story::story;

@@ -39,7 +39,7 @@ impl Dialer for JudgedDialer {
         Box::pin(async move {
             let stream = connected(hosts, host, port, fate).await?;
             Ok(match clock {
-                Some(clock) => Box::new(Standing {
+                Some(clock) => Box::new(StoppedStream {
                     stream,
                     clock,
                     sleep: None,
@@ -79,13 +79,13 @@ async fn connected(
 }
 
 /// The stream of a process that hears nothing while it stands still.
-struct Standing {
+struct StoppedStream {
     stream: Box<dyn Stream>,
     clock: Arc<WrongClock>,
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
-impl AsyncRead for Standing {
+impl AsyncRead for StoppedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -105,7 +105,7 @@ impl AsyncRead for Standing {
     }
 }
 
-impl AsyncWrite for Standing {
+impl AsyncWrite for StoppedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -16,7 +16,7 @@ use everflow_runtime::events::{EventSink, Notice, Recorder};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
-use crate::history::Who;
+use crate::history::Actor;
 use crate::oracles::Finding;
 use crate::scenario::{Call, Scenario};
 use crate::shared::Shared;
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 16 * 1024;
 struct NotedSink {
     inner: Intake,
     shared: Arc<Shared>,
-    who: Who,
+    who: Actor,
 }
 
 impl EventSink for NotedSink {
@@ -44,7 +44,7 @@ impl EventSink for NotedSink {
 
     fn take(&self, notice: Notice) -> bool {
         let taken = self.inner.take(notice.clone());
-        let Who::Replica(replica, life) = self.who else {
+        let Actor::Replica(replica, life) = self.who else {
             return taken;
         };
         if taken && self.shared.lives(replica, life) {
@@ -63,7 +63,7 @@ pub fn dispatcher(
     setup: &Setup,
     recorder: Recorder,
     shared: &Arc<Shared>,
-    who: Who,
+    who: Actor,
     elected: bool,
 ) -> (Arc<dyn EventSink>, Dispatcher) {
     let (intake, dispatcher) = everflow_dispatch::dispatcher(everflow_dispatch::Setup {
@@ -149,7 +149,7 @@ async fn hear(mut stream: impl Stream, shared: Arc<Shared>, host: String) {
             seen.clear();
             let (head, body) = text.split_once("\r\n\r\n").unwrap_or_default();
             let target = head.split(' ').nth(1).unwrap_or_default();
-            shared.history.note(Who::User, || {
+            shared.history.note(Actor::User, || {
                 format!("{host} is sent {target}: {}", body.replace('\n', " "))
             });
             let at = shared.history.now();

@@ -8,7 +8,7 @@ pub type Millis = u64;
 /// Which requests of a replica count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Asked {
+pub enum RequestClass {
     /// All but watches.
     Any,
     /// Those that change something, Leases and Events aside.
@@ -215,7 +215,7 @@ pub enum Fault {
         /// Whose.
         replica: usize,
         /// Which are counted.
-        asked: Asked,
+        asked: RequestClass,
         /// Which one.
         nth: u64,
         /// What becomes of it.

@@ -28,7 +28,7 @@ use everflow_runtime::queue::Key;
 use tokio::task::JoinSet;
 
 use crate::disk::JudgedDisk;
-use crate::history::Who;
+use crate::history::Actor;
 use crate::holding::Holding;
 use crate::hooks::Hook;
 use crate::net::JudgedDialer;
@@ -58,7 +58,7 @@ pub fn identity(replica: usize) -> String {
 struct Noted {
     inner: Arc<dyn Controller>,
     shared: Arc<Shared>,
-    who: Who,
+    who: Actor,
 }
 
 impl ControllerWrapper for Noted {
@@ -201,7 +201,7 @@ impl Life {
 /// One life, before it does anything.
 pub struct Born {
     /// Whose.
-    pub who: Who,
+    pub who: Actor,
     /// Its world.
     pub env: Env,
     /// Its way to the API servers.
@@ -231,7 +231,7 @@ pub fn born(
             state.line.clone(),
         )
     };
-    let who = Who::Replica(replica, life);
+    let who = Actor::Replica(replica, life);
     shared.history.note(who, || "starts".to_owned());
     let hook = Arc::new(Hook {
         shared: shared.clone(),
@@ -298,8 +298,8 @@ pub fn start(shared: &Arc<Shared>, hosts: &MemoryDialer, replica: usize, all: &L
 }
 
 /// A life is over; the next one begins after so long.
-pub fn end(shared: &Shared, who: Who, then: Millis) {
-    if let Who::Replica(replica, life) = who {
+pub fn end(shared: &Shared, who: Actor, then: Millis) {
+    if let Actor::Replica(replica, life) = who {
         shared.kill(replica, life, then, false);
     }
 }
@@ -363,8 +363,13 @@ impl Parts<'_> {
         let (mut recorder, event_sender) = made.map_err(|error| error.to_string())?;
         let mut dispatcher = None;
         if self.all.notifies {
-            let (sink, made) =
-                notify::dispatcher(&setup, recorder.clone(), self.shared, *who, self.all.elected);
+            let (sink, made) = notify::dispatcher(
+                &setup,
+                recorder.clone(),
+                self.shared,
+                *who,
+                self.all.elected,
+            );
             recorder = recorder.with_sink(sink);
             dispatcher = Some(made);
         }

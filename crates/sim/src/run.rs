@@ -20,7 +20,7 @@ use crate::history::History;
 use crate::hooks::{Observer, UserHook};
 use crate::oracles::world::{World as Picture, picture, unmet};
 use crate::oracles::{Finding, Oracles};
-use crate::plan::{Asked, Fault, Millis, Plan};
+use crate::plan::{Fault, Millis, Plan, RequestClass};
 use crate::repository::{self, Repository};
 use crate::scenario::{Action, Scenario};
 use crate::shared::{Command, ReplicaState, Shared};
@@ -56,7 +56,7 @@ pub struct Stats {
     /// Attempts made by the controllers.
     pub attempts: u64,
     /// Requests by replica and kind.
-    pub requests: BTreeMap<(usize, Asked), u64>,
+    pub requests: BTreeMap<(usize, RequestClass), u64>,
     /// Events by replica and kind.
     pub events: BTreeMap<(usize, String), u64>,
     /// Connections by host.
@@ -91,7 +91,7 @@ pub struct Outcome {
 
 /// What a scenario comes to without faults: the measure of all runs with them.
 #[derive(Debug, Clone)]
-pub struct Calm {
+pub struct Baseline {
     /// What the world comes to.
     pub world: Picture,
     /// Of a repository: the objects that are not ready although nothing goes wrong, with what they say.
@@ -106,12 +106,12 @@ pub struct Calm {
 ///
 /// # Errors
 /// The scenario cannot be set up, or does not end as it says.
-pub fn calm(scenario: &Scenario, settings: &Settings) -> Result<Calm, Error> {
+pub fn calm(scenario: &Scenario, settings: &Settings) -> Result<Baseline, Error> {
     let mut peaceful = scenario.clone();
     peaceful.faults.clear();
     let outcome = run(&peaceful, &Plan::calm(0), None, settings)?;
     if let Some(finding) = outcome.findings.first() {
-        return Err(Error::Calm {
+        return Err(Error::Baseline {
             scenario: scenario.name.clone(),
             why: format!("{}: {}", finding.oracle, finding.text),
         });
@@ -131,7 +131,7 @@ pub fn calm(scenario: &Scenario, settings: &Settings) -> Result<Calm, Error> {
             .and_modify(|known| *known = needed.min(*known))
             .or_insert(needed);
     }
-    Ok(Calm {
+    Ok(Baseline {
         world: outcome.world,
         failing: outcome.failing,
         deletions,
@@ -146,7 +146,7 @@ pub fn calm(scenario: &Scenario, settings: &Settings) -> Result<Calm, Error> {
 pub fn run(
     scenario: &Scenario,
     plan: &Plan,
-    calm: Option<&Calm>,
+    calm: Option<&Baseline>,
     settings: &Settings,
 ) -> Result<Outcome, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -160,7 +160,7 @@ pub fn run(
 async fn run_in(
     scenario: &Scenario,
     plan: &Plan,
-    calm: Option<&Calm>,
+    calm: Option<&Baseline>,
     settings: &Settings,
 ) -> Result<Outcome, Error> {
     let world = World::new(scenario, plan, calm, settings)?;
@@ -209,7 +209,7 @@ impl<'a> World<'a> {
     fn new(
         scenario: &'a Scenario,
         plan: &'a Plan,
-        calm: Option<&Calm>,
+        calm: Option<&Baseline>,
         settings: &Settings,
     ) -> Result<Self, Error> {
         let start = Instant::now();
@@ -288,7 +288,7 @@ impl<'a> World<'a> {
     }
 
     /// From the beginning to the end; how long it took to be well after the last fault.
-    async fn live(&self, calm: Option<&Calm>, settings: &Settings) -> Result<Duration, Error> {
+    async fn live(&self, calm: Option<&Baseline>, settings: &Settings) -> Result<Duration, Error> {
         self.begin().await?;
         self.let_users_act();
         self.look_meanwhile(calm);

@@ -91,7 +91,7 @@ pub struct Scenario {
     pub expect: Vec<Expectation>,
     /// What must be true on the way, when nothing goes wrong but what the scenario itself says.
     #[serde(default)]
-    pub meanwhile: Vec<Meanwhile>,
+    pub meanwhile: Vec<Checkpoint>,
     /// Whether nothing may be written in the hour after the end.
     #[serde(default = "yes")]
     pub quiet: bool,
@@ -137,7 +137,7 @@ pub struct Copies {
 /// What must be true at a moment.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Meanwhile {
+pub struct Checkpoint {
     /// When, in seconds.
     pub at: u64,
     /// What.
@@ -197,7 +197,7 @@ pub struct Action {
     pub when: Option<Expectation>,
     /// What. `$N` in texts is the number of the repetition.
     #[serde(flatten)]
-    pub deed: Deed,
+    pub deed: UserOperation,
 }
 
 fn once() -> u32 {
@@ -207,7 +207,7 @@ fn once() -> u32 {
 /// What a user does.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Deed {
+pub enum UserOperation {
     /// Commits files to a repository; `null` removes.
     Commit {
         /// Which repository.
@@ -299,14 +299,14 @@ pub enum Deed {
         /// Its namespace.
         namespace: String,
         /// What.
-        does: HelmDeed,
+        does: HelmOperation,
     },
 }
 
 /// What the helm CLI does with a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum HelmDeed {
+pub enum HelmOperation {
     /// It begins an upgrade: another revision is there, and is pending.
     BeginUpgrade,
     /// It ends the upgrade: the revision is deployed, the one before superseded.
@@ -489,7 +489,7 @@ impl Scenario {
     pub fn has_releases(&self) -> bool {
         const KIND: &str = "HelmRelease";
         let applied = self.actions.iter().filter_map(|action| match &action.deed {
-            Deed::Apply(object) => Some(object),
+            UserOperation::Apply(object) => Some(object),
             _ => None,
         });
         let mut objects = self.objects.iter().chain(applied);
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn scenario_errors_name_file_and_field() {
         let remedy = "; `everflow sim show basic` prints a scenario to compare with";
         for (text, said) in [
             (

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use crate::chance::{Chance, Profile};
 use crate::oracles::Finding;
-use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, Millis, Plan};
-use crate::run::{Calm, Outcome, Settings, run};
+use crate::plan::{DiskFate, EventFate, Fate, Fault, Millis, Plan, RequestClass};
+use crate::run::{Baseline, Outcome, Settings, run};
 use crate::scenario::Scenario;
 use crate::{Error, calm};
 
@@ -28,7 +28,7 @@ pub struct Ready {
     /// The scenario.
     pub scenario: Scenario,
     /// Its run without faults.
-    pub calm: Calm,
+    pub calm: Baseline,
     /// How runs are made.
     pub settings: Settings,
 }
@@ -101,21 +101,21 @@ impl Ready {
         };
         for ((replica, asked), count) in &stats.requests {
             let fates: &[Fate] = match asked {
-                Asked::Write => &[
+                RequestClass::Write => &[
                     Fate::DiesBefore(1_000),
                     Fate::DiesAfter(1_000),
                     Fate::LostAfter,
                     Fate::FailsAfter,
                     Fate::Conflicts,
                 ],
-                Asked::Any => &[Fate::Late(4_000), Fate::FailsBefore],
-                Asked::List | Asked::Watch => &[Fate::LostBefore],
+                RequestClass::Any => &[Fate::Late(4_000), Fate::FailsBefore],
+                RequestClass::List | RequestClass::Watch => &[Fate::LostBefore],
                 _ => continue,
             };
             for nth in 1..=*count {
                 for fate in fates
                     .iter()
-                    .chain(lost.iter().filter(|_| *asked == Asked::Write))
+                    .chain(lost.iter().filter(|_| *asked == RequestClass::Write))
                 {
                     let fault = Fault::Request {
                         replica: *replica,

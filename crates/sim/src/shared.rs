@@ -14,10 +14,10 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use crate::clock::WrongClock;
-use crate::history::{History, Who};
+use crate::history::{Actor, History};
 use crate::oracles::{Finding, Oracles};
-use crate::plan::{Asked, Fault, Millis, Weather};
-use crate::scenario::Deed;
+use crate::plan::{Fault, Millis, RequestClass, Weather};
+use crate::scenario::UserOperation;
 
 /// More requests and connections of one replica than this...
 const MOST_REQUESTS: u64 = 5_000;
@@ -35,7 +35,7 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doing {
     /// Who asks.
-    pub who: Who,
+    pub who: Actor,
     /// Its path, which is taken apart only when something is written.
     pub path: SmolStr,
     /// When it was sent, if it is done so late that its client does not wait any more.
@@ -101,7 +101,7 @@ impl ReplicaState {
 #[derive(Debug, Default)]
 pub struct State {
     /// Requests so far, by replica.
-    pub requests: BTreeMap<(usize, Asked), u64>,
+    pub requests: BTreeMap<(usize, RequestClass), u64>,
     /// Events so far, by replica and kind.
     pub events: BTreeMap<usize, BTreeMap<String, u64>>,
     /// Connections so far, by host.
@@ -115,7 +115,7 @@ pub struct State {
     /// Requests that are still to be done: when, which, and when they were sent.
     pub landing: Vec<(Duration, String, Duration)>,
     /// What users have done: when, which repetition, and what.
-    pub performed: Vec<(Duration, u32, Deed)>,
+    pub performed: Vec<(Duration, u32, UserOperation)>,
     /// When the cluster was last restored from a backup.
     pub restored: Option<Duration>,
     /// How often a fault of each class had an effect.
@@ -243,7 +243,7 @@ impl Shared {
         let mut oracles = self.oracles.lock().unwrap_or_else(PoisonError::into_inner);
         let found = question(&mut oracles);
         for finding in found {
-            self.history.note(Who::Fault, || {
+            self.history.note(Actor::Fault, || {
                 format!("WRONG ({}): {}", finding.oracle, finding.text)
             });
             oracles.findings.push(finding);
@@ -288,7 +288,7 @@ impl Shared {
         *state.hits.entry(class).or_default() += 1;
         state.last_hit = state.last_hit.max(now);
         drop(state);
-        self.history.note(Who::Fault, what);
+        self.history.note(Actor::Fault, what);
     }
 
     /// The weather of a replica now: what lasts, and for how much longer.
@@ -417,7 +417,7 @@ impl Shared {
             state.handle = None;
             state.stop = None;
         }
-        let who = Who::Replica(replica, life);
+        let who = Actor::Replica(replica, life);
         self.history.note(who, || match wiped {
             true => "dies, and its disk is lost".to_owned(),
             false => "dies".to_owned(),

@@ -7,7 +7,7 @@ use everflow_runtime::lease::LeaseOptions;
 use everflow_runtime::shards::{MOST_SHARDS, shard_lease};
 use serde::Deserialize;
 
-use crate::history::Who;
+use crate::history::Actor;
 use crate::run::World;
 use crate::scenario::Reference;
 use crate::{replica, rescue, served};
@@ -120,10 +120,10 @@ impl Sharing {
 
 /// The name of one who shares the work: another one in each life, as Pods have it. Whoever comes after the replicas is
 /// the laptop.
-pub fn identity(who: Who, replicas: usize) -> String {
+pub fn identity(who: Actor, replicas: usize) -> String {
     match who {
-        Who::Replica(index, life) if index >= replicas => format!("{LAPTOP}_{life}"),
-        Who::Replica(index, life) => format!("replica-{index}_{life}"),
+        Actor::Replica(index, life) if index >= replicas => format!("{LAPTOP}_{life}"),
+        Actor::Replica(index, life) => format!("replica-{index}_{life}"),
         _ => String::new(),
     }
 }

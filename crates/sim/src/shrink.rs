@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_matters_is_left() {
+    fn shrinking_keeps_only_the_faults_that_matter() {
         let jump = |at| Fault::Jump {
             replica: 0,
             at,

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::plan::{Asked, DiskFate, EventFate, Fate, Fault, HostFate, Millis, Plan, Weather};
+use crate::plan::{
+    DiskFate, EventFate, Fate, Fault, HostFate, Millis, Plan, RequestClass, Weather,
+};
 use crate::run::Outcome;
 use crate::scenario::Scenario;
 
@@ -21,18 +23,18 @@ fn named(kind: &str) -> &str {
     if kind.is_empty() { "any kind" } else { kind }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for RequestClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Asked::Any => "request",
-            Asked::Write => "write",
-            Asked::Status => "write of a status",
-            Asked::Apply => "apply",
-            Asked::Delete => "delete",
-            Asked::Get => "read",
-            Asked::List => "list",
-            Asked::Watch => "watch",
-            Asked::Lease => "request for the Lease",
+            RequestClass::Any => "request",
+            RequestClass::Write => "write",
+            RequestClass::Status => "write of a status",
+            RequestClass::Apply => "apply",
+            RequestClass::Delete => "delete",
+            RequestClass::Get => "read",
+            RequestClass::List => "list",
+            RequestClass::Watch => "watch",
+            RequestClass::Lease => "request for the Lease",
         })
     }
 }

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use everflow_cluster::faults::Backup;
 
-use crate::history::Who;
+use crate::history::Actor;
 use crate::plan::{Fault, Weather};
 use crate::run::World;
-use crate::scenario::Deed;
+use crate::scenario::UserOperation;
 use crate::users;
 
 impl World<'_> {
     pub(crate) fn begin_fault(&self, fault: &Fault) {
         match fault {
             Fault::Weather { replica, what, .. } => {
-                self.shared
-                    .history
-                    .note(Who::Fault, || format!("replica {replica}: {what:?} begins"));
+                self.shared.history.note(Actor::Fault, || {
+                    format!("replica {replica}: {what:?} begins")
+                });
                 self.begin_weather(fault, *replica, what);
             }
             Fault::Crash {
@@ -65,7 +65,7 @@ impl World<'_> {
         if let Fault::Weather { replica, what, .. } = fault {
             self.shared
                 .history
-                .note(Who::Fault, || format!("replica {replica}: {what:?} ends"));
+                .note(Actor::Fault, || format!("replica {replica}: {what:?} ends"));
             if let Some(state) = self.shared.replicas().get(*replica)
                 && matches!(what, Weather::ViewHeld | Weather::ViewBehind(_))
             {
@@ -122,7 +122,13 @@ impl World<'_> {
         state.restored = Some(now);
         state.revisions.push((now, backup.revision()));
         let lost = state.performed.iter().filter(|(at, _, deed)| {
-            *at >= of && matches!(deed, Deed::Apply(_) | Deed::Patch { .. } | Deed::Delete(_))
+            *at >= of
+                && matches!(
+                    deed,
+                    UserOperation::Apply(_)
+                        | UserOperation::Patch { .. }
+                        | UserOperation::Delete(_)
+                )
         });
         let lost: Vec<_> = lost.cloned().collect();
         state.to_do += lost.len();

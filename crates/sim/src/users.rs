@@ -13,8 +13,8 @@ use everflow_json::{Map, Value, json};
 use everflow_runtime::client::{At, Client, DeleteOptions, Patch, WriteOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::history::Who;
-use crate::scenario::{Deed, Page, Reference, Scenario};
+use crate::history::Actor;
+use crate::scenario::{Page, Reference, Scenario, UserOperation};
 use crate::shared::Shared;
 
 /// When a user comes again who found something missing.
@@ -186,46 +186,46 @@ pub fn numbered(value: &Value, number: u32) -> Value {
 pub async fn act(
     hosts: &Hosts,
     client: &Client,
-    deed: &Deed,
+    deed: &UserOperation,
     number: u32,
 ) -> Result<String, (String, String)> {
     match deed {
-        Deed::Commit { repository, files } => {
+        UserOperation::Commit { repository, files } => {
             let files = numbered(&Value::Object(files.clone()), number);
             if let Value::Object(files) = &files {
                 hosts.commit(repository, files);
             }
             Ok(format!("commits to {repository}"))
         }
-        Deed::Reset { repository, to } => {
+        UserOperation::Reset { repository, to } => {
             hosts
                 .git
                 .with(repository, |repository| repository.reset(*to));
             Ok(format!("resets {repository} to commit {to} by force"))
         }
-        Deed::DeleteBranch { repository, branch } => {
+        UserOperation::DeleteBranch { repository, branch } => {
             hosts
                 .git
                 .with(repository, |repository| repository.delete_branch(branch));
             Ok(format!("deletes the branch {branch} of {repository}"))
         }
-        Deed::Tag { repository, tag } => {
+        UserOperation::Tag { repository, tag } => {
             hosts
                 .git
                 .with(repository, |repository| repository.tag(tag, false));
             Ok(format!("moves the tag {tag} of {repository}"))
         }
-        Deed::Branch { repository, branch } => {
+        UserOperation::Branch { repository, branch } => {
             hosts
                 .git
                 .with(repository, |repository| repository.branch(branch));
             Ok(format!("makes the branch {branch} of {repository}"))
         }
-        Deed::Lock { access, secret } => {
+        UserOperation::Lock { access, secret } => {
             hosts.buckets.require_signed(access, secret);
             Ok(format!("locks the buckets with the key {access}"))
         }
-        Deed::Put {
+        UserOperation::Put {
             bucket,
             key,
             content,
@@ -236,15 +236,15 @@ pub async fn act(
             }
             Ok(format!("changes {key} in the bucket {bucket}"))
         }
-        Deed::Serve { path, content } => {
+        UserOperation::Serve { path, content } => {
             hosts.serve(path, content.as_ref());
             Ok(format!("changes {path} on the web server"))
         }
-        Deed::Push { to, files } => {
+        UserOperation::Push { to, files } => {
             hosts.push(to, files);
             Ok(format!("pushes {to}"))
         }
-        Deed::Apply(object) => {
+        UserOperation::Apply(object) => {
             let object = numbered(object, number);
             let what = format!("applies {} {}", object["kind"], object["metadata"]["name"]);
             if is_going(client, &object).await {
@@ -257,7 +257,7 @@ pub async fn act(
                 .map(|()| what.clone())
                 .map_err(|why| (what, why))
         }
-        Deed::Patch {
+        UserOperation::Patch {
             object,
             merge,
             manager,
@@ -279,7 +279,7 @@ pub async fn act(
                 Err(error) => Err((what, error.to_string())),
             }
         }
-        Deed::Helm {
+        UserOperation::Helm {
             release,
             namespace,
             does,
@@ -290,8 +290,8 @@ pub async fn act(
             done.map(|()| what.clone()).map_err(|why| (what, why))
         }
         // Calls are made where the world is at hand.
-        Deed::Call(_) => Ok(String::new()),
-        Deed::Delete(object) => {
+        UserOperation::Call(_) => Ok(String::new()),
+        UserOperation::Delete(object) => {
             let what = format!("deletes {} {}", object.kind, object.name);
             match delete(client, object).await {
                 Ok(()) => Ok(what),
@@ -306,18 +306,20 @@ pub async fn perform(
     shared: &Arc<Shared>,
     hosts: &Hosts,
     client: &Client,
-    deed: &Deed,
+    deed: &UserOperation,
     number: u32,
 ) {
     loop {
         let done = match deed {
-            Deed::Call(call) => crate::notify::call(shared, &hosts.dialer, client, call).await,
+            UserOperation::Call(call) => {
+                crate::notify::call(shared, &hosts.dialer, client, call).await
+            }
             _ => act(hosts, client, deed, number).await,
         };
         // Who meets servers that start again comes again, too.
         let missing =
             matches!(&done, Err((_, why)) if why.contains("not found") || why.contains("lost"));
-        shared.history.note(Who::User, || match done {
+        shared.history.note(Actor::User, || match done {
             Ok(what) => what,
             Err((what, why)) => format!("{what}: {why}"),
         });

@@ -17,7 +17,7 @@ use hyper::service::service_fn;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::history::Who;
+use crate::history::Actor;
 use crate::plan::{Fault, Millis, Weather};
 use crate::shared::Shared;
 
@@ -148,10 +148,10 @@ impl fmt::Debug for WaysDialer {
 pub fn between(
     env: &mut Env,
     service: ApiService,
-    (shared, who): (&Arc<Shared>, Who),
+    (shared, who): (&Arc<Shared>, Actor),
     further: &[String],
 ) -> Option<Arc<dyn Transport>> {
-    let Who::Replica(replica, life) = who else {
+    let Actor::Replica(replica, life) = who else {
         return None;
     };
     let names = std::iter::once(CLUSTER_IP).chain(further.iter().map(String::as_str));
@@ -190,7 +190,7 @@ impl Dialer for WaysDialer {
 }
 
 async fn open(way: Way, service: ApiService, port: Port) -> io::Result<Box<dyn Stream>> {
-    let who = Who::Replica(way.replica, way.life);
+    let who = Actor::Replica(way.replica, way.life);
     let history = &way.shared.history;
     history.note(who, || format!("connects to the API by {}", way.name));
     way.note();

@@ -30,7 +30,7 @@ fn the_same_seed_gives_the_same_history() {
 }
 
 #[test]
-fn so_it_does_in_all_scenarios() {
+fn same_seed_gives_the_same_history_in_all_scenarios() {
     for (number, scenario) in (0..).zip(Scenario::all().unwrap()) {
         same_twice(scenario, number..number + 2);
     }

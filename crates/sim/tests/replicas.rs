@@ -85,7 +85,7 @@ fn replicas_converge_under_their_own_faults() {
 /// Prints what happens in `EVERFLOW_SIM_SCENARIO` under its own faults, and with `EVERFLOW_SIM_SEEDS` under those of its first.
 #[test]
 #[ignore = "for looking at one"]
-fn one_is_shown() {
+fn prints_one_run() {
     let ready = Ready::new(chosen().swap_remove(0), Settings::default()).unwrap();
     let plan = match std::env::var("EVERFLOW_SIM_SEEDS") {
         Ok(_) => ready.plan(seeds().start),

@@ -112,7 +112,7 @@ fn converge_by_chance(ready: &[Ready], seeds: std::ops::Range<u64>) {
 
 /// Plans that once found something: a line with the name of the scenario and the plan.
 #[test]
-fn what_was_found_once_stays_mended() {
+fn recorded_regressions_have_no_findings() {
     for line in include_str!("regressions.txt")
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -154,13 +154,13 @@ fn systematically_of(name: &str, step: usize, is_wanted: fn(&str) -> bool) {
 }
 
 #[test]
-fn a_part_of_all_crashes_and_delays_is_survived() {
+fn sampled_crashes_and_delays_are_survived() {
     systematically("status-write-fails-once", 17);
 }
 
 /// Crashes and delays at some of the effects of each action on a release; all of them are for long searches.
 #[test]
-fn a_part_of_all_crashes_in_actions_on_releases_is_survived() {
+fn sampled_crashes_in_release_actions_are_survived() {
     for (name, step) in [
         ("release-installed", 61),
         ("release-upgraded-with-hooks", 97),
@@ -209,7 +209,7 @@ fn every_crash_and_every_delay_is_survived() {
 /// Prints what happens in `EVERFLOW_SIM_SCENARIO` under its own faults, and with `EVERFLOW_SIM_SEEDS` under those of its first.
 #[test]
 #[ignore = "for looking at one"]
-fn one_is_shown() {
+fn prints_one_run() {
     let settings = Settings {
         trace: true,
         ..Settings::default()

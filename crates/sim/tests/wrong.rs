@@ -20,7 +20,7 @@ fn mistake_named(name: &str) -> Mistake {
 }
 
 #[test]
-fn each_is_found_where_it_was_found_before() {
+fn planted_mistakes_are_found_at_their_recorded_seed() {
     let mut ready: BTreeMap<String, Ready> = BTreeMap::new();
     let mut named = Vec::new();
     let mut missed = Vec::new();
@@ -63,7 +63,7 @@ fn each_is_found_where_it_was_found_before() {
 
 #[test]
 #[ignore = "takes minutes"]
-fn each_is_found_within_two_thousand_seeds() {
+fn planted_mistakes_are_found_within_two_thousand_seeds() {
     let mut ready: Vec<Ready> = Scenario::all()
         .unwrap()
         .into_iter()
@@ -106,7 +106,7 @@ fn each_is_found_within_two_thousand_seeds() {
 /// Prints what happens: `EVERFLOW_SIM_MISTAKE`, `EVERFLOW_SIM_SCENARIO` and `EVERFLOW_SIM_SEED` say of what.
 #[test]
 #[ignore = "for looking at one"]
-fn one_is_shown() {
+fn prints_one_run() {
     let chosen = |name: &str| std::env::var(format!("EVERFLOW_SIM_{name}")).unwrap();
     let scenario = Scenario::find(&chosen("SCENARIO")).unwrap();
     let mut ready = Ready::new(scenario, Settings::default()).unwrap();

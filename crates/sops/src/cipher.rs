@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_encrypted_is_not_shown() {
+    fn unencrypted_value_is_not_shown_in_the_error() {
         let error = decrypt("hunter2", &[0; 32], "a:").unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");
         assert_eq!(

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_name_the_byte() {
+    fn error_messages_name_the_byte() {
         for (text, at) in [
             ("!!!", 0),
             ("hello", 4),

@@ -248,7 +248,7 @@ fn archives_with_one_meter_share_their_limits() {
 }
 
 #[test]
-fn everything_that_is_read_counts_to_the_ceiling() {
+fn headers_count_towards_the_size_limit() {
     let global = entry(b"g", EntryType::XGlobalHeader, &[b' '; 100_000]);
     let bytes = archive(&vec![global; 50]);
     let error = entries(&bytes, limits(10, 100), &Budget::unlimited()).unwrap_err();

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_go_prints_is_read_again() {
+    fn durations_printed_by_go_are_read_back() {
         let shown = [
             (0, "0s"),
             (1, "1ns"),

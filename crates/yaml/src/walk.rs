@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_the_whole_document_is_named() {
+    fn documents_that_cannot_be_streamed_are_reported() {
         let stop = |text: &str| {
             walk_yaml(text.as_bytes(), Limits::DEFAULT, &mut Log::default()).unwrap_err()
         };

@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_upset_the_json_reader(bytes in prop::collection::vec(json_byte(), 0..40)) {
+    fn random_bytes_do_not_panic_the_json_reader(bytes in prop::collection::vec(json_byte(), 0..40)) {
         let read = gojson::parse(&bytes, Numbers::Integers);
         let _ = gojson::canonical(&bytes);
         let _ = gojson::indent(&bytes, " ");

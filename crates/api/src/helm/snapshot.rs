@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_to_go_back_to_is_kept_and_older_ones_go() {
+    fn rollback_target_is_kept_and_older_snapshots_are_dropped() {
         let history = vec![
             snapshot(1, "superseded", None),
             snapshot(4, "failed", None),

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_without_an_answer_may_be_done_for_a_minute() {
+    fn unanswered_write_may_take_effect_for_a_minute() {
         let (cache, id) = (AppliedCache::default(), deployment());
         let seconds = Duration::from_secs;
         let unanswered = ClientError::Timeout {
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_of_the_same_number_is_not_ours() {
+    fn cache_misses_on_other_content_with_the_same_resource_version() {
         let (cache, id) = (AppliedCache::default(), deployment());
         let desired = json!({"a": 1});
         cache.remember(&id, &desired, &live(5));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_late_watch_tells_does_not_count_after_our_own_write() {
+    fn stale_watch_event_is_ignored_after_own_write() {
         let (cache, rules) = (AppliedCache::default(), [0; 32]);
         let id = deployment();
         let seen = |version| LiveState::Present(live(version));

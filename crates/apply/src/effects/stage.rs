@@ -15,7 +15,7 @@ use crate::error::ApplyError;
 use crate::immutable::is_immutable;
 use crate::inventory::Entry;
 use crate::normalize::{Owner, is_encrypted_secret};
-use crate::policy::Wish;
+use crate::policy::ObjectPolicy;
 
 /// How often it is looked whether an object that is recreated has gone.
 const LOOK: Duration = Duration::from_millis(500);
@@ -327,12 +327,12 @@ impl Applier {
                 _ => done(Action::Unchanged, None),
             });
         }
-        if Wish::LeaveAlone.of(object) {
+        if ObjectPolicy::LeaveAlone.of(object) {
             let live = self.live(&resource, &entry).await.map_err(refused)?;
             return Ok(done(Action::Skipped, live));
         }
         let outdated = recall == Recall::Outdated && self.ignore.is_empty();
-        if outdated && alone && !self.force && !Wish::Recreate.of(object) {
+        if outdated && alone && !self.force && !ObjectPolicy::Recreate.of(object) {
             return Ok(Plan::Write {
                 resource,
                 entry,
@@ -385,12 +385,12 @@ impl Applier {
             },
         };
         if let Some(live) = &current
-            && (Wish::LeaveAlone.of(live) || Wish::OnlyCreate.of(object))
+            && (ObjectPolicy::LeaveAlone.of(live) || ObjectPolicy::OnlyCreate.of(object))
         {
             return Ok(done(Action::Skipped, current));
         }
         if let (Err(error), Some(live)) = (&dry_run, &current)
-            && (self.force || Wish::Recreate.of(object) || Wish::Recreate.of(live))
+            && (self.force || ObjectPolicy::Recreate.of(object) || ObjectPolicy::Recreate.of(live))
             && is_immutable(error)
         {
             self.delete_and_wait(&resource, &entry, live).await?;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pods_say() {
+    fn cause_is_read_from_pod_status() {
         let crashing = json!({"phase": "Running", "containerStatuses": [{"name": "app", "ready": false,
             "state": {"waiting": {"reason": "CrashLoopBackOff",
                 "message": "back-off 5m0s restarting failed container=app pod=web-x7_apps(1)"}},
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_of_several_is_said_once() {
+    fn identical_causes_of_several_pods_are_reported_once() {
         let pods = [
             pod(waiting("ErrImagePull", "not found")),
             pod(waiting(
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workloads_and_events_say() {
+    fn cause_is_read_from_workload_conditions_and_warning_events() {
         let refused = json!({"status": {"conditions": [{"type": "ReplicaFailure", "status": "True",
             "reason": "FailedCreate", "message": "exceeded\nquota"}]}});
         assert_eq!(

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_without_rules_is_done_unless_it_says_otherwise() {
+    fn kind_without_health_rules_is_current_unless_its_status_says_otherwise() {
         assert_eq!(assessed(custom(json!({}))).0, Health::Current);
         let old = assessed(custom(json!({"observedGeneration": 1})));
         let message = "Widget generation is 2, but latest observed generation is 1";

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_read_as_they_are_shown() {
+    fn preflight_choice_round_trips_as_text() {
         for choice in [
             PreflightChoice::Auto,
             PreflightChoice::Server,

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_installed_is_checked_locally() {
+    fn preflight_is_local_when_no_admission_rules_are_installed() {
         assert_eq!(reason(&ClusterRules::default(), &DEPLOYMENTS), None);
     }
 

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         check.definitions(&crds);
         if check.failed {
             say::failure("check failed");
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         check.end("all checks passed")
     })
@@ -73,7 +73,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn end(&self, text: &str) -> Result<(), Failure> {
         if self.failed {
-            return Err(Failure::Told);
+            return Err(Failure::Reported);
         }
         say::success(text);
         Ok(())

@@ -155,7 +155,7 @@ async fn one(
     }
     let outcome = match missing.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Told),
+        false => Err(Failure::Reported),
     };
     for name in missing {
         say::failure(&none_found(args, kind, Some(name)));

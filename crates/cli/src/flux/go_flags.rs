@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_is_spelled_as_in_go() {
+    fn booleans_are_spelled_as_in_go() {
         assert_eq!(go_bool("T"), Ok(true));
         assert!(go_bool("yes").unwrap_err().contains("ParseBool"));
     }

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_leave_out_what_is_not_asked_for() {
+    fn log_filters_drop_unmatched_lines() {
         let filter = |level: &str, kind: &str, name: &str, namespace: Option<&str>| Filter {
             level: level.to_owned(),
             kind: kind.to_owned(),

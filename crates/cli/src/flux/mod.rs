@@ -54,7 +54,7 @@ where
             Err(failure) if names.len() == 1 => return Err(failure),
             Err(failure) => {
                 say::failure(&failure.to_string());
-                outcome = Err(Failure::Told);
+                outcome = Err(Failure::Reported);
             }
         }
     }

@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// How an object stands.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Readiness {
     Ready,
     /// Work goes on.
     Pending,
@@ -23,12 +23,12 @@ pub enum Standing {
 }
 
 /// How an object stands, by the rules of kstatus.
-pub fn standing(object: &Value) -> Standing {
+pub fn standing(object: &Value) -> Readiness {
     let is_true = |name: &str| condition(object, name).is_some_and(|c| c["status"] == "True");
     let observed = object["status"]["observedGeneration"].as_i64();
     let generation = object["metadata"]["generation"].as_i64();
     if observed.is_some() && generation.is_some() && observed != generation {
-        return Standing::Pending;
+        return Readiness::Pending;
     }
     if is_true("Stalled") {
         let message = |name: &str| {
@@ -36,11 +36,11 @@ pub fn standing(object: &Value) -> Standing {
             Some(text.to_owned())
         };
         let text = message("Stalled").or_else(|| message("Ready"));
-        return Standing::Failed(text.unwrap_or_default());
+        return Readiness::Failed(text.unwrap_or_default());
     }
     match is_true("Ready") && !is_true("Reconciling") {
-        true => Standing::Ready,
-        false => Standing::Pending,
+        true => Readiness::Ready,
+        false => Readiness::Pending,
     }
 }
 
@@ -64,9 +64,9 @@ pub async fn wait(
         }
         if test(&object) {
             match standing(&object) {
-                Standing::Ready => return Ok(object),
-                Standing::Failed(message) => return Err(message),
-                Standing::Pending => {}
+                Readiness::Ready => return Ok(object),
+                Readiness::Failed(message) => return Err(message),
+                Readiness::Pending => {}
             }
         }
         if Instant::now() + PAUSE > end {
@@ -82,7 +82,7 @@ mod tests {
     use everflow_json::json;
 
     #[test]
-    fn conditions_say_how_it_stands() {
+    fn standing_follows_the_conditions() {
         let object = |generation: i64, conditions: Value| {
             json!({"metadata": {"generation": generation},
                 "status": {"observedGeneration": 1, "conditions": conditions}})
@@ -90,16 +90,16 @@ mod tests {
         let ready = json!({"type": "Ready", "status": "True"});
         let stalled = json!({"type": "Stalled", "status": "True", "message": "no"});
         let busy = json!({"type": "Reconciling", "status": "True"});
-        assert_eq!(standing(&object(1, json!([ready]))), Standing::Ready);
-        assert_eq!(standing(&object(2, json!([ready]))), Standing::Pending);
+        assert_eq!(standing(&object(1, json!([ready]))), Readiness::Ready);
+        assert_eq!(standing(&object(2, json!([ready]))), Readiness::Pending);
         assert_eq!(
             standing(&object(1, json!([ready, busy]))),
-            Standing::Pending
+            Readiness::Pending
         );
         assert_eq!(
             standing(&object(1, json!([stalled]))),
-            Standing::Failed("no".to_owned())
+            Readiness::Failed("no".to_owned())
         );
-        assert_eq!(standing(&object(1, json!([]))), Standing::Pending);
+        assert_eq!(standing(&object(1, json!([]))), Readiness::Pending);
     }
 }

@@ -103,7 +103,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
                 say::failure(&format!(
                     "{kind} object '{name}' not found in {namespace} namespace"
                 ));
-                outcome = Err(Failure::Told);
+                outcome = Err(Failure::Reported);
                 continue;
             }
             say::action(&format!(

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_as_far_apart_as_letters_differ() {
+    fn edit_distance_counts_differing_letters() {
         assert_eq!(distance("logs", "bogus"), 2);
         assert_eq!(distance("get", "get"), 0);
         assert_eq!(distance("", "ab"), 2);

@@ -88,7 +88,7 @@ pub fn diff(args: &DiffArgs) -> Result<(), Failure> {
             true => Ok(()),
             false => {
                 say::warning("identified at least one change, exiting with non-zero exit code");
-                Err(Failure::Told)
+                Err(Failure::Reported)
             }
         }
     })

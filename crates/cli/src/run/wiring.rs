@@ -27,7 +27,8 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
 pub(super) fn cluster(args: &Args) -> Result<ClusterConfig, Failure> {
     let Some(file) = args.kubeconfig() else {
         if args.context.is_some() {
-            let text = "--context chooses from a kubeconfig: name one with --kubeconfig or $KUBECONFIG";
+            let text =
+                "--context chooses from a kubeconfig: name one with --kubeconfig or $KUBECONFIG";
             return Err(Failure::Usage(text.to_owned()));
         }
         return ClusterConfig::in_cluster().map_err(|error| Failure::Work(error.to_string()));
@@ -143,7 +144,10 @@ impl Served {
         ];
         for (what, flag, address) in asked {
             // Flux's controllers take 0 for "none".
-            let Some(address) = address.as_deref().filter(|given| !matches!(*given, "" | "0")) else {
+            let Some(address) = address
+                .as_deref()
+                .filter(|given| !matches!(*given, "" | "0"))
+            else {
                 continue;
             };
             let listener = listen(address, flag).await?;

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deployed_twice_is_seen_in_the_inventories() {
+    fn object_in_two_inventories_is_reported() {
         let picture = Picture {
             kustomizations: vec![owner("one", &["settings"]), owner("two", &["settings"])],
             ..Picture::default()

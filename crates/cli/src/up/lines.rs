@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_come_first() {
+    fn causes_are_printed_first() {
         let mut blocked = node("apps", State::Blocked, "");
         blocked.waits_for = vec!["Kustomization/flux-system/infra".into()];
         let picture = Picture {
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_for_many_is_said_once() {
+    fn notice_about_many_objects_is_printed_once() {
         let mut release = node(
             "web",
             State::Unsupported,
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_of_many_objects_is_said_once() {
+    fn identical_message_of_many_objects_is_printed_once() {
         let message = "A/n/one dry-run failed: no\nA/n/two dry-run failed: no\nB/n/x dry-run failed: no\nA/n/one: mend it\nA/n/two: mend it\nlast words";
         assert_eq!(
             folded(message),
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_headline_has_the_end_of_what_it_leads_to() {
+    fn headline_elides_the_quoted_block_and_keeps_the_ending() {
         let message = "trouble with config: `\nname: web\n`: must specify --enable-helm";
         assert_eq!(
             headline(message),
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_as_others_do_is_only_named() {
+    fn objects_with_the_same_failure_are_listed_by_name_only() {
         let failed = |name: &str| {
             let message = format!(
                 "Scaler/n/{name} dry-run failed: Scaler \"{name}\" is invalid: no\nScaler/n/{name} is in apps/{name}.yaml:3: mend it"

@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_drawn_whole() {
+    fn picture_that_fits_is_drawn_completely() {
         let drawn = fitted(&picture(), Paint::Plain, 100);
         assert_eq!(drawn.len(), 36 + 1 + 2);
         assert!(drawn.contains(&"  ✔ Kustomization/n/ready-7  ready".to_owned()));
     }
 
     #[test]
-    fn what_does_not_fit_is_counted_with_the_worst_first() {
+    fn picture_that_does_not_fit_lists_failures_first_and_counts_the_rest() {
         assert_eq!(
             fitted(&picture(), Paint::Plain, 6),
             [

@@ -24,7 +24,7 @@ use everflow_env::disk::private;
 use everflow_env::{Clock as _, Env, RealDisk, SystemClock};
 use everflow_local::picture::{Node, Picture, State};
 use everflow_local::tree::Tree;
-use everflow_local::world::{Detail, Ended, Lack, World};
+use everflow_local::world::{Detail, Ended, MissingReference, World};
 use everflow_runtime::events::CollectingSink;
 use everflow_time::Timestamp;
 
@@ -323,7 +323,7 @@ struct Session {
     opened: Opened,
     world: World,
     screen: Option<Screen>,
-    told: Told,
+    told: Reported,
     picture: Picture,
     progress: Progress,
     /// What placeholders stand for.
@@ -378,7 +378,7 @@ impl Session {
             options: options.clone(),
             world: world.map_err(|error| Failure::Work(error.to_string()))?,
             screen,
-            told: Told {
+            told: Reported {
                 states: BTreeMap::new(),
                 paint,
                 quiet,
@@ -505,7 +505,7 @@ impl Session {
     }
 }
 
-fn told_lack(lack: &Lack) -> String {
+fn told_lack(lack: &MissingReference) -> String {
     let more = match lack.users.len() {
         0 | 1 => String::new(),
         many => format!(" and {} more", many - 1),
@@ -532,13 +532,13 @@ fn cause(node: &Node) -> String {
 }
 
 /// What was told line by line.
-struct Told {
+struct Reported {
     states: BTreeMap<ObjectId, (State, String)>,
     paint: Paint,
     quiet: bool,
 }
 
-impl Told {
+impl Reported {
     /// Tells what has changed.
     fn tell(&mut self, picture: &Picture) {
         for node in picture.all() {

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_say_the_same_are_told_once() {
+    fn identical_dangling_references_are_printed_once() {
         let all = [
             reference("A/n/one", "spec.from[0]", "Secret/n/keys", true),
             reference("A/n/two", "spec.from[1]", "Secret/n/keys", true),

@@ -143,14 +143,14 @@ fn fill_container(
 }
 
 /// What a container or a pod asks for.
-struct Asked {
+struct ResourceDemand {
     requests: Amounts,
     limits: Amounts,
 }
 
-impl Asked {
+impl ResourceDemand {
     fn of(container: &Value) -> Self {
-        Asked {
+        ResourceDemand {
             requests: amounts(container.pointer("/resources/requests")),
             limits: amounts(container.pointer("/resources/limits")),
         }
@@ -158,11 +158,15 @@ impl Asked {
 }
 
 fn pod_problems(pod: &Value, limits: &[&Value]) -> Vec<String> {
-    let list = |key: &str| -> Vec<Asked> {
+    let list = |key: &str| -> Vec<ResourceDemand> {
         let containers = pod
             .pointer(&format!("/spec/{key}"))
             .and_then(Value::as_array);
-        containers.into_iter().flatten().map(Asked::of).collect()
+        containers
+            .into_iter()
+            .flatten()
+            .map(ResourceDemand::of)
+            .collect()
     };
     let (containers, first) = (list("containers"), list("initContainers"));
     let mut problems = Vec::new();
@@ -172,7 +176,7 @@ fn pod_problems(pod: &Value, limits: &[&Value]) -> Vec<String> {
         }
     }
     for limit in of_type(limits, "Pod") {
-        let whole = Asked {
+        let whole = ResourceDemand {
             requests: together(
                 containers.iter().map(|asked| &asked.requests),
                 first.iter().map(|asked| &asked.requests),
@@ -212,7 +216,7 @@ fn together<'a>(
     sum
 }
 
-fn check(limit: &Value, kind: &str, asked: &Asked, problems: &mut Vec<String>) {
+fn check(limit: &Value, kind: &str, asked: &ResourceDemand, problems: &mut Vec<String>) {
     for (name, least) in amounts(limit.get("min")) {
         let head = format!("minimum {name} usage per {kind} is {}", least.canonical());
         let (request, ceiling) = (asked.requests.get(&name), asked.limits.get(&name));

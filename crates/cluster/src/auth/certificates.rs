@@ -183,7 +183,7 @@ mod tests {
         }
 
         #[test]
-        fn random_bytes_name_nobody(der in prop::collection::vec(any::<u8>(), 0..512)) {
+        fn random_bytes_are_no_client_certificate(der in prop::collection::vec(any::<u8>(), 0..512)) {
             prop_assert_eq!(user_of(&der), None);
         }
     }

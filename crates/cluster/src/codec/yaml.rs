@@ -11,7 +11,7 @@ pub fn parse(body: &[u8]) -> Result<(Json, Vec<String>), String> {
     }
 }
 
-/// As [`parse`], with [`Json::Beyond`] for what nests too deep instead of an error.
+/// As [`parse`], with [`Json::Unrepresentable`] for what nests too deep instead of an error.
 pub fn parse_open(body: &[u8]) -> Result<(Json, Vec<String>), String> {
     let (tree, warnings) = parse_deep(body)?;
     match tree.fits(DEPTH_LIMIT) {
@@ -90,7 +90,7 @@ fn is_simple(tree: &Json, depth: usize) -> bool {
         }
         Json::String(text) => text.chars().all(|c| c == '\n' || !c.is_control()),
         Json::Null | Json::Bool(_) => true,
-        Json::Beyond(_) => false,
+        Json::Unrepresentable(_) => false,
     }
 }
 

@@ -284,7 +284,7 @@ fn data_file_changed_by_another_process_is_not_written() {
 }
 
 #[test]
-fn a_closed_file_is_left_alone_for_a_moment() {
+fn journal_is_reopened_only_after_a_pause() {
     let disk = Disk::default();
     let opened = Arc::new(Mutex::new(0));
     let (counted, of) = (opened.clone(), disk.clone());

@@ -129,7 +129,7 @@ fn failed_disk_write_leaves_the_store_unchanged() {
 }
 
 #[test]
-fn a_reopened_store_refuses_what_it_cannot_know() {
+fn reopened_store_refuses_watches_from_before_its_history() {
     let recorder = Recorder::default();
     let first = Store::open(100, Box::new(DiskJournal::on(recorder.clone()).unwrap())).unwrap();
     let made = first.create("t", "n/a", object("n/a", "x")).unwrap();

@@ -55,7 +55,7 @@ async fn a_dead_server_answers_nothing_and_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn the_next_server_shuts_the_one_before_out() {
+async fn new_server_on_the_same_disk_fences_the_previous_one() {
     let disk = MemoryDisk::new();
     let before = ApiService::new(start(Box::new(disk.open())));
     create(&before, "a").await.unwrap();
@@ -115,7 +115,7 @@ fn key(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_line_of_one_client_is_cut() {
+async fn connection_of_one_client_can_be_cut() {
     let server = server(23);
     let line = Arc::new(Line::new());
     let cut = ApiService::new(server.clone()).with_line(line.clone());
@@ -134,7 +134,7 @@ async fn the_line_of_one_client_is_cut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_is_cut_and_mended_during_a_request_loses_the_answer() {
+async fn connection_cut_during_a_request_loses_the_answer() {
     let server = server(24);
     let (line, script) = (Arc::new(Line::new()), Arc::new(Script::default()));
     let slow = Verdict::Delay(Duration::from_secs(2));

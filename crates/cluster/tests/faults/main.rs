@@ -225,7 +225,7 @@ fn names(chunk: &[u8]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn events_of_others_do_not_hide_ours() {
+async fn many_unselected_events_do_not_hide_a_selected_one() {
     let service = ApiService::new(server(9));
     let watch = format!("{MAPS}?watch=true&resourceVersion=1&labelSelector=ours");
     let mut events = open(&service, "GET", &watch, "", "").await.into_body();

@@ -32,7 +32,7 @@ use super::rounds::Work;
 use super::source::Source;
 use crate::Options;
 use crate::skeleton::{Held, SUSPENDED, health_checks, hold, silent};
-use crate::stop::{Failure, Misconfigured, Stop, Tell};
+use crate::stop::{EventText, Failure, Misconfigured, Stop};
 use crate::target::{Target, Wanted as WantedTarget};
 use crate::watching::LiveView;
 
@@ -167,7 +167,7 @@ impl<'a> Attempt<'a> {
         let found = targets.of(wanted, &self.context.client, self.options());
         found.await.map_err(|unusable| {
             Failure::new(Reason::RESTClientError, unusable.of_release())
-                .telling(Tell::Nothing)
+                .telling(EventText::Nothing)
                 .into()
         })
     }
@@ -285,7 +285,7 @@ impl<'a> Attempt<'a> {
 
 /// What of the spec cannot be right; the event has it without the words that the status begins with.
 pub(super) fn configuration(wrong: Misconfigured) -> Stop {
-    let text = Tell::Text(wrong.0.clone());
+    let text = EventText::Text(wrong.0.clone());
     Failure::from(wrong).telling(text).into()
 }
 
@@ -314,7 +314,7 @@ fn version(
     match chart_version::tracked(&plain, &source.artifact.revision) {
         Ok(tracked) => Ok((tracked.version, Some(tracked.digest))),
         Err(error) => Err(Failure::new(Reason::ChartMutateError, error.to_string())
-            .telling(Tell::Nothing)
+            .telling(EventText::Nothing)
             .into()),
     }
 }

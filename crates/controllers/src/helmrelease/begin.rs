@@ -24,13 +24,13 @@ use super::scope::kinds;
 
 /// An action that has begun, or why it cannot. Nothing is stored in that case.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(super) enum ActionStart {
     Run(Box<Run>),
     Failed(String),
 }
 
 /// What an action starts from.
-struct Ground {
+struct ActionBase {
     record: Release,
     in_place_of: Option<StoredRecord>,
     base: Option<StoredRecord>,
@@ -79,7 +79,7 @@ impl Attempt<'_> {
         work: &mut Work,
         decision: &Decision,
         plan: Plan,
-    ) -> Result<Begun, Halt> {
+    ) -> Result<ActionStart, Halt> {
         match decision {
             Decision::GoOn {
                 how: GoOn::Resume | GoOn::Abandon,
@@ -107,15 +107,15 @@ impl Attempt<'_> {
         };
         match ground {
             Ok(ground) => self.start(work, plan, ground).await,
-            Err(why) => Ok(Begun::Failed(why)),
+            Err(why) => Ok(ActionStart::Failed(why)),
         }
     }
 
     /// An uninstall that has failed is done once more.
-    async fn begin_again(&mut self, work: &mut Work, plan: Plan) -> Result<Begun, Halt> {
+    async fn begin_again(&mut self, work: &mut Work, plan: Plan) -> Result<ActionStart, Halt> {
         match newest(work) {
             Ok(ground) => self.start(work, plan, ground).await,
-            Err(why) => Ok(Begun::Failed(why)),
+            Err(why) => Ok(ActionStart::Failed(why)),
         }
     }
 
@@ -123,8 +123,8 @@ impl Attempt<'_> {
         &mut self,
         work: &mut Work,
         plan: Plan,
-        mut ground: Ground,
-    ) -> Result<Begun, Halt> {
+        mut ground: ActionBase,
+    ) -> Result<ActionStart, Halt> {
         let last = work.records.storage.last().ok().flatten();
         let failed = last.filter(|last| last.summary.status == Status::Failed);
         if let Some(last) = failed.and_then(|last| work.records.whole(last.summary.version))
@@ -156,15 +156,19 @@ impl Attempt<'_> {
         let is_new = matches!(begin.plan.kind, ActionKind::Install | ActionKind::Upgrade);
         Ok(match Run::begin(begin, &kinds, self.now()) {
             Ok(run) => match unnamed(run.record(), run.objects()).filter(|_| is_new) {
-                Some(why) => Begun::Failed(why),
-                None => Begun::Run(Box::new(run)),
+                Some(why) => ActionStart::Failed(why),
+                None => ActionStart::Run(Box::new(run)),
             },
-            Err(error) => Begun::Failed(error.to_string()),
+            Err(error) => ActionStart::Failed(error.to_string()),
         })
     }
 
     /// Goes on with what storage says is under way.
-    pub(super) async fn resume(&mut self, work: &mut Work, plan: Plan) -> Result<Begun, Halt> {
+    pub(super) async fn resume(
+        &mut self,
+        work: &mut Work,
+        plan: Plan,
+    ) -> Result<ActionStart, Halt> {
         let last = work.records.storage.last().ok().flatten();
         let version = last.map(|last| last.summary.version).unwrap_or_default();
         let Some(mut stored) = work.records.whole(version) else {
@@ -198,8 +202,8 @@ impl Attempt<'_> {
             replaced,
         };
         Ok(match Run::resume(resume, &kinds, self.now()) {
-            Ok(run) => Begun::Run(Box::new(run)),
-            Err(error) => Begun::Failed(error.to_string()),
+            Ok(run) => ActionStart::Run(Box::new(run)),
+            Err(error) => ActionStart::Failed(error.to_string()),
         })
     }
 
@@ -208,7 +212,7 @@ impl Attempt<'_> {
         work: &mut Work,
         plan: &Plan,
         anew: bool,
-    ) -> Result<Result<Ground, String>, Halt> {
+    ) -> Result<Result<ActionBase, String>, Halt> {
         let in_place_of = self.in_place_of(work, anew);
         if !anew
             && let Some(why) = name_in_use(&work.records.storage, plan)
@@ -245,7 +249,7 @@ impl Attempt<'_> {
             true => replaced(work, version),
             false => None,
         };
-        Ok(Ok(Ground {
+        Ok(Ok(ActionBase {
             record,
             in_place_of,
             base: None,
@@ -259,7 +263,7 @@ impl Attempt<'_> {
         work: &mut Work,
         plan: &Plan,
         anew: bool,
-    ) -> Result<Result<Ground, String>, Halt> {
+    ) -> Result<Result<ActionBase, String>, Halt> {
         let in_place_of = self.in_place_of(work, anew);
         let version = match &in_place_of {
             Some(stored) => stored.release.version,
@@ -303,7 +307,7 @@ impl Attempt<'_> {
             labels: base.release.labels.clone(),
             now: self.now(),
         };
-        Ok(Ok(Ground {
+        Ok(Ok(ActionBase {
             record: next_record(new, &base.release.info.first_deployed),
             in_place_of,
             base: Some(base),
@@ -312,7 +316,7 @@ impl Attempt<'_> {
         }))
     }
 
-    fn ground_of_rollback(&self, work: &Work, plan: &Plan, to: i64) -> Result<Ground, String> {
+    fn ground_of_rollback(&self, work: &Work, plan: &Plan, to: i64) -> Result<ActionBase, String> {
         let storage = &work.records.storage;
         let last = storage
             .last()
@@ -330,7 +334,7 @@ impl Attempt<'_> {
             plan.server_side,
             self.now(),
         );
-        Ok(Ground {
+        Ok(ActionBase {
             record,
             in_place_of: None,
             base: Some(newest),
@@ -452,13 +456,13 @@ fn replaced(work: &Work, version: i64) -> Option<StoredRecord> {
 }
 
 /// Actions on the newest record.
-fn newest(work: &Work) -> Result<Ground, String> {
+fn newest(work: &Work) -> Result<ActionBase, String> {
     let last = work.records.storage.last().ok().flatten();
     let last = last.and_then(|last| work.records.whole(last.summary.version));
     let Some(stored) = last else {
         return Err(format!("release: {} not found", work.release.name));
     };
-    Ok(Ground {
+    Ok(ActionBase {
         record: stored.release.clone(),
         made_from: stored.place.made_from.clone(),
         in_place_of: Some(stored),

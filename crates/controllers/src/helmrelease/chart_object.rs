@@ -11,7 +11,7 @@ use everflow_runtime::events::{Event, Severity};
 
 use super::attempt::Attempt;
 use crate::resources;
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::stop::{EventText, Failure, RetryPolicy, Stop};
 
 impl Attempt<'_> {
     /// Sees to it that the HelmChart is what `spec.chart` asks for, and that no other is left.
@@ -135,7 +135,7 @@ fn refused(message: String, error: &ClientError) -> Stop {
         return Stop::Interrupted(Interrupted::NotLeading);
     }
     Failure::new(Reason::HelmChartSyncErr, message)
-        .telling(Tell::Message)
+        .telling(EventText::Message)
         .passing(error.is_transient())
         .into()
 }

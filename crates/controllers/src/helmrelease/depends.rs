@@ -10,7 +10,7 @@ use everflow_runtime::attempt::Context;
 
 use super::attempt::configuration;
 use crate::depends::{Dependencies, Unmet};
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::stop::{EventText, Failure, RetryPolicy, Stop};
 use crate::{Options, resources};
 
 /// What a HelmRelease has to wait for.
@@ -41,7 +41,7 @@ pub(super) async fn check(
 
 fn waits(message: String) -> Stop {
     Failure::new(Reason::DependencyNotReady, message.clone())
-        .telling(Tell::Info(message))
+        .telling(EventText::Info(message))
         .then(RetryPolicy::Wait)
         .into()
 }

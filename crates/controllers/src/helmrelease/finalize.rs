@@ -15,10 +15,10 @@ use everflow_runtime::attempt::{Interrupted, Next, Report, Verdict};
 use everflow_runtime::events::{Event, Severity};
 
 use super::attempt::{Attempt, Halt};
-use super::begin::Begun;
+use super::begin::ActionStart;
 use super::rounds::Work;
 use crate::skeleton::{SUSPENDED, is_held, let_go, silent};
-use crate::stop::{Failure, Stop, Tell};
+use crate::stop::{EventText, Failure, Stop};
 use crate::target::Target;
 
 /// What became of an uninstall.
@@ -123,7 +123,7 @@ impl Attempt<'_> {
                     release.name, release.storage_namespace
                 );
                 let failure = Failure::new(Reason::StateError, message);
-                return Err(failure.telling(Tell::Once).into());
+                return Err(failure.telling(EventText::Once).into());
             }
         };
         let Some(last) = last.filter(|last| self.is_ours(last)) else {
@@ -151,11 +151,11 @@ impl Attempt<'_> {
             _ => self.begin(&mut work, &decision, plan).await?,
         };
         let outcome = match begun {
-            Begun::Failed(message) => Outcome::Failed {
+            ActionStart::Failed(message) => Outcome::Failed {
                 message,
                 stored: false,
             },
-            Begun::Run(mut run) => {
+            ActionStart::Run(mut run) => {
                 let outcome = self.drive(&mut work, &mut run).await?;
                 let kind = ActionKind::Uninstall;
                 self.note_end(&work, &decision, Some(&run), kind, &outcome);

@@ -89,13 +89,13 @@ pub(crate) struct HelmReleaseController {
     guard: Guard,
     templates: Arc<TemplateCache>,
     /// How objects that are waited for were looked at, and what others have a hand in.
-    moments: Mutex<BTreeMap<Key, Moment>>,
+    moments: Mutex<BTreeMap<Key, AttemptMemory>>,
     identity: OnceLock<String>,
 }
 
 /// What is kept of an object between attempts. It may be lost at any time: then something is looked at once more.
 #[derive(Debug, Default)]
-struct Moment {
+struct AttemptMemory {
     /// How often what is waited for was looked at.
     looks: u32,
     /// Since when definitions are waited for.
@@ -127,7 +127,7 @@ impl HelmReleaseController {
         }
     }
 
-    fn moments(&self) -> MutexGuard<'_, BTreeMap<Key, Moment>> {
+    fn moments(&self) -> MutexGuard<'_, BTreeMap<Key, AttemptMemory>> {
         self.moments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

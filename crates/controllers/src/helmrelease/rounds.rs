@@ -21,12 +21,12 @@ use everflow_runtime::attempt::{Next, Report, Verdict};
 use everflow_time::Timestamp;
 
 use super::attempt::{Attempt, Halt};
-use super::begin::Begun;
+use super::begin::ActionStart;
 use super::chart::LoadedChart;
 use super::drift::Drifts;
 use super::guard::Allowed;
 use super::storage::Records;
-use crate::stop::{Failure, Stop, Tell};
+use crate::stop::{EventText, Failure, Stop};
 use crate::target::Target;
 
 /// What an attempt works with.
@@ -195,7 +195,7 @@ impl Attempt<'_> {
             }
             Decision::Refuse { reason, message } => {
                 let failure = Failure::new(*reason, message.clone());
-                Err(failure.telling(Tell::Once).into())
+                Err(failure.telling(EventText::Once).into())
             }
             Decision::Stall { reason, message } => {
                 let advice = self.advice(*reason);
@@ -255,12 +255,12 @@ impl Attempt<'_> {
         let now = self.now();
         status::start_action(&mut self.object, kind, plan.timeout, now);
         let outcome = match self.begin(work, decision, plan).await? {
-            Begun::Run(mut run) => {
+            ActionStart::Run(mut run) => {
                 let outcome = self.drive(work, &mut run).await?;
                 self.note_end(work, decision, Some(&run), kind, &outcome);
                 outcome
             }
-            Begun::Failed(message) => {
+            ActionStart::Failed(message) => {
                 // A template may print what it fails about.
                 let message = self.concealed.hide(&message);
                 let outcome = Outcome::Failed {

@@ -15,7 +15,7 @@ use super::attempt::{Attempt, Halt};
 use crate::resources;
 use crate::skeleton::{A_MOMENT, silent};
 use crate::source_name::{SourceName, artifact_of};
-use crate::stop::{Failure, RetryPolicy, Tell};
+use crate::stop::{EventText, Failure, RetryPolicy};
 
 /// What it has produced.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Attempt<'_> {
         let read = name.read(self.context, CachedObject::value).await;
         let read = read.map_err(|error| {
             Failure::new(Reason::ArtifactFailed, error.to_string())
-                .telling(Tell::Nothing)
+                .telling(EventText::Nothing)
                 .passing(error.is_transient())
         })?;
         let Some(object) = read else {
@@ -74,7 +74,7 @@ impl Attempt<'_> {
             );
             let failure = Failure::new(Reason::ArtifactFailed, message);
             let failure = failure
-                .telling(Tell::Nothing)
+                .telling(EventText::Nothing)
                 .then(RetryPolicy::WaitForSource);
             return Err(failure.into());
         };
@@ -96,7 +96,7 @@ impl Attempt<'_> {
             let message = format!("{kind} '{namespace}/{name}' is not ready: {}", why.text);
             let failure = Failure::new(Reason::SourceNotReady, message);
             return Err(failure
-                .telling(Tell::Nothing)
+                .telling(EventText::Nothing)
                 .then(RetryPolicy::Wait)
                 .into());
         }
@@ -106,7 +106,7 @@ impl Attempt<'_> {
         let Some(artifact) = artifact_of(&object) else {
             let failure = Failure::new(Reason::SourceNotReady, "the source has no artifact");
             return Err(failure
-                .telling(Tell::Nothing)
+                .telling(EventText::Nothing)
                 .then(RetryPolicy::Wait)
                 .into());
         };

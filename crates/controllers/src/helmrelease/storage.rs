@@ -13,7 +13,7 @@ use everflow_runtime::client::Selection;
 
 use super::attempt::{Attempt, Halt};
 use crate::resources;
-use crate::stop::{Failure, Tell};
+use crate::stop::{EventText, Failure};
 use crate::target::Target;
 
 /// The records of one release: what is known of each, and the Secrets for as long as the attempt lasts.
@@ -115,7 +115,7 @@ impl Attempt<'_> {
                      failed to query with labels: {error}"
                 );
                 let failure = Failure::new(Reason::StateError, message);
-                let failure = failure.telling(Tell::Nothing);
+                let failure = failure.telling(EventText::Nothing);
                 Err(failure.passing(error.is_transient()).into())
             }
         }

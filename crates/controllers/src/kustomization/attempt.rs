@@ -30,7 +30,7 @@ use crate::Options;
 use crate::artifact::Tree;
 use crate::skeleton::{A_MOMENT, Held, SUSPENDED, health_checks, hold, silent, watch_inputs};
 use crate::source_name::SourceName;
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::stop::{EventText, Failure, RetryPolicy, Stop};
 use crate::target::{Target, Wanted};
 use crate::watching::LiveView;
 
@@ -121,7 +121,9 @@ impl<'a> Attempt<'a> {
         let mut target = found.await.map_err(|unusable| -> Stop {
             let why = unusable.of_kustomization();
             Failure::new(Reason::ReconciliationFailed, &why)
-                .telling(Tell::Text(format!("failed to build kube client: {why}")))
+                .telling(EventText::Text(format!(
+                    "failed to build kube client: {why}"
+                )))
                 .into()
         })?;
         target.client = target.client.concealing(self.concealed.clone());

@@ -7,7 +7,7 @@ use everflow_json::Value;
 use everflow_runtime::attempt::Context;
 
 use crate::depends::{CIRCLE, Dependencies, Unmet};
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::stop::{EventText, Failure, RetryPolicy, Stop};
 use crate::{Options, resources};
 
 /// What is said of a dependency that does not exist.
@@ -50,7 +50,7 @@ fn waits(message: String, options: &Options) -> Stop {
         event = format!("{event}: {message}");
     }
     Failure::new(Reason::DependencyNotReady, message)
-        .telling(Tell::Info(event))
+        .telling(EventText::Info(event))
         .then(RetryPolicy::Wait)
         .into()
 }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_went_are_moved_or_dropped() {
+    fn removed_fields_are_moved_or_dropped() {
         let kustomization = converted(json!({
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1beta1", "kind": "Kustomization",
             "spec": {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_today_stay() {
+    fn current_flux_versions_are_not_converted() {
         let object = json!({
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "spec": {"validation": "client"},

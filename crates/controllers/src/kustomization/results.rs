@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_texts_end_matters() {
+    fn key_depends_on_text_boundaries() {
         let key = |texts: &[&str]| {
             let key = texts.iter().fold(Key::default(), |key, text| key.and(text));
             key.done()
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn those_not_asked_for_go_first() {
+    fn least_recently_used_results_are_evicted_first() {
         let limit = 10 * (PER_RESULT + 100);
         let results = Results::new(limit);
         let key = |n: usize| Key::default().and(&n.to_string()).done();

@@ -10,7 +10,7 @@ use everflow_runtime::attempt::Context;
 use everflow_runtime::store::CachedObject;
 
 use crate::source_name::{SourceName, artifact_of};
-use crate::stop::{Failure, RetryPolicy, Stop, Tell};
+use crate::stop::{EventText, Failure, RetryPolicy, Stop};
 use crate::{Options, resources};
 
 /// What it has produced.
@@ -39,7 +39,7 @@ impl SourceName {
     pub(super) async fn find(&self, context: &Context, options: &Options) -> Result<Source, Stop> {
         let read = self.read(context, status_alone).await;
         let read = read.map_err(|error| {
-            Failure::new(Reason::ArtifactFailed, error.to_string()).telling(Tell::Nothing)
+            Failure::new(Reason::ArtifactFailed, error.to_string()).telling(EventText::Nothing)
         })?;
         let Some(object) = read else {
             let (kind, name) = (&self.resource.kind, &self.name);
@@ -50,7 +50,7 @@ impl SourceName {
                 self.namespace
             );
             return Err(Failure::new(Reason::ArtifactFailed, message)
-                .telling(Tell::Nothing)
+                .telling(EventText::Nothing)
                 .then(RetryPolicy::WaitForSource)
                 .into());
         };
@@ -61,7 +61,7 @@ impl SourceName {
                 message.push_str(&format!("; {} says: {complaint}", self.shown()));
             }
             return Err(Failure::new(Reason::ArtifactFailed, message)
-                .telling(Tell::Nothing)
+                .telling(EventText::Nothing)
                 .then(RetryPolicy::Wait)
                 .into());
         };

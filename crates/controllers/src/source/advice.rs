@@ -1,44 +1,47 @@
 //! What to do about a failure. Flux's messages say what happened; here they go on with a remedy.
 
 /// Marks of failures, in the words that they come in, and what each is.
-const MARKS: &[(&str, Trouble)] = &[
-    ("knownhosts: key mismatch", Trouble::OtherHostKey),
-    ("knownhosts: key is unknown", Trouble::UnknownHost),
-    ("authentication required", Trouble::Refused),
-    ("authorization failed", Trouble::Refused),
-    ("unable to authenticate", Trouble::Refused),
-    ("UNAUTHORIZED", Trouble::Refused),
-    ("DENIED", Trouble::Refused),
-    (": 401 ", Trouble::Refused),
-    (": 403 ", Trouble::Refused),
-    ("Access Denied", Trouble::Refused),
-    ("signature we calculated does not match", Trouble::Refused),
+const MARKS: &[(&str, ErrorClass)] = &[
+    ("knownhosts: key mismatch", ErrorClass::OtherHostKey),
+    ("knownhosts: key is unknown", ErrorClass::UnknownHost),
+    ("authentication required", ErrorClass::Refused),
+    ("authorization failed", ErrorClass::Refused),
+    ("unable to authenticate", ErrorClass::Refused),
+    ("UNAUTHORIZED", ErrorClass::Refused),
+    ("DENIED", ErrorClass::Refused),
+    (": 401 ", ErrorClass::Refused),
+    (": 403 ", ErrorClass::Refused),
+    ("Access Denied", ErrorClass::Refused),
+    (
+        "signature we calculated does not match",
+        ErrorClass::Refused,
+    ),
     (
         "access key Id you provided does not exist",
-        Trouble::Refused,
+        ErrorClass::Refused,
     ),
-    ("repository not found", Trouble::NotThere),
-    ("NAME_UNKNOWN", Trouble::NotThere),
-    (": 404 ", Trouble::NotThere),
-    ("no such host", Trouble::NoHost),
-    ("connection refused", Trouble::Unreachable),
-    ("no route to host", Trouble::Unreachable),
-    ("network is unreachable", Trouble::Unreachable),
-    ("connection reset", Trouble::Unreachable),
-    ("couldn't find remote ref", Trouble::NoRef),
-    ("unable to resolve ref", Trouble::NoRef),
-    ("no match found for semver", Trouble::NoRef),
-    ("unable to resolve commit object", Trouble::NoRef),
-    ("MANIFEST_UNKNOWN", Trouble::NoRef),
-    ("certificate", Trouble::Distrusted),
-    ("TLS handshake", Trouble::Distrusted),
-    ("Docker config", Trouble::DockerConfig),
-    ("deadline exceeded", Trouble::Slow),
-    ("secrets \"", Trouble::NoSecret),
+    ("repository not found", ErrorClass::NotThere),
+    ("NAME_UNKNOWN", ErrorClass::NotThere),
+    (": 404 ", ErrorClass::NotThere),
+    ("no such host", ErrorClass::NoHost),
+    ("connection refused", ErrorClass::Unreachable),
+    ("no route to host", ErrorClass::Unreachable),
+    ("network is unreachable", ErrorClass::Unreachable),
+    ("connection reset", ErrorClass::Unreachable),
+    ("couldn't find remote ref", ErrorClass::NoRef),
+    ("unable to resolve ref", ErrorClass::NoRef),
+    ("no match found for semver", ErrorClass::NoRef),
+    ("unable to resolve commit object", ErrorClass::NoRef),
+    ("MANIFEST_UNKNOWN", ErrorClass::NoRef),
+    ("certificate", ErrorClass::Distrusted),
+    ("TLS handshake", ErrorClass::Distrusted),
+    ("Docker config", ErrorClass::DockerConfig),
+    ("deadline exceeded", ErrorClass::Slow),
+    ("secrets \"", ErrorClass::NoSecret),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+enum ErrorClass {
     OtherHostKey,
     UnknownHost,
     Refused,
@@ -62,40 +65,40 @@ pub(super) fn remedy(message: &str, secret: Option<&str>) -> Option<String> {
         None => elsewhere.to_owned(),
     };
     Some(match trouble {
-        Trouble::OtherHostKey => named(
+        ErrorClass::OtherHostKey => named(
             "the host shows another key than 'known_hosts' of the SECRET has: make sure that it is \
              the right host, then bring 'known_hosts' up to date",
             "the host shows another key than known_hosts has",
         ),
-        Trouble::UnknownHost => named(
+        ErrorClass::UnknownHost => named(
             "add the host's key to 'known_hosts' of the SECRET",
             "add the host's key to known_hosts",
         ),
-        Trouble::Refused => named(
+        ErrorClass::Refused => named(
             "the credentials of the SECRET were refused: check them and what they may do",
             "if it is private, name a secret with credentials in spec.secretRef",
         ),
-        Trouble::NotThere => named(
+        ErrorClass::NotThere => named(
             "check the address, and whether the credentials of the SECRET may see it",
             "check the address; if it is private, name a secret with credentials in spec.secretRef",
         ),
-        Trouble::NoHost => "check the address, and the name server of the cluster".to_owned(),
-        Trouble::Unreachable => {
+        ErrorClass::NoHost => "check the address, and the name server of the cluster".to_owned(),
+        ErrorClass::Unreachable => {
             "check the address, that its server runs, and that network policies let this one reach it"
                 .to_owned()
         }
-        Trouble::NoSecret => "create the secret, or correct its name in spec".to_owned(),
-        Trouble::NoRef => "check spec.ref".to_owned(),
-        Trouble::Distrusted => {
+        ErrorClass::NoSecret => "create the secret, or correct its name in spec".to_owned(),
+        ErrorClass::NoRef => "check spec.ref".to_owned(),
+        ErrorClass::Distrusted => {
             "check that the server speaks TLS, and that the CA given by a secret ('ca.crt') is the \
              one that signed its certificate"
                 .to_owned()
         }
-        Trouble::DockerConfig => named(
+        ErrorClass::DockerConfig => named(
             "check the key '.dockerconfigjson' of the SECRET",
             "check the key '.dockerconfigjson' of the secret",
         ),
-        Trouble::Slow => {
+        ErrorClass::Slow => {
             "the host did not answer in time: check it, or raise spec.timeout".to_owned()
         }
     })

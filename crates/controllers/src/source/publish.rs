@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_status_names_is_not_overwritten_with_something_else() {
+    fn artifact_file_named_in_the_status_is_not_overwritten() {
         let digest = |letter: &str| Digest::parse(&letter.repeat(64)).unwrap();
         let named = |path: &str, letter: &str| Artifact {
             path: format!("gitrepository/a/b/{path}"),

@@ -61,7 +61,7 @@ async fn warn(world: &World, name: &str, message: &str) {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn what_pods_and_events_say_is_in_the_status() {
+async fn status_has_causes_from_pods_and_events() {
     let scenario: Scenario = everflow_json::from_value(json!({
         "name": "causes", "namespace": NAMESPACE, "then": {},
         "files": {"web.yaml": workload("Deployment", "web"), "db.yaml": workload("StatefulSet", "db")},

@@ -52,7 +52,7 @@ async fn has_map(world: &World, name: &str) -> bool {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn without_a_source() {
+async fn deletion_prunes_without_a_source() {
     let mut world = started(json!({"one.yaml": map("one")}), json!({})).await;
     let sources = world
         .resource("source.toolkit.fluxcd.io/v1", "GitRepository")
@@ -66,7 +66,7 @@ async fn without_a_source() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn without_the_definition_of_a_kind() {
+async fn deletion_prunes_without_the_definition_of_a_kind() {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "gadgets.example.com"},
@@ -91,7 +91,7 @@ async fn without_the_definition_of_a_kind() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn in_a_namespace_that_goes() {
+async fn deletion_prunes_in_a_terminating_namespace() {
     let other = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "k-other"}});
     let files = json!({"one.yaml": map("one"), "ns.yaml": other.to_string(),
         "two.yaml": map("two").replace("name: two", "name: two, namespace: k-other")});
@@ -131,7 +131,7 @@ async fn in_a_namespace_that_goes() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn an_object_that_does_not_go_is_named() {
+async fn object_stuck_in_deletion_is_named() {
     let spec = json!({"deletionPolicy": "WaitForTermination", "timeout": "5m"});
     let mut world = started(json!({"one.yaml": map("one")}), spec).await;
     let hold = Patch::Merge(json!({"metadata": {"finalizers": ["example.com/hold"]}}));
@@ -154,7 +154,7 @@ async fn an_object_that_does_not_go_is_named() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn many_deletions_are_told_before_they_are_made() {
+async fn event_announces_a_large_prune_before_it_starts() {
     let names = ["a", "b", "c", "d", "e"];
     let mut files = everflow_json::Map::new();
     for name in names {

@@ -100,7 +100,7 @@ async fn started(watch_applied: bool) -> World {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn requests_are_few() {
+async fn reconcile_stays_within_its_request_budget() {
     let mut world = started(true).await;
     let new = asked(&world, 0);
     assert!(but_events(&new).len() <= 7, "{:#?}", but_events(&new));
@@ -141,7 +141,7 @@ async fn drift_is_corrected_at_once() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn an_object_of_two_is_named() {
+async fn object_of_two_kustomizations_is_reported() {
     let mut world = started(true).await;
     let mut other = kustomization();
     other["metadata"]["name"] = "other".into();

@@ -241,7 +241,7 @@ async fn frozen_at(kind: ControllerKind, frozen: String, point: u64) {
 /// The process dies before or after the server has done the n-th write, for every n; another one
 /// takes over, and lets it go when it is deleted.
 #[test]
-fn a_crash_at_every_effect_is_made_up_for() {
+fn reconcile_recovers_from_a_crash_at_every_write() {
     for kind in SOURCES {
         // Finalizer, status and event of each object.
         let effects = 3 * objects(kind).len();

@@ -254,7 +254,7 @@ fn says_all(message: &str, parts: &[&str]) -> bool {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn mistakes_are_named_with_place_and_remedy() {
+async fn errors_name_place_and_remedy() {
     let mut wrong = Vec::new();
     for mistake in mistakes() {
         let ((reason, message), events) = told(&mistake).await;

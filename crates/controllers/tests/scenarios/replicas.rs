@@ -188,7 +188,7 @@ async fn until(world: &World, what: &str, mut so: impl FnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn the_survivor_delivers_what_the_dead_had_fetched() {
+async fn surviving_replica_delivers_artifacts_of_a_dead_replica() {
     let mut world =
         World::start(&scenario(), recorded_options(), &[ControllerKind::Receiver]).await;
     world.stop_engine().await;

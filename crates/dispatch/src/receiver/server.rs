@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
 use super::keys::KeyCache;
-use super::waker::{Unwoken, Waker};
+use super::waker::{AnnotateError, Waker};
 use crate::secrets;
 use crate::web::{Answer, Answering, Inbound, Web};
 
@@ -264,7 +264,7 @@ impl Hooks {
         &self,
         target: &Target,
         filters: &Filters,
-    ) -> (Vec<super::waker::Object>, Option<Unwoken>) {
+    ) -> (Vec<super::waker::Object>, Option<AnnotateError>) {
         let kind = target.kind.as_str();
         let resource = match self.client.resource(&target.api_version, kind).await {
             Ok(resource) => resource,
@@ -305,17 +305,17 @@ impl Hooks {
 }
 
 impl Problems {
-    fn add(&mut self, problem: Unwoken) {
-        let (Unwoken::Away(text) | Unwoken::Refused(text)) = &problem;
+    fn add(&mut self, problem: AnnotateError) {
+        let (AnnotateError::Away(text) | AnnotateError::Refused(text)) = &problem;
         self.texts.push(text.clone());
-        self.is_away |= matches!(problem, Unwoken::Away(_));
+        self.is_away |= matches!(problem, AnnotateError::Away(_));
     }
 }
 
-fn problem(error: &Error) -> Unwoken {
+fn problem(error: &Error) -> AnnotateError {
     match error.is_transient() {
-        true => Unwoken::Away(error.to_string()),
-        false => Unwoken::Refused(error.to_string()),
+        true => AnnotateError::Away(error.to_string()),
+        false => AnnotateError::Refused(error.to_string()),
     }
 }
 
@@ -325,7 +325,7 @@ fn admitted(
     resource: &Resource,
     filters: &Filters,
     found: &[Value],
-) -> (Vec<String>, Option<Unwoken>) {
+) -> (Vec<String>, Option<AnnotateError>) {
     let evaluator = filters.evaluator();
     let mut names = Vec::new();
     for object in found {
@@ -336,7 +336,7 @@ fn admitted(
         match evaluator.admit(target.resource, &object) {
             Ok(true) => names.push(meta_text(&object, "name").to_owned()),
             Ok(false) => {}
-            Err(error) => return (names, Some(Unwoken::Refused(error.to_string()))),
+            Err(error) => return (names, Some(AnnotateError::Refused(error.to_string()))),
         }
     }
     (names, None)

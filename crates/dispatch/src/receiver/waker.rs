@@ -20,14 +20,14 @@ pub(super) type Object = (Resource, String, String);
 
 /// Why an object could not be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unwoken {
+pub(super) enum AnnotateError {
     /// The API server is away: the caller may try again.
     Away(String),
     /// There is no such object, or it may not be changed.
     Refused(String),
 }
 
-type Answer = oneshot::Sender<Result<(), Unwoken>>;
+type Answer = oneshot::Sender<Result<(), AnnotateError>>;
 
 /// Asks for attempts. Clones share it.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ impl Waker {
     }
 
     /// Asks for an attempt of an object, by a request that is sent after this call.
-    pub(super) async fn wake(&self, object: Object) -> Result<(), Unwoken> {
+    pub(super) async fn wake(&self, object: Object) -> Result<(), AnnotateError> {
         let (answer, heard) = oneshot::channel();
         let is_first = {
             let mut waiting = self.lock();
@@ -64,7 +64,7 @@ impl Waker {
             // The request is sent even when the caller goes away.
             tokio::spawn(self.clone().ask_for(object));
         }
-        let stopped = || Err(Unwoken::Away("the program stops".to_owned()));
+        let stopped = || Err(AnnotateError::Away("the program stops".to_owned()));
         heard.await.unwrap_or_else(|_| stopped())
     }
 
@@ -92,15 +92,15 @@ impl Waker {
         }
     }
 
-    async fn annotate(&self, (resource, namespace, name): &Object) -> Result<(), Unwoken> {
+    async fn annotate(&self, (resource, namespace, name): &Object) -> Result<(), AnnotateError> {
         let now = self.env.clock.now().rfc3339_micro();
         let patch = Patch::Merge(json!({"metadata": {"annotations": {REQUESTED_AT: now}}}));
         let options = WriteOptions::by(CONTROLLER).without_managed_fields();
         let at = At::new(namespace, name);
         match self.client.patch(resource, at, &patch, &options).await {
             Ok(_) => Ok(()),
-            Err(error) if error.is_transient() => Err(Unwoken::Away(error.to_string())),
-            Err(error) => Err(Unwoken::Refused(error.to_string())),
+            Err(error) if error.is_transient() => Err(AnnotateError::Away(error.to_string())),
+            Err(error) => Err(AnnotateError::Refused(error.to_string())),
         }
     }
 }

@@ -66,7 +66,7 @@ async fn an_event_of_a_controller_reaches_a_generic_provider() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_dead_provider_was_to_be_told_survives_a_crash_and_is_told_once() {
+async fn notifications_for_unreachable_provider_survive_a_crash_and_are_sent_once() {
     let mut world = World::new().await;
     world
         .alert(
@@ -148,7 +148,7 @@ async fn a_provider_that_hangs_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_is_given_up_and_said() {
+async fn expired_notifications_are_dropped_and_reported() {
     let mut world = World::new().await;
     world
         .alert(
@@ -179,7 +179,7 @@ async fn what_is_too_old_is_given_up_and_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_flaps_is_told_of_in_a_group_also_after_a_crash() {
+async fn flapping_object_is_grouped_even_after_a_crash() {
     let mut world = World::new().await;
     let got = world.provider("chat", Manner::Answers(200));
     world
@@ -229,7 +229,7 @@ async fn the_event_server_answers_as_flux_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_replica_does_not_tell_what_was_told() {
+async fn notification_is_not_repeated_by_another_replica() {
     let mut world = World::new().await;
     let got = world.provider("hook", Manner::Answers(200));
     world

@@ -108,7 +108,7 @@ async fn a_wrong_token_is_refused_and_the_right_one_taken_after_it_was_rotated()
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_api_server_is_away_callers_are_asked_to_come_again() {
+async fn webhook_answers_503_while_the_api_server_is_unreachable() {
     let mut world = world().await;
     world.object(&RECEIVERS, "ci", receiver("generic")).await;
     let server = world.start_receivers().await;

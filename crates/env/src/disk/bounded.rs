@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_the_bound_is_refused_and_what_goes_makes_room() {
+    fn writes_over_the_bound_are_refused_and_removals_free_space() {
         let disk = BoundedDisk::new(Arc::new(MemoryDisk::new()), "tmp", 100);
         for directory in ["tmp/one", "tmp/two", "kept", "tmpfs"] {
             disk.create_dir(directory).unwrap();

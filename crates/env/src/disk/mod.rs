@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_directory_tell_the_same_story() {
+    fn memory_disk_behaves_like_a_real_directory() {
         tell(&MemoryDisk::new());
         let directory = tempfile::tempdir().unwrap();
         tell(&RealDisk::new(directory.path()).unwrap());
     }
 
     #[test]
-    fn what_was_not_synced_is_lost_in_a_crash() {
+    fn unsynced_writes_are_lost_in_a_crash() {
         let disk = MemoryDisk::new();
         write_whole(&disk, "kept", b"all of it").unwrap();
         let mut file = disk.create("lost").unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_says_so() {
+    fn full_disk_error_is_returned() {
         let disk = MemoryDisk::new();
         disk.set_capacity(Some(4));
         let error = write_whole(&disk, "big", b"12345").unwrap_err();

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_open_to_others_is_so_no_more() {
+    fn permissions_of_existing_files_and_directories_are_tightened() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         std::fs::write(&file, "old").unwrap();

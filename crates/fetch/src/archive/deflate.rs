@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_unpacks() {
+    fn compressed_bytes_decompress_to_the_original() {
         for (count, alphabet) in [
             (0, 1),
             (1, 2),

@@ -20,52 +20,52 @@ pub(crate) struct Refusal {
 
 /// Why a request came to nothing.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum RequestFailure {
     /// The server said no.
     Refused(Refusal),
     /// It did not get so far.
     Failed(Error),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for RequestFailure {
     fn from(error: Error) -> Self {
-        Trouble::Failed(error)
+        RequestFailure::Failed(error)
     }
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for RequestFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Trouble::Failed(error) => error.fmt(f),
-            Trouble::Refused(refusal) if refusal.message.is_empty() => {
+            RequestFailure::Failed(error) => error.fmt(f),
+            RequestFailure::Refused(refusal) if refusal.message.is_empty() => {
                 match usual_words(&refusal.code) {
                     Some(words) => f.write_str(words),
                     None => write!(f, "Error response code {}.", refusal.code),
                 }
             }
-            Trouble::Refused(refusal) => f.write_str(&refusal.message),
+            RequestFailure::Refused(refusal) => f.write_str(&refusal.message),
         }
     }
 }
 
-impl Trouble {
+impl RequestFailure {
     /// The limit that was passed, if it was one.
     pub fn exceeded(&self) -> Option<&Exceeded> {
         match self {
-            Trouble::Failed(error) => error.exceeded(),
-            Trouble::Refused(_) => None,
+            RequestFailure::Failed(error) => error.exceeded(),
+            RequestFailure::Refused(_) => None,
         }
     }
 
     /// Whether the server's word for it is this one.
     pub fn is(&self, code: &str) -> bool {
-        matches!(self, Trouble::Refused(refusal) if refusal.code == code)
+        matches!(self, RequestFailure::Refused(refusal) if refusal.code == code)
     }
 
     /// Whether trying again soon may help.
     pub fn passes(&self) -> bool {
         match self {
-            Trouble::Refused(refusal) => {
+            RequestFailure::Refused(refusal) => {
                 matches!(
                     refusal.status,
                     408 | 429 | 499 | 500 | 502 | 503 | 504 | 520
@@ -83,14 +83,14 @@ impl Trouble {
                         | "SlowDownRead"
                 )
             }
-            Trouble::Failed(Error::Request { cause, .. }) => matches!(
+            RequestFailure::Failed(Error::Request { cause, .. }) => matches!(
                 &**cause,
                 Error::Protocol(text) if matches!(
                     text.as_str(),
                     "EOF" | "unexpected EOF" | "read: connection reset by peer"
                 )
             ),
-            Trouble::Failed(_) => false,
+            RequestFailure::Failed(_) => false,
         }
     }
 }
@@ -376,7 +376,7 @@ mod tests {
             ("AccessDenied", "eu")
         );
         assert_eq!(parse("<Error/>"), None);
-        let bare = Trouble::Refused(Refusal {
+        let bare = RequestFailure::Refused(Refusal {
             code: "NoSuchKey".to_owned(),
             ..Refusal::default()
         });

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused() {
+    fn invalid_endpoints_and_bucket_names_are_refused() {
         for endpoint in ["http://x", "x/y", "", "u:hunter2@h", "a b", "h:port"] {
             let error = Endpoint::new(endpoint, "bucket", false).unwrap_err();
             assert_eq!(error.reason(), "AuthenticationFailed");

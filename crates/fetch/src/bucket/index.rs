@@ -10,7 +10,7 @@ use everflow_env::{run_blocking, run_budgeted};
 use everflow_limits::Budget;
 use futures_util::StreamExt as _;
 
-use super::answer::{Page, Trouble, page};
+use super::answer::{Page, RequestFailure, page};
 use super::endpoint::check_name;
 use super::sign::query;
 use super::{BucketClient, FAILED, LARGEST_PAGE};
@@ -141,7 +141,7 @@ impl BucketClient {
     async fn confirm(&self, deadline: &Deadline) -> Result<(), Error> {
         let bucket = &self.remote.bucket;
         let asked = match check_name(bucket) {
-            Err(error) => Err(Trouble::Failed(error)),
+            Err(error) => Err(RequestFailure::Failed(error)),
             Ok(()) => self.request(Method::HEAD, "", None, deadline).await,
         };
         match asked {
@@ -155,7 +155,7 @@ impl BucketClient {
         }
     }
 
-    async fn list_file(&self, deadline: &Deadline) -> Result<Option<Vec<u8>>, Trouble> {
+    async fn list_file(&self, deadline: &Deadline) -> Result<Option<Vec<u8>>, RequestFailure> {
         match self.request(Method::GET, IGNORE_FILE, None, deadline).await {
             Ok(response) => Ok(Some(response.body.read_all(LARGEST_LIST).await?)),
             Err(trouble) if trouble.is("NoSuchKey") => Ok(None),
@@ -167,7 +167,7 @@ impl BucketClient {
         &self,
         lists: &Arc<[String; 2]>,
         deadline: &Deadline,
-    ) -> Result<BTreeMap<String, String>, Trouble> {
+    ) -> Result<BTreeMap<String, String>, RequestFailure> {
         let old = self.endpoint.is_google();
         let prefix = self.remote.prefix.as_str();
         let mut objects = BTreeMap::new();
@@ -199,13 +199,13 @@ impl BucketClient {
                 objects.insert(key, etag);
             }
             if names > LONGEST_NAMES {
-                return Err(Trouble::Failed(Error::TooLarge {
+                return Err(RequestFailure::Failed(Error::TooLarge {
                     what: "the text of all names in the bucket".to_owned(),
                     limit: LONGEST_NAMES as u64,
                 }));
             }
             if objects.len() > self.remote.objects {
-                return Err(Trouble::Failed(Error::TooLarge {
+                return Err(RequestFailure::Failed(Error::TooLarge {
                     what: "the number of objects of the bucket".to_owned(),
                     limit: self.remote.objects as u64,
                 }));
@@ -213,7 +213,7 @@ impl BucketClient {
             match read.next {
                 None => return Ok(objects),
                 Some(token) if next.as_ref() == Some(&token) => {
-                    return Err(Trouble::Failed(Error::Protocol(
+                    return Err(RequestFailure::Failed(Error::Protocol(
                         "the server gives the same page again and again".to_owned(),
                     )));
                 }
@@ -256,7 +256,7 @@ impl BucketClient {
         let mut sizes = BTreeMap::new();
         while let Some((object, got)) = downloads.next().await {
             let got = got.map_err(|trouble| match trouble {
-                Trouble::Failed(error @ (Error::Disk { .. } | Error::Lost)) => error,
+                RequestFailure::Failed(error @ (Error::Disk { .. } | Error::Lost)) => error,
                 trouble => self.object_failed(&object.key, &trouble),
             })?;
             match got {
@@ -293,7 +293,7 @@ impl BucketClient {
         place: &TemporaryDirectory,
         total: &AtomicU64,
         deadline: &Deadline,
-    ) -> Result<Got, Trouble> {
+    ) -> Result<Got, RequestFailure> {
         let asked = self.request(Method::GET, &object.key, None, deadline).await;
         let response = match asked {
             Err(trouble) if trouble.is("NoSuchKey") => return Ok(Got::Gone),
@@ -354,7 +354,12 @@ impl BucketClient {
 }
 
 /// Reads a page of the listing without what is left out.
-fn wanted(bytes: &[u8], old: bool, lists: &[String; 2], budget: &Budget) -> Result<Page, Trouble> {
+fn wanted(
+    bytes: &[u8],
+    old: bool,
+    lists: &[String; 2],
+    budget: &Budget,
+) -> Result<Page, RequestFailure> {
     let mut patterns = Vec::new();
     for list in lists {
         patterns.extend(read_patterns_within(list, &[], budget).map_err(Error::from)?);

@@ -25,7 +25,7 @@ pub use sts::Ldap;
 
 use crate::http::{Client, ClientOptions, Limits, Proxy, Request, Response, TlsOptions};
 use crate::{Deadline, Error, Secret};
-use answer::Trouble;
+use answer::RequestFailure;
 use endpoint::Endpoint;
 
 /// The reason of what goes wrong with a bucket.
@@ -194,7 +194,7 @@ impl BucketClient {
         })
     }
 
-    async fn keys(&self, deadline: &Deadline) -> Result<Option<&Keys>, Trouble> {
+    async fn keys(&self, deadline: &Deadline) -> Result<Option<&Keys>, RequestFailure> {
         let keys = self
             .keys
             .get_or_try_init(|| async {
@@ -225,7 +225,7 @@ impl BucketClient {
     }
 
     /// The region of the bucket, asked for once.
-    async fn locate(&self, deadline: &Deadline) -> Result<(), Trouble> {
+    async fn locate(&self, deadline: &Deadline) -> Result<(), RequestFailure> {
         if !self.region().is_empty() {
             return Ok(());
         }
@@ -245,7 +245,7 @@ impl BucketClient {
                 }
             }
             // Who may not ask may still be allowed to read.
-            Err(Trouble::Refused(refusal))
+            Err(RequestFailure::Refused(refusal))
                 if matches!(
                     refusal.code.as_str(),
                     "AccessDenied"
@@ -272,7 +272,7 @@ impl BucketClient {
         key: &str,
         query: Option<String>,
         deadline: &Deadline,
-    ) -> Result<Response, Trouble> {
+    ) -> Result<Response, RequestFailure> {
         self.locate(deadline).await?;
         let mut moved = false;
         loop {
@@ -283,7 +283,7 @@ impl BucketClient {
             let asked = self.ask(request, &region, !key.is_empty(), deadline).await;
             match &asked {
                 // The bucket is elsewhere, and the server says where.
-                Err(Trouble::Refused(refusal))
+                Err(RequestFailure::Refused(refusal))
                     if !moved
                         && self.remote.region.is_empty()
                         && !refusal.region.is_empty()
@@ -303,7 +303,7 @@ impl BucketClient {
         region: &str,
         object: bool,
         deadline: &Deadline,
-    ) -> Result<Response, Trouble> {
+    ) -> Result<Response, RequestFailure> {
         let keys = self.keys(deadline).await?;
         let mut pauses = PAUSES.iter();
         loop {
@@ -315,8 +315,10 @@ impl BucketClient {
             let method = request.method.clone();
             let trouble = match self.http.send(request, deadline).await {
                 Ok(response) if response.status == StatusCode::OK => return Ok(response),
-                Ok(response) => Trouble::Refused(answer::refusal(&method, response, object).await),
-                Err(error) => Trouble::Failed(error),
+                Ok(response) => {
+                    RequestFailure::Refused(answer::refusal(&method, response, object).await)
+                }
+                Err(error) => RequestFailure::Failed(error),
             };
             match pauses.next() {
                 Some(pause) if trouble.passes() && *pause < deadline.left() => {

@@ -4,7 +4,7 @@ use ::http::{Method, StatusCode};
 use everflow_env::Env;
 
 use super::Keys;
-use super::answer::{Trouble, element, refusal};
+use super::answer::{RequestFailure, element, refusal};
 use super::sign::escaped;
 use crate::http::{Client, ClientOptions, Proxy, Request, TlsOptions};
 use crate::{Deadline, Error, Secret, Url};
@@ -28,7 +28,7 @@ pub(super) async fn assume(
     ldap: &Ldap,
     proxy: Option<Proxy>,
     deadline: &Deadline,
-) -> Result<Keys, Trouble> {
+) -> Result<Keys, RequestFailure> {
     let url = Url::parse(&ldap.endpoint).map_err(Error::from)?;
     let options = ClientOptions {
         tls: match url.scheme.as_str() {
@@ -49,7 +49,7 @@ pub(super) async fn assume(
     request.secret_body = true;
     let response = client.send(request, deadline).await?;
     if response.status != StatusCode::OK {
-        return Err(Trouble::Refused(
+        return Err(RequestFailure::Refused(
             refusal(&Method::POST, response, false).await,
         ));
     }
@@ -62,7 +62,7 @@ pub(super) async fn assume(
             secret: secret.into(),
             session: part("SessionToken").map(Secret::new),
         }),
-        _ => Err(Trouble::Failed(Error::Protocol(format!(
+        _ => Err(RequestFailure::Failed(Error::Protocol(format!(
             "the answer of {url} holds no keys"
         )))),
     }

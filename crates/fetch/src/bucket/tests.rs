@@ -98,7 +98,7 @@ async fn a_bucket_becomes_an_archive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_vanishes_or_changes_meanwhile_is_told() {
+async fn objects_changed_during_the_fetch_update_the_index() {
     let (buckets, env) = world();
     for key in ["one", "two", "three"] {
         buckets.put("bucket-x", key, key.as_bytes());
@@ -174,7 +174,7 @@ async fn keys_are_fetched_from_a_directory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_wrong_is_named() {
+async fn bucket_errors_name_the_bucket_and_the_cause() {
     let (buckets, env) = world();
     let error = get(&env, remote(), None).await.unwrap_err();
     assert_eq!(error, "bucket 'bucket-x' not found");
@@ -259,7 +259,7 @@ async fn what_goes_wrong_is_named() {
 }
 
 #[test]
-fn what_is_not_there_yet_says_so() {
+fn unsupported_bucket_providers_are_refused_with_a_clear_error() {
     for provider in ["aws", "gcp", "azure"] {
         let error = unsupported_provider(provider);
         assert_eq!(error.reason(), "AuthenticationFailed");

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_is_remembered_for_a_while() {
+    fn index_cache_expires_and_evicts_the_least_recently_used() {
         let span = Duration::from_secs;
         let cache = IndexCache::new(2, span(10), span(5));
         let found = || Arc::new(Some(Vec::new()));

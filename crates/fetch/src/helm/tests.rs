@@ -273,7 +273,7 @@ mod builds {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_wrong_with_a_tree_is_said_as_flux_says_it() {
+    async fn chart_directory_errors_match_flux() {
         let env = tree();
         put(&env, "tmp/tree/bad/Chart.yaml", "a: [\n");
         put(&env, "tmp/tree/ver/Chart.yaml", "name: a\nversion: nope\n");
@@ -451,7 +451,7 @@ mod builds {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_wrong_with_a_repository_is_said_as_flux_says_it() {
+    async fn chart_repository_errors_match_flux() {
         let (env, source) = repository(packed(&[("app/../../x", b"x"), ("app/Chart.yaml", b"")]));
         let error = async |version: &str| {
             let error = remote(&env, &source, version, BuildOptions::default()).await;

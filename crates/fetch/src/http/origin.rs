@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_impersonal_headers_go_elsewhere() {
+    fn only_headers_without_credentials_follow_redirects() {
         let mut headers = HeaderMap::new();
         for name in ["accept", "authorization", "cookie", "x-amz-security-token"] {
             let name = HeaderName::from_static(name);

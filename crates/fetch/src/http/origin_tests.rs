@@ -264,7 +264,7 @@ impl Dialer for Resolving {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_of_private_addresses_are_no_way_in() {
+async fn host_names_that_resolve_to_private_addresses_are_refused() {
     let (dialer, log, mut env) = world();
     env.dialer = Arc::new(Resolving(dialer.clone()));
     for host in ["outer", "intranet"] {

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demands_are_read() {
+    fn authentication_challenges_are_parsed() {
         let text = r#"Bearer realm="https://a.io/t?x=1,2",service="s \"q\"", Other=fun"#;
         let one = Challenge::parse(text).unwrap();
         assert_eq!(one.scheme, "bearer");

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_repository_is_refused_in_fluxs_words() {
+    fn invalid_oci_addresses_are_refused_with_flux_messages() {
         for (address, words) in [
             (
                 "https://x/y",
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn only_near_registries_may_speak_plainly() {
+    fn plain_http_is_allowed_for_local_registries_only() {
         for (registry, local) in [
             ("127.0.0.1:5000", true),
             ("localhost:5000", true),

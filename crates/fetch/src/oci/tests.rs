@@ -190,7 +190,7 @@ async fn tokens_are_fetched_and_renewed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_may_not_send_us_into_our_own_network() {
+async fn registry_redirects_into_private_networks_are_refused() {
     let (registry, env) = world();
     registry.push("team/app", &["v1"], &Push::content(packed(&[("a", "1")])));
     registry.require_token("http://169.254.169.254/token", "x");
@@ -550,7 +550,7 @@ async fn charts_are_pulled_by_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn far_registries_are_never_spoken_to_plainly() {
+async fn plain_http_is_never_used_for_remote_registries() {
     let dialer = MemoryDialer::new();
     let registry = Registry::new();
     registry.listen(&dialer, "far.example", 443);

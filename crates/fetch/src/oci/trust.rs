@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_kept_but_broken_is_fetched_again() {
+    async fn broken_trust_root_cache_is_fetched_again() {
         let world = world();
         world.publish(&Sigstore::new().trusted_root());
         for broken in [&b"{"[..], br#"{"due":1,"files":{},"trustedRoot":"{}"}"#] {

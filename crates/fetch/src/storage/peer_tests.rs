@@ -66,7 +66,7 @@ async fn get(hosts: &MemoryDialer, from: &str, header: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_replica_serves_what_one_of_them_holds() {
+async fn any_replica_serves_artifacts_of_its_peers() {
     let hosts = MemoryDialer::new();
     let one = replica(&hosts, "one", &["two"], None).await;
     let stored = publish(&one, b"content").await;

@@ -102,7 +102,7 @@ async fn a_crash_while_storing_leaves_the_old_artifact() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_and_many_files_go_but_never_the_named_one() {
+async fn garbage_collection_never_removes_the_artifact_in_the_status() {
     let (storage, env) = store(StorageOptions::default()).await;
     let mut paths = Vec::new();
     for name in ["1", "2", "3", "4"] {
@@ -136,7 +136,7 @@ async fn old_and_many_files_go_but_never_the_named_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn quotas_and_full_disks_are_said() {
+async fn quota_and_full_disk_errors_are_reported() {
     let options = StorageOptions {
         quota: 10,
         ..StorageOptions::default()

@@ -65,7 +65,7 @@ async fn both_protocols_bring_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unchanged_remote_costs_one_question() {
+async fn unchanged_remote_costs_one_request() {
     if !git_is_here() {
         return;
     }

@@ -108,7 +108,7 @@ async fn commits_are_pushed_to_empty_and_to_filled_repositories() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_push_that_comes_second_is_made_again_on_top() {
+async fn rejected_push_is_repeated_on_top_of_the_new_head() {
     if !git_is_here() {
         return;
     }
@@ -134,7 +134,7 @@ async fn a_push_that_comes_second_is_made_again_on_top() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refusals_are_told_with_the_servers_reason() {
+async fn push_refusals_show_the_reason_of_the_server() {
     if !git_is_here() {
         return;
     }

@@ -77,7 +77,7 @@ pub(crate) fn ssh_remote(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ssh_checks_the_host_and_proves_who_we_are() {
+async fn ssh_verifies_the_host_and_authenticates_with_a_key() {
     if !git_is_here() {
         return;
     }

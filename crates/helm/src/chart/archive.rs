@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_out_are_refused() {
+    fn archive_paths_out_of_the_chart_are_refused() {
         let error = |name: &str| unpack(&archive(&[(name, b"x")])).unwrap_err().to_string();
         assert_eq!(
             error("web/../../etc/passwd"),

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_as_go_does() {
+    fn patterns_match_like_go_path_match() {
         let cases: &[(&str, &str, Result<bool, BadPattern>)] = &[
             ("abc", "abc", Ok(true)),
             ("*", "abc", Ok(true)),

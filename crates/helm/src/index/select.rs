@@ -129,7 +129,7 @@ mod tests {
     const DAY: &str = "2026-01-01T00:00:00Z";
 
     #[test]
-    fn ranges_choose_the_highest_and_names_the_very_one() {
+    fn ranges_select_the_highest_and_exact_versions_themselves() {
         let all = versions(&[
             ("2.1.0-rc.1", DAY),
             ("2.0.0", DAY),

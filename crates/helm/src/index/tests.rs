@@ -84,13 +84,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn nothing_makes_it_panic(text in "[a-z0-9:{}\\[\\]\"' \n,&*!|>.-]{0,200}") {
+    fn random_text_as_an_index_does_not_panic(text in "[a-z0-9:{}\\[\\]\"' \n,&*!|>.-]{0,200}") {
         let _ = rewritten(&text);
         let _ = rewritten(&format!("apiVersion: v1\nentries:\n  a:\n  - {text}\n"));
     }
 
     #[test]
-    fn bytes_do_not_either(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_as_an_index_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let mut aside = Vec::new();
         let _ = read_index(&bytes, &mut aside);
         let _ = find_versions(&bytes[..], "a");

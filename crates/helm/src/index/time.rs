@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn times_that_go_refuses_are_refused() {
         for text in [
             "",
             "2026-01-01",

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_schema_is_told_by_its_metaschema() {
+    fn invalid_schema_is_refused_by_its_metaschema() {
         let budget = Budget::unlimited();
         let meter = Meter::new(&Limits::default(), &budget);
         let error = JsonSchema::new(json!({"type": "nope"}), &meter)

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_are_told_as_helm_tells_them() {
+    fn lint_findings_match_helm() {
         let deployment =
             "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: A_b}\n";
         assert_eq!(

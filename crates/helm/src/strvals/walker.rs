@@ -275,7 +275,7 @@ impl<'a> Walker<'a> {
     }
 
     fn json_value(&mut self) -> Step<Value> {
-        if self.nothing_left_before_comma() {
+        if self.only_whitespace_before_comma() {
             return Ok(Value::Null);
         }
         let (value, length) =
@@ -283,12 +283,12 @@ impl<'a> Walker<'a> {
                 // Go's streaming decoder has its own word for text that ends too soon.
                 .map_err(|error| wrong(error.to_string().replace("end of JSON input", "EOF")))?;
         self.scanner.skip(length);
-        self.nothing_left_before_comma();
+        self.only_whitespace_before_comma();
         Ok(value)
     }
 
     /// Skips blanks and one comma; true if there was a comma or the end.
-    fn nothing_left_before_comma(&mut self) -> bool {
+    fn only_whitespace_before_comma(&mut self) -> bool {
         loop {
             match self.scanner.peek() {
                 None => return true,

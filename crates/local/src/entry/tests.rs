@@ -182,7 +182,7 @@ fn sources_that_nobody_defines_are_made() {
 }
 
 #[test]
-fn what_is_used_by_kustomize_is_no_place_to_begin() {
+fn directory_used_as_a_resource_is_no_entry() {
     let files = [
         (
             "clusters-of/one/flux/kustomization.yaml",
@@ -334,7 +334,7 @@ fn an_invented_kustomization_decrypts_where_there_are_secrets() {
 }
 
 #[test]
-fn what_is_read_from_a_place() {
+fn files_reached_from_an_entry_are_found() {
     let apps = alone("apps", "./apps/one");
     let tree = tree(&[
         ("clusters/one/apps.yaml", &*apps),

@@ -12,7 +12,7 @@ use everflow_time::Timestamp;
 
 use node::{children, has_tried, made_from, node, waits_for};
 pub use waits::HEALTH_FAILED;
-use waits::{Beyond, blamed, fate, health_waits};
+use waits::{MayExist, blamed, fate, health_waits};
 
 /// The reason of sources that are not fetched because the network is not to be used.
 pub const SKIPPED: &str = "SkippedOffline";
@@ -263,7 +263,7 @@ impl Picture {
                 .all()
                 .map(|node| (node.id.subject(), node.state))
                 .collect();
-            let beyond = Beyond {
+            let beyond = MayExist {
                 is_all_known,
                 artifacts: generates,
                 deployed: self
@@ -322,7 +322,7 @@ impl Picture {
                             false => fate(
                                 &objects,
                                 &states,
-                                &Beyond {
+                                &MayExist {
                                     artifacts: true,
                                     ..beyond
                                 },
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_something_on_its_way_is_still_moving() {
+    fn dependent_of_a_progressing_object_is_waiting_not_blocked() {
         let (picture, states) = drawn(&[
             repository("True", "Succeeded"),
             kustomization("a", "Unknown", "Progressing", &[]),
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_skipped_may_have_the_dependency() {
+    fn missing_dependency_is_skipped_when_a_skipped_source_may_define_it() {
         let mut elsewhere = repository("True", SKIPPED);
         elsewhere["metadata"]["name"] = json!("elsewhere");
         let mut skipped = kustomization("a", "False", "ArtifactFailed", &[]);
@@ -771,7 +771,7 @@ mod tests {
     }
 
     #[test]
-    fn what_generators_would_make_is_skipped() {
+    fn artifacts_of_unsupported_generators_are_skipped() {
         let mut app = kustomization("app", "False", "ArtifactFailed", &[]);
         app["spec"]["sourceRef"] = json!({ "kind": "ExternalArtifact", "name": "made" });
         let generator = json!({

@@ -11,7 +11,7 @@ use super::{Node, State, is_counted};
 
 /// What may exist although it is not here.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Beyond {
+pub(super) struct MayExist {
     /// Whether it is time to judge that something does not exist.
     pub(super) is_all_known: bool,
     /// Artifacts, made by somebody who is not supported.
@@ -41,7 +41,7 @@ pub(super) fn blamed(node: &Node) -> Vec<String> {
 pub(super) fn fate(
     names: &[String],
     states: &BTreeMap<String, State>,
-    beyond: &Beyond,
+    beyond: &MayExist,
 ) -> Option<State> {
     let fates = names.iter().filter_map(|name| match states.get(name) {
         None if !beyond.is_all_known => None,

@@ -29,7 +29,7 @@ pub enum Detail {
 
 /// Something that Kustomizations or HelmReleases need and that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lack {
+pub struct MissingReference {
     /// What.
     pub what: String,
     /// Who needs it.
@@ -47,7 +47,7 @@ impl World {
     }
 
     /// What Kustomizations and HelmReleases need and is not there: keys, holders of variables and of values.
-    pub async fn not_had(&self) -> Result<Vec<Lack>, Error> {
+    pub async fn not_had(&self) -> Result<Vec<MissingReference>, Error> {
         let mut lacks: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for object in self.list(&resources::KUSTOMIZATIONS).await? {
             let (namespace, user) = (view::namespace(&object), ObjectId::of(&object).subject());
@@ -76,7 +76,7 @@ impl World {
                 lacks.entry(what).or_default().push(user.clone());
             }
         }
-        let lack = |(what, users)| Lack { what, users };
+        let lack = |(what, users)| MissingReference { what, users };
         Ok(lacks.into_iter().map(lack).collect())
     }
 

@@ -34,7 +34,7 @@ use crate::skipped_release::SkippedReleases;
 use crate::stand_in::{StandIn, StandIns};
 use kinds::flux_kind;
 pub use kinds::{delivered, has_kind, unsupported};
-pub use look::{Detail, Lack};
+pub use look::{Detail, MissingReference};
 pub use manifests::Manifests;
 
 /// Whose fields the objects are that a world begins with.

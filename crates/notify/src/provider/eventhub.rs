@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_connection_string_lacks_is_named() {
+    fn missing_connection_string_part_is_named() {
         let refused = signed(
             "Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey=b",
             0,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_seed_is_refused() {
+    fn invalid_nkey_seeds_are_refused() {
         for (text, why) in [
             ("nope", "illegal base32 data at input byte 0"),
             ("", "nkeys: invalid encoded key"),

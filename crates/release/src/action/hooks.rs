@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_before_the_action_is_none_of_it() {
+    fn hook_run_before_the_action_does_not_count() {
         let began = Timestamp::from_seconds(100);
         let mut hook = hook("a", 0, &[]);
         assert!(!ran_since(&hook, began));

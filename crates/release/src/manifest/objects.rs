@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_apart_and_namespaces_filled_in() {
+    fn list_objects_are_expanded_and_namespaces_filled_in() {
         let manifest = "---\n# Source: a\n# only a comment\n---\napiVersion: v1\nkind: List\nitems:\n\
                         - {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n\
                         - {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: other}}\n\

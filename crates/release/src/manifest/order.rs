@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_new_manifest_lacks_is_found_whatever_the_version() {
+    fn removed_objects_are_found_across_api_versions() {
         let old = [
             object("v1", "ConfigMap", "a"),
             object("apps/v1beta1", "Deployment", "d"),

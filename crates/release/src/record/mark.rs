@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_note_is_ignored() {
+    fn invalid_progress_notes_are_ignored() {
         for text in ["", "{}", "[1]", "{\"action\":\"dance\"}"] {
             assert_eq!(Progress::of(text), None);
             assert_eq!(MadeFrom::of(text), None);

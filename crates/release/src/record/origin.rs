@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_without_them_was_rendered_for_nobody() {
+    fn manifest_without_owner_labels_has_no_origin() {
         assert_eq!(found_in("kind: ConfigMap\nmetadata:\n  name: x\n", 7), None);
     }
 }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_time_of_leadership_is_over_and_a_newer_one_is_not() {
+    fn holder_with_an_older_epoch_is_gone_and_a_newer_one_is_not() {
         let rules = TakeOver::default();
         assert_eq!(hold(&noted(me(3)), &me(3), &rules, at(101)), Hold::Own);
         let older = hold(&noted(me(2)), &me(3), &rules, at(101));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shared_the_work_otherwise_is_at_it_no_more() {
+    fn holder_with_another_shard_layout_has_abandoned_the_action() {
         let rules = TakeOver::default();
         let held = |lease: &str| Holder {
             lease: Some(lease.to_owned()),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_helm_cli_is_waited_for_and_named() {
+    fn action_of_the_helm_cli_is_waited_for_and_named() {
         let rules = TakeOver::default();
         let busy = hold(&written_by("Helm"), &me(3), &rules, at(999));
         let expected = Hold::Busy {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn flux_is_at_work_no_more_once_its_lease_is_ours() {
+    fn flux_has_abandoned_its_action_once_its_lease_is_ours() {
         let stopped = TakeOver {
             flux_stopped: Some(at(150)),
             ..TakeOver::default()
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_over_where_that_is_turned_off() {
+    fn takeover_can_be_disabled() {
         let off = TakeOver {
             enabled: false,
             flux_stopped: Some(at(150)),

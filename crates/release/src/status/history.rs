@@ -143,7 +143,7 @@ mod tests {
     use everflow_time::Timestamp;
 
     #[test]
-    fn a_release_that_the_status_did_not_know_is_told_of_with_its_own_revision_and_chart() {
+    fn event_of_a_release_unknown_to_the_status_has_its_revision_and_chart() {
         let said = |kind: &str| {
             json!({
                 "type": kind, "status": "True", "reason": "InstallSucceeded",

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_secrets_bring_is_known_and_what_config_maps_bring_is_not() {
+    fn values_of_secrets_are_collected_and_those_of_config_maps_are_not() {
         let map = json!({"data": {"values.yaml": "a: plain\n"}});
         let secret = json!({"data": {
             "values.yaml": STANDARD.encode("db: {password: hunter2}\n"), "bad": STANDARD.encode("["),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_an_error_unless_it_is_optional() {
+    fn missing_values_reference_fails_unless_optional() {
         let map = || reference(ConfigKind::ConfigMap, |_| ());
         assert_eq!(
             error(map(), None),

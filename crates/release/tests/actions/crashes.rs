@@ -72,7 +72,7 @@ fn a_crash_at_any_step_leads_to_the_same_end() {
 }
 
 #[test]
-fn a_process_that_lost_its_action_to_another_cannot_write_any_more() {
+fn process_that_lost_its_action_cannot_write() {
     for case in cases() {
         let (_, _, steps) = end(&case, &[]);
         for at in 0..steps {

@@ -169,7 +169,7 @@ fn an_upgrade_deletes_what_is_gone_and_supersedes_the_revision_before() {
 }
 
 #[test]
-fn failures_are_told_in_helms_words() {
+fn failure_messages_match_helm() {
     let mut found = Vec::new();
     for name in [
         "install with a failing hook",
@@ -243,7 +243,7 @@ fn failures_are_told_in_helms_words() {
 }
 
 #[test]
-fn what_a_failed_upgrade_created_is_deleted_and_what_it_took_over_is_not() {
+fn failed_upgrade_deletes_created_objects_but_not_existing_ones() {
     let (cluster, _) = steps(&case("upgrade that times out and is cleaned up"));
     let names: Vec<String> = names(&cluster)
         .into_iter()
@@ -254,7 +254,7 @@ fn what_a_failed_upgrade_created_is_deleted_and_what_it_took_over_is_not() {
 }
 
 #[test]
-fn nothing_of_a_release_is_left_after_its_uninstall_but_hooks() {
+fn uninstall_removes_everything_except_hooks() {
     let (cluster, steps) = steps(&case("uninstall"));
     assert!(cluster.secrets.is_empty());
     let is_hook = |name: &String| name.starts_with("Job/") || name == "ConfigMap/settings";
@@ -317,7 +317,7 @@ fn an_install_that_flux_left_in_the_middle_of_a_hook_goes_on_as_the_same_revisio
 }
 
 #[test]
-fn an_action_that_nobody_wants_any_more_is_ended_by_one_write() {
+fn unwanted_action_is_ended_by_one_write() {
     let case = case("upgrade");
     let mut cluster = case.cluster.clone();
     let mut run = (case.action.begin)(&cluster, &case.action.plan, holder(1));

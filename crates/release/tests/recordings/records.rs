@@ -146,7 +146,7 @@ fn digests_are_those_of_the_recorded_texts() {
 }
 
 #[test]
-fn snapshots_say_what_flux_remembered() {
+fn snapshots_match_those_of_flux() {
     let mut outcome = Outcome::default();
     for scenario in scenarios() {
         for (number, step) in steps(&scenario.json) {

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_strangers_are_charged_by_bytes_and_values() {
+    fn answers_of_foreign_servers_are_charged_by_bytes_and_values() {
         let answers = Answers::Each(None);
         let budget = answers.budget().unwrap();
         assert_eq!(charge(&budget, &vec![b'x'; 100 << 20]), Ok(()));

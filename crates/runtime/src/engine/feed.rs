@@ -76,6 +76,7 @@ pub(super) fn drop_key(shared: &Shared, key: &Key) {
     state.queue.remove(key);
     state.waits.forget(key);
     state.own_writes.remove(key);
+    state.taken_over.remove(key);
     if let Some(signal) = state.running.get(key) {
         signal.raise();
     }

@@ -9,7 +9,7 @@ mod run;
 mod tenure;
 mod watches;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -189,6 +189,7 @@ impl Builder {
                     quarantine: Quarantine::default(),
                     leading: None,
                     shards: None,
+                    taken_over: BTreeSet::new(),
                     turned: None,
                 }),
                 turn: Notify::new(),
@@ -243,6 +244,8 @@ struct State {
     leading: Option<Leadership>,
     /// The shards that are worked on here, where the work is shared.
     shards: Option<Shards>,
+    /// Objects that another replica worked on until now, and that no attempt here has dealt with since.
+    taken_over: BTreeSet<Key>,
     /// When the dispatcher last had a turn.
     turned: Option<Duration>,
 }

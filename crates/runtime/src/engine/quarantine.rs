@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_left_behind_counts_a_death_once() {
+    fn leftover_mark_counts_one_crash() {
         let disk = MemoryDisk::new();
         let bad = key("bad.name");
         mark_of(&disk, &bad).make();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn suspects_are_tried_later_one_at_a_time_and_ever_more_rarely() {
+    fn quarantined_objects_are_retried_alone_with_growing_delay() {
         let mut quarantine = Quarantine::default();
         quarantine.add(key("once"), 1, Duration::ZERO);
         quarantine.add(key("bad"), 2, Duration::ZERO);

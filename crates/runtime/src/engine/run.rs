@@ -13,7 +13,7 @@ use super::{ChangePredicate, Shared, watches};
 use crate::attempt::{
     Broken, Context, Controller, Interrupted, Next, Report, Verdict, WatchFor, Watcher,
 };
-use crate::client::revision;
+use crate::client::{At, revision};
 use crate::error::Error;
 use crate::lease::Epoch;
 use crate::queue::{Due, Key, Priority, Ticket};
@@ -164,10 +164,17 @@ async fn make(
 ) -> Option<Followup> {
     let key = ticket.key.clone();
     let controller = shared.kinds.get(&key.kind)?.clone();
-    let stored = shared
-        .stores
-        .get(&key.kind)?
-        .get(&key.namespace, &key.name)?;
+    let store = shared.stores.get(&key.kind)?;
+    let taken_over = shared.lock().taken_over.contains(&key);
+    if taken_over && let Err(error) = read_anew(shared, &key, store).await {
+        let fields = [("object", &*key.to_string()), ("error", &error.to_string())];
+        shared.log.debug("an object that was taken over cannot be read yet", &fields);
+        return Some(Followup {
+            next: Next::retry("NotReadAnew"),
+            result: "error",
+        });
+    }
+    let stored = store.get(&key.namespace, &key.name)?;
     let object = stored.value();
     let admission = shared.lock().quarantine.admit(&key, shared.now());
     if let Admission::Held {
@@ -210,6 +217,7 @@ async fn make(
         key,
         ticket,
         epoch,
+        taken_over,
         log,
         resource,
         field_manager: controller.field_manager().to_owned(),
@@ -223,7 +231,10 @@ async fn make(
     let attempted = attempt(shared, &*controller, &object, &context).await;
     quarantine::end(shared, &context.key, mark).await;
     let report = match attempted {
-        Ok(report) => report,
+        Ok(report) => {
+            shared.lock().taken_over.remove(&context.key);
+            report
+        }
         Err(why) => {
             context
                 .log
@@ -232,6 +243,25 @@ async fn make(
         }
     };
     Some(publish(shared, &*controller, (&stored, &object), report, &context).await)
+}
+
+/// Reads an object that another replica worked on until now. Our watch may be behind what that one has done: acting on it
+/// could bring back an older revision.
+async fn read_anew(shared: &Shared, key: &Key, store: &Store) -> Result<(), Error> {
+    let Some(resource) = shared.resources.get(&key.kind) else {
+        return Ok(());
+    };
+    let at = At::new(&key.namespace, &key.name);
+    match shared.client.get(resource, at).await {
+        Ok(object) => store.learn(&object),
+        Err(Error::NotFound(_)) => {
+            if let Some(known) = store.get(&key.namespace, &key.name) {
+                store.learn_gone(&(key.namespace.clone(), key.name.clone()), &known.uid);
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Runs the controller's code within its deadline; what it breaks is its object's alone.

@@ -111,7 +111,10 @@ fn adopt(shared: &Arc<Shared>, new: Shards) {
                 .as_ref()
                 .is_some_and(|before| before.owns(&key).is_some());
             match (had, new.owns(&key).is_some()) {
-                (false, true) => feed::take_up(shared, &key, &object),
+                (false, true) => {
+                    shared.lock().taken_over.insert(key.clone());
+                    feed::take_up(shared, &key, &object);
+                }
                 (true, false) => feed::drop_key(shared, &key),
                 _ => {}
             }

@@ -23,7 +23,7 @@ fn run_order(queue: &mut Queue, now: Duration) -> Vec<String> {
 }
 
 #[test]
-fn urgent_ones_first_and_nobody_twice() {
+fn higher_priority_first_and_no_object_twice() {
     let mut queue = Queue::new(QueueOptions::default());
     let now = seconds(1);
     queue.enqueue(&key("A", "n", "interval"), Priority::Interval, now);
@@ -41,7 +41,7 @@ fn urgent_ones_first_and_nobody_twice() {
 }
 
 #[test]
-fn what_is_missing_is_found() {
+fn objects_missing_from_the_queue_are_found() {
     let mut queue = Queue::new(QueueOptions::default());
     for (kind, name) in [("A", "b"), ("B", "a"), ("B", "c"), ("B", "d"), ("C", "b")] {
         queue.enqueue(&key(kind, "n", name), Priority::Spec, seconds(1));
@@ -82,7 +82,7 @@ fn kinds_and_namespaces_take_turns() {
 }
 
 #[test]
-fn one_attempt_at_a_time_and_again_when_something_came_meanwhile() {
+fn one_attempt_at_a_time_and_requeued_after_a_change_during_it() {
     let mut queue = Queue::new(QueueOptions::default());
     let (toy, now) = (key("A", "n", "x"), seconds(1));
     queue.enqueue(&toy, Priority::Spec, now);
@@ -105,7 +105,7 @@ fn one_attempt_at_a_time_and_again_when_something_came_meanwhile() {
 }
 
 #[test]
-fn failures_wait_longer_and_longer_until_something_changes() {
+fn failures_back_off_until_a_change() {
     let mut queue = Queue::new(QueueOptions::default());
     let (toy, mut now) = (key("A", "n", "x"), seconds(1));
     let due = Due::Backoff {
@@ -197,7 +197,7 @@ fn kinds_have_limits_and_the_oldest_is_not_starved() {
 }
 
 #[test]
-fn what_was_begun_does_not_stand_behind_all_that_is_new() {
+fn woken_objects_are_not_starved_by_new_ones() {
     let mut queue = Queue::new(QueueOptions::default());
     for number in 0..1_000 {
         let name = number.to_string();
@@ -217,7 +217,7 @@ fn what_was_begun_does_not_stand_behind_all_that_is_new() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten_unless_it_came_back() {
+fn removed_object_is_not_requeued_unless_recreated() {
     let mut queue = Queue::new(QueueOptions::default());
     let (toy, now) = (key("A", "n", "x"), seconds(1));
     queue.enqueue(&toy, Priority::Spec, now);
@@ -276,7 +276,7 @@ proptest! {
     /// Whatever happens in whatever order: no object is lost, none runs twice at once, limits
     /// hold, and left alone everything has its turn.
     #[test]
-    fn no_object_is_ever_lost(steps in prop::collection::vec(step(), 1..200)) {
+    fn queue_never_loses_an_object(steps in prop::collection::vec(step(), 1..200)) {
         let mut queue = Queue::new(QueueOptions {
             concurrency: 3,
             concurrency_per_host: 1,

@@ -84,13 +84,13 @@ mod tests {
         }
 
         #[test]
-        fn what_is_as_wanted_stays(members in members(), holders in holders()) {
+        fn balanced_assignment_is_not_changed(members in members(), holders in holders()) {
             let wanted = assign(&members, &holders);
             prop_assert_eq!(assign(&members, &wanted), wanted);
         }
 
         #[test]
-        fn who_joins_gets_a_share_and_nothing_else_moves(members in members(), shards in 1_usize..40) {
+        fn joining_member_gets_a_share_and_nothing_else_moves(members in members(), shards in 1_usize..40) {
             let before = assign(&members, &vec![None; shards]);
             let mut more = members.clone();
             more.insert("new".to_owned());
@@ -100,7 +100,7 @@ mod tests {
         }
 
         #[test]
-        fn who_leaves_gives_only_what_it_had(members in members(), shards in 1_usize..40) {
+        fn only_shards_of_the_leaving_member_move(members in members(), shards in 1_usize..40) {
             let before = assign(&members, &vec![None; shards]);
             let leaver = members.iter().next().unwrap().clone();
             let mut fewer = members.clone();

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_member_tells_is_read_back() {
+    fn member_round_trips_through_lease_annotations() {
         let member = Member {
             identity: "engine-7d9_0F".into(),
             shards: 8,

@@ -127,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn alone_it_takes_all() {
+    fn single_member_takes_all_shards() {
         let shards = vec![SeenShard::default(); 3];
         assert_eq!(decide(&["me"], 0, &shards), vec![Move::Take; 3]);
     }
 
     #[test]
-    fn half_is_given_to_who_joins_and_released_when_work_has_ended() {
+    fn half_goes_to_a_joining_member_once_running_work_has_ended() {
         let mut shards = vec![held_by("me"); 4];
         let moves = decide(&["me", "new"], 0, &shards);
         let given = |of: &[Move], what| of.iter().filter(|found| **found == what).count();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_should_take_is_taken_when_it_does_not() {
+    fn shard_not_taken_by_its_member_is_taken_after_a_delay() {
         let mut free = SeenShard {
             free_since: Some(seconds(0)),
             ..SeenShard::default()
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_out_gives_all_away_and_takes_nothing() {
+    fn excluded_member_hands_over_all_shards_and_takes_none() {
         let shards = vec![held_by("me"), SeenShard::default()];
         assert_eq!(
             decide(&["other"], 0, &shards),

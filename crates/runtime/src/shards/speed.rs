@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_times_slower_than_the_others_is_slow_until_it_is_near_them_again() {
+    fn member_ten_times_slower_than_peers_is_slow_until_it_recovers() {
         let peers = [ms(60), ms(80), ms(5_000)];
         let slow = |own, was| is_slow(Some(ms(own)), &peers, was);
         assert_eq!((slow(799, false), slow(801, false)), (false, true));
@@ -44,13 +44,13 @@ mod tests {
     }
 
     #[test]
-    fn differences_that_nobody_feels_do_not_count() {
+    fn small_latency_differences_do_not_count_as_slow() {
         assert!(!is_slow(Some(ms(450)), &[ms(1)], false));
         assert!(is_slow(Some(ms(510)), &[ms(1)], false));
     }
 
     #[test]
-    fn who_is_alone_or_knows_nothing_is_not_slow() {
+    fn member_without_peers_or_measurements_is_not_slow() {
         assert!(!is_slow(Some(ms(9_000)), &[], true));
         assert!(!is_slow(None, &[ms(1)], true));
     }

@@ -26,7 +26,7 @@ fn sizes(store: &Store) -> Vec<(String, u64)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn older_never_goes_over_newer() {
+async fn older_version_never_replaces_newer() {
     let store = store();
     assert_eq!((store.age(), store.is_synced()), (None, false));
     store.learn(&toy("early", "u0", 5));
@@ -63,7 +63,7 @@ async fn older_never_goes_over_newer() {
 
 /// A server restored from a backup whose revisions have come past the old ones before anybody looked.
 #[tokio::test(start_paused = true)]
-async fn a_list_is_believed_about_all_up_to_its_revision() {
+async fn list_is_authoritative_up_to_its_revision() {
     let store = store();
     store.replace(&[toy("a", "u1", 10), toy("b", "u2", 11)], 12, false);
     store.learn(&toy("b", "u2", 30));
@@ -73,7 +73,7 @@ async fn a_list_is_believed_about_all_up_to_its_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_unreadable_object_harms_no_other() {
+async fn unreadable_object_does_not_affect_others() {
     let store = store();
     let mut broken = toy("x", "u", 1);
     broken["metadata"]["uid"] = json!(7);
@@ -90,7 +90,7 @@ async fn one_unreadable_object_harms_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subscribers_hear_all_changes_in_order() {
+async fn subscribers_receive_all_changes_in_order() {
     let store = store();
     store.replace(&[toy("a", "u1", 2)], 3, false);
     let mut changes = store.subscribe();
@@ -105,7 +105,7 @@ async fn subscribers_hear_all_changes_in_order() {
 }
 
 #[test]
-fn what_nobody_reads_is_not_kept() {
+fn store_drops_fields_that_are_not_requested() {
     let kept = |keep| CachedObject::read(&toy("a", "u", 1), keep).unwrap().value();
     assert_eq!(kept(Keep::WithoutManagedFields)["spec"]["size"], 1);
     assert_eq!(
@@ -126,7 +126,7 @@ fn what_nobody_reads_is_not_kept() {
 }
 
 #[test]
-fn of_workloads_the_templates_are_left_out() {
+fn pod_templates_of_workloads_are_not_kept() {
     let mut object = toy("a", "u1", 10);
     object["spec"] = json!({"replicas": 2, "template": {"spec": {}}, "volumeClaimTemplates": []});
     object["status"] = json!({"replicas": 1});

@@ -477,7 +477,7 @@ users:
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn kubeconfig_errors_name_the_problem() {
         let text = |context| read(Some(context)).unwrap_err().to_string();
         assert_eq!(text("none"), r#"kubeconfig: it has no context "none""#);
         assert_eq!(text("lost"), r#"kubeconfig: it has no cluster "nowhere""#);

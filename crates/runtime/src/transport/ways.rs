@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_way_is_left_for_the_best_that_is_known_to_work() {
+    fn failed_endpoint_is_left_for_the_best_working_one() {
         let (mut ways, ids) = four();
         assert_eq!((ways.len(), port(&ways)), (4, 1));
         ways.works(ids[0], seconds(0));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preferred_way_is_returned_to_when_it_works_again() {
+    fn preferred_endpoint_is_used_again_after_it_recovers() {
         let (mut ways, ids) = four();
         ways.works(ids[2], seconds(0));
         ways.failed(ids[0], Fault::Unreachable, seconds(1));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_with_failures_and_are_forgotten_after_a_good_time() {
+    fn backoff_grows_with_failures_and_resets_after_a_stable_period() {
         let (mut ways, ids) = four();
         let mut pauses = Vec::new();
         for _ in 0..8 {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn learned_ways_come_and_go() {
+    fn learned_endpoints_are_added_and_removed() {
         let (mut ways, ids) = four();
         ways.failed(ids[0], Fault::Unreachable, seconds(0));
         ways.failed(ids[1], Fault::Unreachable, seconds(0));

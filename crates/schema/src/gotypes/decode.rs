@@ -3,7 +3,7 @@
 use everflow_json::{Map, Text, Value};
 
 use super::{Findings, GoType, GoTypes};
-use crate::go_json::{Beyond, DEPTH_LIMIT, Json, too_large};
+use crate::go_json::{DEPTH_LIMIT, Json, Unrepresentable, too_large};
 use crate::go_text;
 use crate::quantity::Quantity;
 use crate::time;
@@ -33,10 +33,10 @@ fn json_name(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
         Json::Bool(_) => "bool",
-        Json::Number(_) | Json::Beyond(Beyond::Number(_)) => "number",
+        Json::Number(_) | Json::Unrepresentable(Unrepresentable::Number(_)) => "number",
         Json::String(_) => "string",
-        Json::Array(_) | Json::Beyond(Beyond::Array) => "array",
-        Json::Object(_) | Json::Beyond(Beyond::Object) => "object",
+        Json::Array(_) | Json::Unrepresentable(Unrepresentable::Array) => "array",
+        Json::Object(_) | Json::Unrepresentable(Unrepresentable::Object) => "object",
     }
 }
 
@@ -102,7 +102,7 @@ impl<'t, 'j> Decoder<'t, 'j> {
         if let (Json::Null, false) = (body, matches!(ty, GoType::Any)) {
             return self.types.zero(ty);
         }
-        if let (Json::Beyond(beyond), false) = (body, matches!(ty, GoType::Pointer(_))) {
+        if let (Json::Unrepresentable(beyond), false) = (body, matches!(ty, GoType::Pointer(_))) {
             return self.decode_beyond(ty, beyond);
         }
         match ty {
@@ -130,7 +130,7 @@ impl<'t, 'j> Decoder<'t, 'j> {
     }
 
     /// What is out of reach fits nowhere, but does not fit for different reasons.
-    fn decode_beyond(&mut self, ty: &GoType, beyond: &Beyond) -> Value {
+    fn decode_beyond(&mut self, ty: &GoType, beyond: &Unrepresentable) -> Value {
         let free = matches!(
             ty,
             GoType::Any
@@ -142,7 +142,7 @@ impl<'t, 'j> Decoder<'t, 'j> {
                 | GoType::Struct(_)
         );
         match beyond {
-            Beyond::Number(text) => match ty {
+            Unrepresentable::Number(text) => match ty {
                 GoType::Int32 | GoType::Int64 | GoType::Float => {
                     return self.mismatch(&format!("number {text}"), ty);
                 }
@@ -153,7 +153,7 @@ impl<'t, 'j> Decoder<'t, 'j> {
             _ if free => {
                 self.fail(|| format!("values that nest deeper than {DEPTH_LIMIT} levels"));
             }
-            other => return self.decode_scalar(ty, &Json::Beyond(other.clone())),
+            other => return self.decode_scalar(ty, &Json::Unrepresentable(other.clone())),
         }
         self.types.zero(ty)
     }

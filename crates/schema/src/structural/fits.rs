@@ -145,7 +145,7 @@ mod tests {
     use crate::Schema;
 
     #[test]
-    fn what_surely_fits_is_valid() {
+    fn fast_path_accepts_only_valid_values() {
         let schema = json!({"type": "object", "required": ["name"], "properties": {
             "name": {"type": "string", "minLength": 1, "maxLength": 3, "pattern": "^[a-z]+$"},
             "count": {"type": "integer", "format": "int64", "minimum": 0, "maximum": 9},

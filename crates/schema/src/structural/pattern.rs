@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_go_s_words() {
+    fn errors_match_go() {
         let cases = [
             ("(", "missing closing ): `(`"),
             ("a)", "unexpected ): `a)`"),

@@ -7,7 +7,7 @@ use everflow_cluster::faults::{Commits, Faults, Verdict};
 use everflow_cluster::store::Stored;
 
 use super::Parts;
-use crate::history::Who;
+use crate::history::Actor;
 use crate::oracles::Commit;
 use crate::shared::{Doing, Shared};
 
@@ -18,7 +18,7 @@ pub struct UserHook(pub Arc<Shared>);
 impl Faults for UserHook {
     fn handling(&self, request: &Request) {
         self.0.state().doing = Some(Doing {
-            who: Who::User,
+            who: Actor::User,
             path: request.path.clone(),
             late: None,
         });
@@ -57,7 +57,7 @@ impl Commits for Observer {
             .as_ref()
             .map(|doing| (doing, Parts::of(&doing.path)))
             .filter(|(_, parts)| parts.is_in(table) && parts.may_be(key));
-        let who = asked.map_or(Who::Cluster, |(doing, _)| doing.who);
+        let who = asked.map_or(Actor::Cluster, |(doing, _)| doing.who);
         let commit = Commit {
             at,
             who,

@@ -12,8 +12,8 @@ use everflow_cluster::rest::request::words;
 use everflow_cluster::rest::watch::Event;
 use everflow_cluster::status::ApiError;
 
-use crate::history::Who;
-use crate::plan::{Asked, EventFate, Fate, Fault, Weather};
+use crate::history::Actor;
+use crate::plan::{EventFate, Fate, Fault, RequestClass, Weather};
 use crate::shared::{Doing, Shared};
 
 pub use commits::{Observer, UserHook};
@@ -109,14 +109,14 @@ fn joins(text: &str, first: &str, second: &str) -> bool {
 
 /// The kinds that one request counts as: there are at most three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kinds([Option<Asked>; 3]);
+struct Kinds([Option<RequestClass>; 3]);
 
 impl Kinds {
-    fn one(kind: Asked) -> Self {
+    fn one(kind: RequestClass) -> Self {
         Kinds([Some(kind), None, None])
     }
 
-    fn contains(&self, kind: Asked) -> bool {
+    fn contains(&self, kind: RequestClass) -> bool {
         self.0.contains(&Some(kind))
     }
 }
@@ -125,31 +125,35 @@ impl Kinds {
 fn kinds_of(request: &Request) -> Kinds {
     let parts = Parts::of(&request.path);
     if (parts.group, parts.plural) == ("coordination.k8s.io", "leases") {
-        return Kinds::one(Asked::Lease);
+        return Kinds::one(RequestClass::Lease);
     }
     if request
         .param("watch")
         .is_some_and(|value| value != "false" && value != "0")
     {
-        return Kinds::one(Asked::Watch);
+        return Kinds::one(RequestClass::Watch);
     }
     let told = parts.plural == "events";
     let (second, third) = match request.method.as_str() {
-        "GET" if !parts.plural.is_empty() && parts.name.is_empty() => (Some(Asked::List), None),
-        "GET" => (Some(Asked::Get), None),
+        "GET" if !parts.plural.is_empty() && parts.name.is_empty() => {
+            (Some(RequestClass::List), None)
+        }
+        "GET" => (Some(RequestClass::Get), None),
         _ if told || request.param("dryRun").is_some() => (None, None),
         method => {
             let media = request.first_header("content-type").unwrap_or_default();
             let which = match method {
-                _ if parts.subresource == "status" => Some(Asked::Status),
-                "DELETE" => Some(Asked::Delete),
-                "PATCH" if media.starts_with("application/apply-patch") => Some(Asked::Apply),
+                _ if parts.subresource == "status" => Some(RequestClass::Status),
+                "DELETE" => Some(RequestClass::Delete),
+                "PATCH" if media.starts_with("application/apply-patch") => {
+                    Some(RequestClass::Apply)
+                }
                 _ => None,
             };
-            (Some(Asked::Write), which)
+            (Some(RequestClass::Write), which)
         }
     };
-    Kinds([Some(Asked::Any), second, third])
+    Kinds([Some(RequestClass::Any), second, third])
 }
 
 fn failed(code: u16, reason: &'static str, text: &str) -> Verdict {
@@ -189,8 +193,8 @@ fn mark(request: &Request) -> String {
 }
 
 impl Hook {
-    fn who(&self) -> Who {
-        Who::Replica(self.replica, self.life)
+    fn who(&self) -> Actor {
+        Actor::Replica(self.replica, self.life)
     }
 
     /// Counts a request and finds what becomes of it.
@@ -229,7 +233,7 @@ impl Hook {
     /// A request that is done when nobody waits for it any more. Reads are just lost.
     fn land_late(&self, request: &Request, millis: u64, breaks: bool) -> Verdict {
         let kinds = kinds_of(request);
-        if !kinds.contains(Asked::Write) && kinds != Kinds::one(Asked::Lease) {
+        if !kinds.contains(RequestClass::Write) && kinds != Kinds::one(RequestClass::Lease) {
             return match breaks {
                 true => Verdict::Drop,
                 false => Verdict::Delay(Duration::from_millis(millis)),
@@ -247,7 +251,7 @@ impl Hook {
                 Weather::ApiDown => Verdict::Drop,
                 Weather::ApiSilent => Verdict::Delay(Duration::from_millis(left)),
                 Weather::ApiSlow(millis) => Verdict::Delay(Duration::from_millis(*millis)),
-                Weather::Conflicts if kinds_of(request).contains(Asked::Write) => {
+                Weather::Conflicts if kinds_of(request).contains(RequestClass::Write) => {
                     let mut state = self.shared.state();
                     state.conflicts += 1;
                     match state.conflicts % 3 {
@@ -279,12 +283,14 @@ impl Hook {
                 {
                     failed(403, "Forbidden", "simulated: this user may do nothing")
                 }
-                Weather::ApiBusy(seconds) if kinds_of(request) != Kinds::one(Asked::Lease) => {
+                Weather::ApiBusy(seconds)
+                    if kinds_of(request) != Kinds::one(RequestClass::Lease) =>
+                {
                     too_busy(*seconds)
                 }
                 // It was restarted, and knows nothing of what the watch has seen.
                 Weather::ViewBehind(_)
-                    if kinds_of(request) == Kinds::one(Asked::Watch)
+                    if kinds_of(request) == Kinds::one(RequestClass::Watch)
                         && request.param("sendInitialEvents").is_none() =>
                 {
                     failed(410, "Expired", "simulated: too old resource version")

@@ -7,7 +7,7 @@ use everflow_api::view::condition;
 use everflow_json::Value;
 
 use super::{Commit, Finding, lately_restored};
-use crate::history::Who;
+use crate::history::Actor;
 use crate::shared::Shared;
 
 const KUSTOMIZATIONS: &str = "kustomize.toolkit.fluxcd.io/kustomizations";
@@ -40,14 +40,14 @@ impl Inventories {
     pub fn note(&mut self, commit: &Commit<'_>) {
         if commit.table == KUSTOMIZATIONS && commit.part == "status" {
             match commit.who {
-                Who::User => self.overwritten.insert(commit.key.to_owned()),
+                Actor::User => self.overwritten.insert(commit.key.to_owned()),
                 _ => self.overwritten.remove(commit.key),
             };
         }
         let (Some(old), None) = (commit.old, commit.new) else {
             return;
         };
-        if commit.who == Who::User || commit.who == Who::Cluster {
+        if commit.who == Actor::User || commit.who == Actor::Cluster {
             self.gone.insert(id(commit.table, old), commit.at);
         }
     }

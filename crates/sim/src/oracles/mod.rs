@@ -24,7 +24,7 @@ use everflow_runtime::attempt::Next;
 use everflow_runtime::queue::Key;
 
 use crate::disk::Change;
-use crate::history::Who;
+use crate::history::Actor;
 use crate::scenario::Scenario;
 use crate::shared::Shared;
 
@@ -49,7 +49,7 @@ pub struct Commit<'a> {
     /// When.
     pub at: Duration,
     /// Who wrote.
-    pub who: Who,
+    pub who: Actor,
     /// The subresource it was written through.
     pub part: &'a str,
     /// When it was sent, if its client does not wait for it any more.
@@ -243,7 +243,7 @@ impl Oracles {
     pub fn attempt(
         &mut self,
         shared: &Shared,
-        who: Who,
+        who: Actor,
         key: &Key,
         object: &Value,
     ) -> Vec<Finding> {
@@ -257,7 +257,7 @@ impl Oracles {
     }
 
     /// An attempt has ended.
-    pub fn next(&mut self, shared: &Shared, who: Who, key: &Key, next: &Next) -> Vec<Finding> {
+    pub fn next(&mut self, shared: &Shared, who: Actor, key: &Key, next: &Next) -> Vec<Finding> {
         queue::next(shared.history.now(), who, key, next)
     }
 

@@ -21,9 +21,9 @@ use everflow_runtime::events::Notice;
 
 use super::{Commit, Finding};
 use crate::disk::Change;
-use crate::history::Who;
+use crate::history::Actor;
 use crate::plan::{Fault, HostFate, Weather};
-use crate::scenario::{Deed, Scenario};
+use crate::scenario::{Scenario, UserOperation};
 use crate::shared::Shared;
 use excuses::{forgets, lets_hear, settled_after};
 
@@ -100,7 +100,7 @@ struct Listener {
 #[derive(Debug)]
 struct Offer {
     at: Duration,
-    who: Who,
+    who: Actor,
     event: Event,
     identity: String,
     /// The listeners that it is for.
@@ -160,7 +160,7 @@ pub struct News {
     offers: Vec<Offer>,
     arrivals: Vec<Arrival>,
     /// Lives that have ended in good order.
-    ended: Vec<Who>,
+    ended: Vec<Actor>,
     /// When replicas died.
     deaths: Vec<(Duration, usize)>,
     /// When objects were asked for.
@@ -179,8 +179,10 @@ impl News {
         let touched = |object: &Value| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             scenario.actions.iter().any(|action| match &action.deed {
-                Deed::Patch { object, .. } | Deed::Delete(object) => object.name == name,
-                Deed::Apply(object) => object["metadata"]["name"] == name,
+                UserOperation::Patch { object, .. } | UserOperation::Delete(object) => {
+                    object.name == name
+                }
+                UserOperation::Apply(object) => object["metadata"]["name"] == name,
                 _ => false,
             })
         };
@@ -231,7 +233,7 @@ impl News {
     }
 
     /// An event was handed to a dispatcher.
-    pub fn offered(&mut self, at: Duration, who: Who, notice: Notice) {
+    pub fn offered(&mut self, at: Duration, who: Actor, notice: Notice) {
         let (mut event, labels) = everflow_dispatch::event_of(notice, "sim");
         event.clean();
         let labels = labels.as_object().into_iter().flatten();
@@ -338,7 +340,7 @@ impl News {
     }
 
     /// A life has ended in good order: what it has taken is not lost.
-    pub fn ended(&mut self, who: Who) -> Vec<Finding> {
+    pub fn ended(&mut self, who: Actor) -> Vec<Finding> {
         self.ended.push(who);
         Vec::new()
     }

@@ -8,7 +8,7 @@ use everflow_runtime::attempt::Next;
 use everflow_runtime::queue::Key;
 
 use super::Finding;
-use crate::history::Who;
+use crate::history::Actor;
 use crate::shared::Shared;
 
 /// More attempts of one object than this...
@@ -20,7 +20,7 @@ const SPAN: Duration = Duration::from_secs(10);
 const FAR: Duration = Duration::from_secs(8 * 86_400);
 
 /// Whether the next attempt is within reach.
-pub(super) fn next(at: Duration, who: Who, key: &Key, next: &Next) -> Vec<Finding> {
+pub(super) fn next(at: Duration, who: Actor, key: &Key, next: &Next) -> Vec<Finding> {
     let span = match next {
         Next::At(span) => *span,
         Next::When { no_later_than, .. } => *no_later_than,
@@ -53,7 +53,7 @@ impl Queues {
         self.attempts.retain(|(whose, _), _| *whose != replica);
     }
 
-    pub(super) fn attempt(&mut self, now: Duration, who: Who, key: &Key) -> Vec<Finding> {
+    pub(super) fn attempt(&mut self, now: Duration, who: Actor, key: &Key) -> Vec<Finding> {
         let Some(replica) = who.replica() else {
             return Vec::new();
         };
@@ -102,7 +102,7 @@ impl Queues {
                 for (_, key) in keys.filter(|(whose, _)| *whose == index) {
                     let until = handle.sleeping_until(key).unwrap_or_default();
                     let span = until.saturating_sub(elapsed);
-                    found.extend(next(at, Who::Replica(index, 0), key, &Next::At(span)));
+                    found.extend(next(at, Actor::Replica(index, 0), key, &Next::At(span)));
                 }
             }
             if orphans.is_empty() && flaws.is_empty() {

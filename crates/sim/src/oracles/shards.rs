@@ -10,7 +10,7 @@ use everflow_runtime::queue::Key;
 use everflow_runtime::shards::shard_of;
 
 use super::{Commit, Finding, is_flux, lately_restored};
-use crate::history::Who;
+use crate::history::Actor;
 use crate::plan::{Fault, Weather};
 use crate::shared::Shared;
 use crate::sharing::{Sharing, identity, replica_of};
@@ -107,7 +107,7 @@ impl Shards {
     }
 
     /// What keeps one who writes from doing so for a shard at a moment.
-    fn flaw(&self, shard: usize, who: Who, at: Duration) -> Option<String> {
+    fn flaw(&self, shard: usize, who: Actor, at: Duration) -> Option<String> {
         let history = self.history.get(shard)?;
         let known = history.partition_point(|entry| entry.at <= at);
         let last = known.checked_sub(1).and_then(|last| history.get(last));
@@ -152,7 +152,7 @@ impl Shards {
     }
 
     /// An attempt begins.
-    pub(super) fn attempt(&mut self, who: Who, key: &Key) {
+    pub(super) fn attempt(&mut self, who: Actor, key: &Key) {
         let name = identity(who, self.replicas);
         for taken in self
             .taken_up

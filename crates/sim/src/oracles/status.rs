@@ -6,7 +6,7 @@ use everflow_json::Value;
 use everflow_runtime::queue::Key;
 
 use super::{Commit, Finding, lately_restored};
-use crate::history::Who;
+use crate::history::Actor;
 use crate::shared::Shared;
 
 /// Writes of statuses since the last attempt began, by replica and object.
@@ -23,7 +23,7 @@ fn inventory(object: &Value) -> Vec<&str> {
 
 impl Writes {
     /// An attempt begins.
-    pub fn attempt(&mut self, who: Who, key: &Key) {
+    pub fn attempt(&mut self, who: Actor, key: &Key) {
         if let Some(replica) = who.replica() {
             let name = format!("{}/{}", key.namespace, key.name);
             self.since.insert((replica, key.kind.to_string(), name), 0);

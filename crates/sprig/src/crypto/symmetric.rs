@@ -78,7 +78,7 @@ mod tests {
     use crate::source::FixedSource;
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn encrypted_text_decrypts_to_the_original() {
         let mut source = FixedSource::new(0, 0, 1);
         let encrypted = encrypt(b"secretkey", b"plaintext", &mut source);
         assert_eq!(

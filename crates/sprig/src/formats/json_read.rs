@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_those_of_go() {
+    fn error_messages_match_go() {
         let budget = Budget::unlimited();
         let meter = Meter::new(&Limits::default(), &budget);
         let complaint_of = |text: &str| match parse(text.as_bytes(), &meter) {

@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_those_of_the_original() {
+    fn error_messages_match_sprig() {
         let budget = Budget::unlimited();
         let meter = Meter::new(&Limits::default(), &budget);
         for (text, complaint) in [

@@ -597,7 +597,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_those_of_go() {
+    fn error_messages_match_go() {
         for (pattern, complaint) in [
             ("(", "missing closing ): `(`"),
             ("a)", "unexpected ): `a)`"),

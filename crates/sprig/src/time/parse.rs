@@ -454,7 +454,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_those_of_go() {
+    fn error_messages_match_go() {
         let fails =
             |layout: &str, text: &str| parse(layout.as_bytes(), text.as_bytes()).unwrap_err();
         assert_eq!(

@@ -95,7 +95,7 @@ mod tests {
     use super::complaint;
 
     #[test]
-    fn complaints_are_those_of_go() {
+    fn error_messages_match_go() {
         for (address, wanted) in [
             (
                 ":1",

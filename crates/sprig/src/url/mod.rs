@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_those_of_go() {
+    fn error_messages_match_go() {
         for (text, complaint) in [
             (
                 "http://h:port/",

@@ -213,7 +213,7 @@ mod tests {
 
     /// The short way and the long way must agree wherever the short way takes a document.
     #[test]
-    fn the_short_way_reads_what_the_long_way_reads() {
+    fn fast_path_agrees_with_the_full_reader() {
         let Some(path) = everflow_corpus::find("yaml/load.jsonl") else {
             return;
         };

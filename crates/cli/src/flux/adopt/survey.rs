@@ -9,7 +9,7 @@ use super::find::{BESIDE, Install};
 use crate::exit::Failure;
 use crate::flux::connection::Session;
 use crate::flux::kinds::{KINDS, Kind};
-use crate::flux::readiness::{Standing, standing};
+use crate::flux::readiness::{Readiness, standing};
 
 static CRDS: Resource = Resource::cluster(
     "apiextensions.k8s.io",
@@ -42,7 +42,7 @@ impl Survey {
             let suspended = items.iter().filter(|item| view::is_suspended(item)).count();
             let ready = items
                 .iter()
-                .filter(|item| standing(item) == Standing::Ready);
+                .filter(|item| standing(item) == Readiness::Ready);
             let (name, count, ready) = (kind.name(), items.len(), ready.count());
             lines.push(format!(
                 "{name}: {count}, {ready} ready, {suspended} suspended"

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_is_told_by_what_was_handled() {
+    fn reconcile_is_detected_by_last_handled_request() {
         let object = |handled: &str| {
             json!({"metadata": {"annotations": {annotation::REQUESTED_AT: "now"}},
                 "status": {"lastHandledReconcileAt": handled}})

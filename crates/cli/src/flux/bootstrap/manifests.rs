@@ -215,7 +215,7 @@ spec:
     }
 
     #[test]
-    fn definitions_that_would_go_are_found() {
+    fn definitions_that_would_be_deleted_are_found() {
         let definition = |name: &str| {
             json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
                 "metadata": {"name": name}})

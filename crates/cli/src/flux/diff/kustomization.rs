@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         false => Ok(()),
         true => {
             say::warning("identified at least one change, exiting with non-zero exit code");
-            Err(Failure::Told)
+            Err(Failure::Reported)
         }
     }
 }

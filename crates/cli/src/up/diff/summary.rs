@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn no_change_is_said() {
+    fn diff_without_changes_says_so() {
         assert_eq!(markdown(&[], "."), "### Everflow: nothing changes in `.`\n");
     }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn deleting_what_holds_data_is_warned_of() {
+    fn deletion_of_objects_that_hold_data_is_warned_about() {
         let gone = [change("PersistentVolumeClaim", Some(json!({})), None)];
         assert!(markdown(&gone, ".").contains("> ⚠️ `PersistentVolumeClaim/a`"));
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_in_what_is_deployed_do_not_end_the_block() {
+    fn code_fences_in_manifests_do_not_end_the_comment_block() {
         let text = Some(json!({"data": "```\nx\n```"}));
         let text = markdown(&[change("ConfigMap", None, text)], ".");
         assert!(text.contains("````diff\n"), "{text}");

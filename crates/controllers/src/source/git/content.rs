@@ -47,7 +47,7 @@ mod tests {
     use everflow_json::json;
 
     #[test]
-    fn what_shapes_the_artifact_is_compared_with_what_was_observed() {
+    fn artifact_settings_are_compared_with_the_observed_status() {
         let object = |spec: everflow_json::Value, status: everflow_json::Value| {
             let mut value = json!({
                 "metadata": {"name": "a", "namespace": "b"},

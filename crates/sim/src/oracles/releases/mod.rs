@@ -21,7 +21,7 @@ use everflow_release::record::mark::Stage;
 use everflow_runtime::queue::Key;
 
 use super::{Commit, Finding, lately_restored};
-use crate::history::Who;
+use crate::history::Actor;
 use crate::shared::Shared;
 pub(crate) use end::at_the_end;
 use hooks::{Hooks, is_hook};
@@ -68,7 +68,7 @@ fn is_going(object: &Value) -> bool {
 
 impl Releases {
     /// An attempt begins.
-    pub fn attempt(&mut self, who: Who, key: &Key, object: &Value) {
+    pub fn attempt(&mut self, who: Actor, key: &Key, object: &Value) {
         let Some(replica) = who.replica().filter(|_| key.kind == "HelmRelease") else {
             return;
         };
