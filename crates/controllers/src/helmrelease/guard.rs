@@ -1,7 +1,7 @@
 //! The guard rail: when many releases at once would be reinstalled, put right or uninstalled, and nobody has asked for
 //! it in their specs, something else is wrong. Then it is done one by one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ struct State {
     troubled: BTreeMap<Key, Duration>,
     /// When the last one was let through although the guard holds.
     last: Option<Duration>,
-    /// Whether it was looked which releases the process before has held.
-    is_informed: bool,
+    /// Those that the process before has held, once it was looked for them: they go on one by one.
+    held_before: Option<BTreeSet<Key>>,
 }
 
 /// Whether an action may be done now.
@@ -65,10 +65,10 @@ impl Attempt<'_> {
         let (count, may) = {
             let guard = &self.controller.guard;
             let mut state = guard.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if !std::mem::replace(&mut state.is_informed, true) {
-                let held = held_before(self.context).into_iter();
-                state.troubled.extend(held.map(|key| (key, now)));
-            }
+            let before = state
+                .held_before
+                .get_or_insert_with(|| held_before(self.context).into_iter().collect());
+            let was_held = before.contains(&self.context.key);
             state
                 .troubled
                 .retain(|_, since| now.saturating_sub(*since) < AT_ONCE);
@@ -77,7 +77,8 @@ impl Attempt<'_> {
                 .entry(self.context.key.clone())
                 .or_insert(now);
             let count = state.troubled.len();
-            let holds = count > limits.most && count * 100 > all * limits.percent;
+            let are_many = count > limits.most && count * 100 > all * limits.percent;
+            let holds = are_many || was_held;
             let is_turn = state
                 .last
                 .is_none_or(|last| now.saturating_sub(last) >= ONE_BY_ONE);

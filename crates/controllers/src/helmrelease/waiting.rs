@@ -53,13 +53,15 @@ impl Attempt<'_> {
     ) -> Result<StepResult, Halt> {
         let now = self.now();
         let is_fresh = !work.lives.is_empty();
+        // A failure that was noted in this attempt is to be written first.
+        let has_failed_before = self.object.status.failures != self.before.failures;
         let steady = self.steady(is_fresh);
         let is_open = |object: &&Value| !steady.contains(&ObjectId::of(object));
         let asked = wait.objects.iter().filter(is_open).collect();
         let mut open = self.not_yet(work, wait, asked).await?;
         // The next look is at the server.
         work.lives.clear();
-        for pause in SOON.into_iter().filter(|_| is_fresh) {
+        for pause in SOON.into_iter().filter(|_| is_fresh && !has_failed_before) {
             let has_failed = |(_, found): &(&Value, Assessment)| found.health == Health::Failed;
             if open.is_empty() || open.len() > FEW || open.iter().any(has_failed) {
                 break;

@@ -211,8 +211,11 @@ async fn generated_names_are_refused_before_anything_is_stored() {
                  of app/templates/all.yaml: ";
     assert!(status == "False" && message.starts_with(start), "{message}");
     let owned = Selection::labelled("owner=helm");
-    let records = world.client.list_all(&SECRETS, Some(NAMESPACE), &owned);
-    assert!(records.await.unwrap().items.is_empty());
+    let records = world
+        .client
+        .list_all(&SECRETS, Some(NAMESPACE), &owned)
+        .await;
+    assert!(records.unwrap().items.is_empty());
     assert!(
         world
             .client
@@ -239,8 +242,11 @@ async fn guard_rail_goes_on_holding_after_a_restart() {
     }
     world.stop_engine().await;
     let owned = Selection::labelled("owner=helm");
-    let records = world.client.list_all(&SECRETS, Some(NAMESPACE), &owned);
-    for record in records.await.unwrap().items {
+    let records = world
+        .client
+        .list_all(&SECRETS, Some(NAMESPACE), &owned)
+        .await;
+    for record in records.unwrap().items {
         let all = DeleteOptions::default();
         world
             .client
