@@ -12,7 +12,7 @@ mod cluster;
 mod delivery;
 #[path = "bootstrap_parts/manifests.rs"]
 mod manifests;
-#[path = "../../fetch/tests/support/mod.rs"]
+#[path = "../../git/tests/support/mod.rs"]
 mod support;
 
 use std::process::{Command, Output};

@@ -11,7 +11,7 @@
 mod cluster;
 #[path = "common/delivery.rs"]
 mod delivery;
-#[path = "../../fetch/tests/support/mod.rs"]
+#[path = "../../git/tests/support/mod.rs"]
 mod support;
 
 use std::path::Path;

@@ -17,7 +17,7 @@ mod delivery;
 mod landscape;
 #[path = "real_adopt_parts/nodes.rs"]
 mod nodes;
-#[path = "../../fetch/tests/support/mod.rs"]
+#[path = "../../git/tests/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ mod charts;
 mod delivery;
 #[path = "common/releases.rs"]
 mod releases;
-#[path = "../../fetch/tests/support/mod.rs"]
+#[path = "../../git/tests/support/mod.rs"]
 mod support;
 
 #[path = "real_chaos_parts/audit_log.rs"]

@@ -12,7 +12,7 @@
 
 #[path = "common/cluster.rs"]
 mod cluster;
-#[path = "../../fetch/tests/support/mod.rs"]
+#[path = "../../git/tests/support/mod.rs"]
 mod support;
 #[path = "common/world.rs"]
 mod world;

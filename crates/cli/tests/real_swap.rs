@@ -12,7 +12,7 @@
 
 #[path = "common/delivery.rs"]
 mod delivery;
-#[path = "../../fetch/tests/support/mod.rs"]
+#[path = "../../git/tests/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;

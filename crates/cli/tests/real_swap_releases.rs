@@ -17,7 +17,7 @@ mod charts;
 mod delivery;
 #[path = "common/releases.rs"]
 mod releases;
-#[path = "../../fetch/tests/support/mod.rs"]
+#[path = "../../git/tests/support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;

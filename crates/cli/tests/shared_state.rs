@@ -16,6 +16,7 @@ const CRATES: [&str; 11] = [
     "embedded",
     "envsubst",
     "fetch",
+    "git",
     "helm",
     "kustomize",
     "runtime",

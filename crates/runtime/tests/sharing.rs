@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use everflow_cluster::Request;
-use everflow_cluster::faults::Verdict;
+use everflow_cluster::faults::{EventVerdict, Verdict};
 use everflow_env::watch;
 use everflow_json::json;
 use everflow_runtime::Signal;
-use everflow_runtime::client::{At, Client, Selection};
+use everflow_runtime::client::{At, Client, Patch, Selection, WriteOptions};
 use everflow_runtime::lease::{Election, LEASES, LeaseOptions};
 use everflow_runtime::log::Logger;
 use everflow_runtime::metrics::Metrics;
 use everflow_runtime::queue::Key;
 use everflow_runtime::shards::{Member, ShardElection, ShardOptions, Shards, shard_of};
-use support::World;
 use support::toy::{Running, settled};
+use support::{TOYS, World};
 use tokio::task::JoinHandle;
 
 const SHARDS: usize = 8;
@@ -283,6 +283,53 @@ async fn replacement_of_a_dead_replica_leaves_no_shard_without_a_holder() {
         two.kill().await;
         three.kill().await;
     }
+}
+
+/// A replica that takes shards over while its own watch is behind reads what was worked on elsewhere from the server: its
+/// cache has the former spec, and acting on that would bring it back.
+#[tokio::test(start_paused = true)]
+async fn takeover_with_a_stale_watch_does_not_bring_the_former_spec_back() {
+    let world = World::new(3).await;
+    let behind = Arc::new(AtomicBool::new(false));
+    let flag = behind.clone();
+    world.faults.event(move |request, _, _| {
+        let of_two = request.first_header("user-agent") == Some("two");
+        match flag.load(Ordering::SeqCst) && of_two && request.path.contains("/toys") {
+            true => EventVerdict::Delay(Duration::from_secs(3_600)),
+            false => EventVerdict::Pass,
+        }
+    });
+    let one = Replica::start(&world, "one");
+    let two = Replica::start(&world, "two");
+    until(&world, 20.0, || {
+        one.held().len() == 4 && two.held().len() == 4
+    })
+    .await;
+    let toys = names("toy", 6);
+    create(&world, &toys).await;
+    until_settled(&world, &toys, 5.0).await;
+    let (its, _): (Vec<String>, Vec<String>) = toys.iter().cloned().partition(|toy| one.owns(toy));
+    assert!(!its.is_empty());
+
+    behind.store(true, Ordering::SeqCst);
+    for toy in &its {
+        let patch = Patch::Merge(json!({"spec": {"size": 2}}));
+        let at = At::new("apps", toy);
+        let options = WriteOptions::by("user");
+        world.user.patch(&TOYS, at, &patch, &options).await.unwrap();
+    }
+    until_settled(&world, &its, 5.0).await;
+    one.kill().await;
+    let mut waited = 0.0;
+    while waited < 25.0 {
+        world.sleep(0.1).await;
+        waited += 0.1;
+        for toy in &its {
+            settled(&world, toy).await.unwrap();
+        }
+    }
+    assert_eq!(two.held().len(), SHARDS);
+    two.kill().await;
 }
 
 /// Whatever the network does to a replica, no shard has two holders, and nothing is written by an old one.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use everflow_cluster::auth::User;
 use everflow_cluster::{ApiServer, ApiService};
 use everflow_embedded::{EmbeddedTransport, ServerWorld};
-use everflow_env::{MemoryDialer, MemoryDisk, Random as _, SeededRandom, SimulatedClock};
+use everflow_env::{MemoryDialer, Random as _, SeededRandom, SimulatedClock};
 use everflow_runtime::client::Client;
 use tokio::sync::mpsc;
 use tokio::time::Instant;

@@ -13,7 +13,7 @@
 
 mod figures;
 mod payload;
-#[path = "../../../fetch/tests/support/mod.rs"]
+#[path = "../../../git/tests/support/mod.rs"]
 mod support;
 mod world;
 

@@ -115,6 +115,10 @@ pub fn scenario(
     flags: &Flags,
     within: Duration,
 ) -> Result<(Scenario, Settings), Failure> {
+    if !path.is_dir() {
+        let text = format!("{}: it must be a directory", path.display());
+        return Err(Failure::Usage(text));
+    }
     let common = flags.common(path);
     let opened = Opened::open(&common)?;
     let repository = Repository::new(opened.plan(&common));

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use everflow_fetch::testing::keygen;
+use everflow_git::testing::keygen;
 use everflow_json::{Value, json};
 use everflow_runtime::client::At;
 

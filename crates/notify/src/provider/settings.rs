@@ -210,12 +210,12 @@ impl Settings {
         // Keys of connection strings.
         values.extend(crate::provider::eventhub::shared_key(self.address.reveal()));
         let proxy = self.proxy.as_ref().map(|proxy| Url::parse(proxy.reveal()));
-        if let Some(Ok(url)) = proxy {
-            if let Some((user, password)) = url.user_and_password() {
-                let pair = format!("{user}:{}", password.as_deref().unwrap_or_default());
-                values.push(STANDARD.encode(pair));
-                values.push(password.unwrap_or(user));
-            }
+        if let Some(Ok(url)) = proxy
+            && let Some((user, password)) = url.user_and_password()
+        {
+            let pair = format!("{user}:{}", password.as_deref().unwrap_or_default());
+            values.push(STANDARD.encode(pair));
+            values.push(password.unwrap_or(user));
         }
         Mask::new(values)
     }

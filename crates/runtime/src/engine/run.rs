@@ -168,7 +168,9 @@ async fn make(
     let taken_over = shared.lock().taken_over.contains(&key);
     if taken_over && let Err(error) = read_anew(shared, &key, store).await {
         let fields = [("object", &*key.to_string()), ("error", &error.to_string())];
-        shared.log.debug("an object that was taken over cannot be read yet", &fields);
+        shared
+            .log
+            .debug("an object that was taken over cannot be read yet", &fields);
         return Some(Followup {
             next: Next::retry("NotReadAnew"),
             result: "error",

@@ -103,7 +103,7 @@ impl ClusterConfig {
         };
         if host.is_empty() {
             return Err(wrong(
-                "KUBERNETES_SERVICE_HOST is not set: outside a cluster, name a kubeconfig with --kubeconfig or $KUBECONFIG",
+                "KUBERNETES_SERVICE_HOST is not set: run in a pod, or give --kubeconfig or $KUBECONFIG",
             ));
         }
         let port = port
