@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 const TABLE: &str = include_str!("shared_state.txt");
 /// The crates that work for tenants.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "apply",
     "build",
     "controllers",

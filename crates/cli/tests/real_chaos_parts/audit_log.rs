@@ -89,7 +89,7 @@ fn holders(writes: &[Write]) -> Holders {
             .as_str()
             .unwrap_or_default();
         let entry = (write.done.clone(), write.user.clone(), holder.to_owned());
-        holders.entry(shard).or_insert_with(Vec::new).push(entry);
+        holders.entry(shard).or_default().push(entry);
     }
     holders
 }

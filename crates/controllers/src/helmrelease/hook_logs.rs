@@ -59,7 +59,10 @@ impl Attempt<'_> {
                 let target = format!("{path}/log?container={container}&tailLines={}", MOST.1);
                 let mut lines = client.lines(&target).await?;
                 while let Some(mut line) = lines.next().await? {
-                    let end = line.floor_char_boundary(LINE);
+                    let mut end = LINE.min(line.len());
+                    while !line.is_char_boundary(end) {
+                        end -= 1;
+                    }
                     line.truncate(end);
                     let pod = pod["metadata"]["name"].as_str().unwrap_or_default();
                     let fields = [

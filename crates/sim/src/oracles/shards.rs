@@ -106,8 +106,8 @@ impl Shards {
         self.history[shard].push(Entry { at, holder });
     }
 
-    /// What keeps one who writes from doing so for a shard at a moment.
-    fn flaw(&self, shard: usize, who: Actor, at: Duration) -> Option<String> {
+    /// What keeps one who writes from doing so for a shard at a moment, when it may do so for `lasts` after a renewal.
+    fn flaw(&self, shard: usize, who: Actor, at: Duration, lasts: Duration) -> Option<String> {
         let history = self.history.get(shard)?;
         let known = history.partition_point(|entry| entry.at <= at);
         let last = known.checked_sub(1).and_then(|last| history.get(last));
@@ -118,7 +118,7 @@ impl Shards {
             return Some(format!("{} holds shard {shard}", last.holder));
         }
         let age = at.saturating_sub(last.at);
-        (age > Duration::from_secs(self.sharing.deadline) + A_LITTLE).then(|| {
+        (age > lasts + A_LITTLE).then(|| {
             format!(
                 "shard {shard} was last renewed {:.1}s before",
                 age.as_secs_f64()
@@ -140,9 +140,15 @@ impl Shards {
             // Whose it is does not show.
             shards = (0..self.sharing.shards).collect();
         }
+        // A process that stands still cannot end what it has sent; nobody has the Lease before it has run out.
+        let replica = commit.who.replica().unwrap_or_default();
+        let lasts = match shared.stopped(replica) {
+            Some(_) => self.sharing.duration,
+            None => self.sharing.deadline,
+        };
         let mut why = None;
         for shard in shards {
-            match self.flaw(shard, commit.who, at) {
+            match self.flaw(shard, commit.who, at, Duration::from_secs(lasts)) {
                 None => return None,
                 Some(flaw) => why = Some(flaw),
             }
