@@ -82,7 +82,13 @@ impl TransportError {
         let mut why = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
-            let text = cause.to_string();
+            let text = match cause.downcast_ref::<std::io::Error>() {
+                // rustls says more, with an address of its documentation; for whoever reads it, the server has gone.
+                Some(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    "unexpected EOF".to_owned()
+                }
+                _ => cause.to_string(),
+            };
             if !why.ends_with(&text) {
                 why.push_str(": ");
                 why.push_str(&text);
@@ -160,6 +166,23 @@ mod tests {
         let request = http::Request::patch("/").header(http::header::CONTENT_TYPE, content_type);
         let wire = to_wire(request.body(Some(tree)).unwrap());
         String::from_utf8(wire.into_body().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn end_of_a_connection_is_named_in_two_words() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("error reading a body from connection")]
+        struct Outer(#[source] std::io::Error);
+        let eof = std::io::ErrorKind::UnexpectedEof;
+        let outer = Outer(std::io::Error::new(
+            eof,
+            "peer closed connection: https://docs.example.com",
+        ));
+        let shown = TransportError::new(&outer).to_string();
+        assert_eq!(
+            shown,
+            "error reading a body from connection: unexpected EOF"
+        );
     }
 
     #[test]
