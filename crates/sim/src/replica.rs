@@ -19,7 +19,9 @@ use everflow_runtime::Signal;
 use everflow_runtime::attempt::{
     Broken, Context, Controller, ControllerWrapper, Interrupted, Next, Report,
 };
-use everflow_runtime::client::{Client, Transport};
+use everflow_runtime::client::Client;
+#[cfg(feature = "wrong")]
+use everflow_runtime::client::Transport;
 use everflow_runtime::engine::Engine;
 use everflow_runtime::events::{EventSender, recorder};
 use everflow_runtime::log::Logger;

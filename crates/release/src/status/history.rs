@@ -119,7 +119,9 @@ pub fn adopt_history(object: &mut Object<HelmRelease>, storage: &Storage) {
 
 /// The action that made a revision, as its record tells.
 pub(super) fn made_by(record: &Summary) -> ActionKind {
-    if record.info.rollback_revision > 0 {
+    // Helm 3 notes no revision that it went back to; both say so.
+    let info = &record.info;
+    if info.rollback_revision > 0 || info.description.starts_with("Rollback to ") {
         ActionKind::Rollback
     } else if record.version == 1
         || record.info.description == "Install complete"
