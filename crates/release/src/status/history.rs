@@ -153,7 +153,12 @@ mod tests {
                 "message": "Helm install succeeded for release apps/web.v1 with chart app@1.0.0",
             })
         };
-        let mut object = Object::<HelmRelease>::read(&json!({
+        // As helm 4 and helm 3 describe them.
+        for (description, action) in [
+            ("Upgrade complete", "upgrade"),
+            ("Rollback to 1", "rollback"),
+        ] {
+            let mut object = Object::<HelmRelease>::read(&json!({
             "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
             "metadata": {"name": "web", "namespace": "apps", "generation": 1},
             "spec": {
@@ -163,25 +168,25 @@ mod tests {
             "status": {"conditions": [said("Ready"), said("Released")]},
         }))
         .unwrap();
-        let secret = to_secret(&Release {
-            name: "web".into(),
-            namespace: "apps".into(),
-            version: 2,
-            info: Info {
-                status: "deployed".into(),
-                description: "Upgrade complete".into(),
-                ..Info::default()
-            },
-            chart: json!({"metadata": {"name": "app", "version": "1.1.0"}}),
-            ..Release::default()
-        })
-        .unwrap();
-        adopt_history(&mut object, &Storage::of([&secret]));
-        settle(&mut object, Defaults::default(), Timestamp::from_seconds(1));
-        let ready = find(&object.status.conditions, READY).unwrap();
-        assert_eq!(
-            ready.message,
-            "Helm upgrade succeeded for release apps/web.v2 with chart app@1.1.0"
-        );
+            let secret = to_secret(&Release {
+                name: "web".into(),
+                namespace: "apps".into(),
+                version: 2,
+                info: Info {
+                    status: "deployed".into(),
+                    description: description.into(),
+                    ..Info::default()
+                },
+                chart: json!({"metadata": {"name": "app", "version": "1.1.0"}}),
+                ..Release::default()
+            })
+            .unwrap();
+            adopt_history(&mut object, &Storage::of([&secret]));
+            settle(&mut object, Defaults::default(), Timestamp::from_seconds(1));
+            let ready = find(&object.status.conditions, READY).unwrap();
+            let done =
+                format!("Helm {action} succeeded for release apps/web.v2 with chart app@1.1.0");
+            assert_eq!(ready.message, done);
+        }
     }
 }
