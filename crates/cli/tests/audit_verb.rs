@@ -123,7 +123,7 @@ fn manifests_are_judged_in_each_format() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_input_is_reported() {
     for (words, told) in [
         (["-f", "/no/such/file"], "/no/such/file"),
         (["--path", "/no/such/directory"], "/no/such/directory"),

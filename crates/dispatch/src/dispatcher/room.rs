@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_not_counted_for_each_event_that_finds_no_room() {
+    fn full_queue_is_not_weighed_for_each_event() {
         let mut room = Room::default();
         let large = entry("flooded/a", 64 << 10);
         let mut waiting: Vec<Entry> = Vec::new();

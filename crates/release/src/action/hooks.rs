@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interrupted_run_left_is_deleted_before_the_next() {
+    fn hook_of_an_interrupted_run_is_deleted_before_the_next() {
         let with = |phase: &str| {
             let mut hook = hook("a", 0, &["post-upgrade"]);
             hook.hook.delete_policies = vec!["hook-succeeded".to_owned()];
